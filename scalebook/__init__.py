@@ -1,0 +1,1 @@
+"""Scaling large language models, derived."""

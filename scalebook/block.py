@@ -1,0 +1,265 @@
+"""A transformer block as a listing of tensor operations; every cost is a sum over it.
+
+A listing has one operation a line.  Indices are letters of the notation, weights are capitalised:
+
+    h[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])             a function
+    q[batch seq heads head_dim] = h[batch seq hidden] Wq[hidden heads head_dim]  a contraction
+    u[batch seq ffn] = h[batch seq hidden] Wu[hidden ffn] + Bu[ffn]              a sum of them, a bias
+    y[batch seq hidden] = all_reduce(z[batch seq hidden]) over tp                a collective
+
+`kv_heads/tp` is an index split tp ways, `expert_tokens*ep` one gathered from ep devices: what a
+device holds stands in the listing.  The name tells the width of the elements: `_cache`
+(kv_bits), `mask` (mask_bits), `fp32_` (4 bytes).  Weights have weight_bits, gradients of weights (`d_W...`)
+gradient_bits, everything else activation_bits.  `seq` counts the new tokens, `context` the tokens attended to: in
+training the caller equates the two.
+
+Conventions.  FLOPs are those of contractions, a multiply and an add per combination of indices; scores above the
+diagonal are computed too.  Element-wise work is apart, in `vector_flops`.  Traffic is operands read and results
+written, once per kernel; collectives move bytes over links and count none.  Saved are the tensors the backward pass
+reads; means and variances of norms, and routing tables, are left out as small.
+
+>>> block = parse("u[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")
+>>> block.flops, block.params, block.saved
+(2*batch*ffn*hidden*seq, ffn*hidden, activation_bits*batch*hidden*seq/8)
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from sympy import Expr, S, factor_terms
+
+from scalebook.language.notation import NOTATION, nearest, symbol
+from scalebook.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
+
+__all__ = ["Block", "Collective", "parse"]
+
+
+class Collective(NamedTuple):
+    """A collective: its kind, its whole buffer in elements and bytes, and the devices that take part (a letter).
+
+    The buffer is what an all-reduce reduces, an all-gather ends with, a reduce-scatter starts from, and what one
+    device of an all-to-all starts from, its own part included.
+    """
+
+    kind: str
+    elements: Expr
+    bytes: Expr
+    ways: Expr
+
+
+@dataclass(frozen=True)
+class Block:
+    """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions."""
+
+    ops: tuple[Op, ...]
+
+    def __post_init__(self):
+        _check(self)
+
+    def __str__(self):
+        return "\n".join(map(str, self.ops))
+
+    def then(self, *transformations) -> "Block":
+        """Apply transformations one after another: `GPT.then(tensor_parallel, sequence_parallel, flash)`."""
+        block = self
+        for transformation in transformations:
+            block = transformation(block)
+        return block
+
+    def __getitem__(self, name: str) -> Op:
+        """The line that makes a tensor, by the tensor's name."""
+        if name not in self.makers:
+            raise LookupError(f"no line of the block makes {name!r}; {nearest(name, self.makers)}")
+        return self.makers[name]
+
+    @cached_property
+    def makers(self) -> dict[str, Op]:
+        return {t.name: op for op in self.ops for t in op.outs}
+
+    def made(self, tensor: Tensor) -> Tensor:
+        """A tensor with the indices it was made with (keys are made over `seq` and read over `context`)."""
+        maker = self.makers.get(tensor.name)
+        return next(t for t in maker.outs if t.name == tensor.name) if maker else tensor
+
+    @cached_property
+    def users(self) -> dict[str, tuple[Op, ...]]:
+        found = {}
+        for op in self.ops:
+            for name in {t.name for t in op.args}:
+                found[name] = (*found.get(name, ()), op)
+        return found
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        """The indices of the listing, without their splits."""
+        return tuple(sorted({base(i) for op in self.ops for t in (*op.outs, *op.args) for i in t.indices}))
+
+    @cached_property
+    def weights(self) -> tuple[Tensor, ...]:
+        return tuple(dict.fromkeys(t for op in self.ops for t in op.args if t.is_weight))
+
+    @cached_property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What comes from outside, weights apart."""
+        outside = {t.name: t for op in self.ops for t in op.args if not t.is_weight and t.name not in self.makers}
+        return tuple(outside.values())
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What is launched: each fused group, and each other line by itself."""
+        groups = {}
+        for op in self.ops:
+            groups.setdefault(op.kernel or op.name, []).append(op)
+        inner = {t.name for op in self.ops for t in op.outs if self.is_inner(t, "kernel")}
+        return tuple(Kernel(name, tuple(ops), frozenset(inner)) for name, ops in groups.items())
+
+    def is_inner(self, tensor: Tensor, tag: str) -> bool:
+        """Whether a tensor made inside a fused kernel (or a group run again) is wanted nowhere else."""
+        group = getattr(self.makers[tensor.name], tag)
+        if not group or (tag == "kernel" and (tensor.name.startswith("fp32_") or tensor == self.ops[-1].outs[0])):
+            return False
+        return all(getattr(op, tag) == group for op in self.users.get(tensor.name, ()))
+
+    def is_rebuilt(self, tensor: Tensor) -> bool:
+        """Whether the backward pass makes a tensor again instead of reading it: what a fused kernel or a group run
+        again keeps to itself, and what a gather would hold whole where its shard is enough."""
+        maker = self.makers.get(tensor.name)
+        return maker is not None and (maker.function == "all_gather" or self.is_inner(tensor, "kernel")
+                                      or self.is_inner(tensor, "again"))
+
+    @cached_property
+    def saved_tensors(self) -> dict[str, Expr]:
+        """Bytes kept for the backward pass, tensor by tensor."""
+        kept = {}
+
+        def keep(tensor):
+            if tensor.is_weight or tensor.name in kept:
+                return
+            if self.is_rebuilt(tensor):
+                for arg in self.makers[tensor.name].args:
+                    keep(arg)
+            else:
+                kept[tensor.name] = self.made(tensor).bytes
+
+        for op in self.ops:
+            entering = [t for t in op.args if t.name not in self.makers or self.makers[t.name].again != op.again]
+            for tensor in (*op.keeps, *(entering if op.again else ())):
+                keep(tensor)
+        return kept
+
+    @cached_property
+    def saved(self) -> Expr:
+        """Bytes kept for the backward pass; a tensor used twice is kept once."""
+        return _total(self.saved_tensors.values())
+
+    @cached_property
+    def flops(self) -> Expr:
+        """Matrix FLOPs."""
+        return _total(op.flops for op in self.ops)
+
+    @cached_property
+    def vector_flops(self) -> Expr:
+        """Element-wise FLOPs."""
+        return _total(op.vector_flops for op in self.ops)
+
+    @cached_property
+    def params(self) -> Expr:
+        """Parameters one device holds."""
+        return _total(t.elements for t in self.weights)
+
+    @cached_property
+    def active_params(self) -> Expr:
+        """Parameters one token uses: of the routed experts, top_k."""
+        return _total(t.visited("top_k") for t in self.weights)
+
+    @cached_property
+    def traffic(self) -> Expr:
+        """Bytes moved to and from memory, each kernel reading its operands and writing its results once."""
+        return _total(kernel.traffic for kernel in self.kernels)
+
+    @cached_property
+    def cache(self) -> Expr:
+        """Bytes of the key-value cache the block attends to."""
+        return _total(t.bytes for op in self.ops for t in op.outs if op.function == "append")
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives in order."""
+        whole = [(op, op.outs[0] if op.function == "all_gather" else op.args[0]) for op in self.ops if op.is_collective]
+        return tuple(Collective(op.function, t.elements, t.bytes, symbol(op.over)) for op, t in whole)
+
+
+def _total(costs) -> Expr:
+    return factor_terms(sum(costs, S.Zero))
+
+
+def parse(listing: str) -> Block:
+    """Read a listing, one operation a line; `#` starts a comment.
+
+    Raises ValueError for a malformed line (naming it and what was expected) and LookupError for an unknown index,
+    function or way (naming the nearest).
+
+    >>> parse("y[batch seq] = x[batch hiden] W[hiden seq]")
+    Traceback (most recent call last):
+        ...
+    LookupError: line 1: 'hiden' is no index; did you mean 'hidden'?
+    """
+    ops = []
+    for number, line in enumerate(listing.splitlines(), 1):
+        if line := line.partition("#")[0].strip():
+            try:
+                ops.append(_read(line))
+            except (ValueError, LookupError) as error:
+                raise type(error)(f"line {number}: {error}") from None
+    return Block(tuple(ops))
+
+
+_TENSOR = r"\w+\s*\[[^\[\]]*\]"
+_LINE = re.compile(rf"(?P<outs>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*=\s*("
+                   rf"(?P<function>\w+)\s*\(\s*(?P<args>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*\)(\s*over\s+(?P<over>\w+))?|"
+                   rf"(?P<terms>{_TENSOR}(\s+{_TENSOR})?(\s*\+\s*{_TENSOR}(\s+{_TENSOR})?)*))")
+
+
+def _read(line: str) -> Op:
+    found = _LINE.fullmatch(line)
+    if not found:
+        raise ValueError(f"expected 'out[indices] = in[indices] In[indices]' or "
+                         f"'out[indices] = function(in[indices], ...)', not {line!r}")
+    outs, function, over = _tensors(found["outs"]), found["function"] or "", found["over"] or ""
+    terms = (_tensors(found["args"]),) if function else tuple(map(_tensors, found["terms"].split("+")))
+    if function and (name := function.removesuffix("_backward")) not in RULES:
+        raise LookupError(f"{function!r} is no function; {nearest(name, RULES)}")
+    if (function in COLLECTIVES) != bool(over):
+        raise ValueError(f"{function or 'a contraction'} {'needs' if not over else 'takes no'} 'over <ways>': {line!r}")
+    if over and over not in NOTATION:
+        raise LookupError(f"{over!r} is no letter to split over; {nearest(over, ['tp', 'cp', 'ep', 'dp'])}")
+    return Op(outs, terms, function, over)
+
+
+def _tensors(text: str) -> tuple[Tensor, ...]:
+    found = tuple(Tensor(name, tuple(indices.split())) for name, indices in re.findall(r"(\w+)\s*\[([^\[\]]*)\]", text))
+    for index in (i for t in found for i in t.indices):
+        for word in re.split(r"[/*]", index):
+            if word not in DERIVED and word not in NOTATION:
+                raise LookupError(f"{word!r} is no index; {nearest(word, [*NOTATION, *DERIVED])}")
+    return found
+
+
+def _check(block: Block):
+    """A tensor is made once, is read as it was made (`seq` may be read as `context`), and a contraction's result has
+    no index that its operands lack."""
+    made = {}
+    for op in block.ops:
+        for t in op.args:
+            first = made.setdefault(t.name, t)
+            if [i.replace("context", "seq") for i in first.indices] != [i.replace("context", "seq") for i in t.indices]:
+                raise ValueError(f"{t.name} is first {first} and then read as {t}")
+        for t in op.outs:
+            if t.name in made:
+                raise ValueError(f"{t.name} is made twice, or read before it is made: {op}")
+            made[t.name] = t
+        for term in () if op.function else op.terms:
+            if len(term) > 1 and (odd := set(op.outs[0].indices) - {i for t in term for i in t.indices}):
+                raise ValueError(f"{sorted(odd)[0]!r} stands in the result but in no operand: {op}")

@@ -1,0 +1,218 @@
+// A calculator without a kernel: the sheet's own JavaScript, joined to the controls, the answers and the curve.
+// `show` and `showTex` write numbers exactly as scalebook.language.units does; a test compares them.
+
+const UP = ["", "k", "M", "G", "T", "P", "E"], DOWN = ["", "m", "µ", "n", "p"];
+const COUNTS = ["million", "billion", "trillion", "quadrillion"];
+const COUNTED = new Set(["", "token", "token/s", "bit", "$", "$/h", "FLOP/B"]);
+const LONG = [[86400, "days"], [3600, "h"], [60, "min"]];
+const RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", DIGITS = "-0123456789";
+
+const round = (x) => Number(x.toPrecision(4));
+function plain(x) {
+  const [whole, rest] = String(x).split(".");
+  const grouped = Math.abs(x) >= 1000 ? whole.replace(/\B(?=(\d{3})+$)/g, ",") : whole;
+  return rest === undefined ? grouped : `${grouped}.${rest}`;
+}
+
+export function show(value, unit) {
+  if (unit === "year") {
+    const months = Math.round(value * 12);
+    return `${Math.floor(months / 12)}-${String((months % 12) + 1).padStart(2, "0")}`;
+  }
+  if (unit === "" && value === Math.trunc(value) && Math.abs(value) < 1e6) return plain(value);
+  value = round(value);
+  const size = Math.abs(value), above = (low, high) => {
+    let n = 0;
+    for (let k = low; k < high; k++) n += size >= Math.pow(1000, k);
+    return n;
+  };
+  let scale = 1, tail = unit ? ` ${unit}` : "", limit = 1e6;
+  if (COUNTED.has(unit) && size >= 1e6 && size < 1e18) {
+    const step = above(3, 6);
+    scale = Math.pow(1000, step + 2);
+    tail = ` ${COUNTS[step]}${tail}`;
+  } else if (unit === "s" && size >= 120) {
+    const [long, name] = LONG.find(([x]) => size >= 2 * x);
+    scale = long;
+    tail = ` ${name}`;
+  } else if (!COUNTED.has(unit) && value) {
+    const low = unit === "s" || unit === "J" ? -4 : 0, high = unit === "s" ? 0 : 6;
+    const step = above(low + 1, high + 1) + low;
+    scale = Math.pow(1000, step);
+    tail = ` ${step >= 0 ? UP[step] : DOWN[-step]}${unit}`;
+    limit = 1e4;
+  }
+  let scaled = round(value / scale);
+  if (scaled && !(Math.abs(scaled) >= 1e-3 && Math.abs(scaled) < limit)) {
+    const [mantissa, power] = value.toExponential(3).split("e").map(Number);
+    scaled = mantissa;
+    tail = `×10${[...String(power)].map((c) => RAISED[DIGITS.indexOf(c)]).join("")}${unit ? ` ${unit}` : ""}`;
+  }
+  return plain(scaled) + tail;
+}
+
+export function showTex(value, unit) {
+  const text = show(value, unit), cut = text.indexOf(" ");
+  let number = cut < 0 ? text : text.slice(0, cut), rest = cut < 0 ? "" : text.slice(cut + 1);
+  if (number.includes("×10")) {
+    const [mantissa, power] = number.split("×10");
+    number = `${mantissa}\\times 10^{${[...power].map((c) => DIGITS[RAISED.indexOf(c)]).join("")}}`;
+  }
+  rest = rest.replaceAll("$", "\\$").replaceAll(" ", "\\ ").replaceAll("µ", "\\mu ");
+  return number.replaceAll(",", "{,}") + (rest ? `\\,\\mathrm{${rest}}` : "");
+}
+
+// What the chosen options say together: letters with values, or a message where they do not fit.
+export function known(spec, choice) {
+  const options = spec.controls.map((control, i) => control.options[choice[i]]);
+  const letters = Object.assign({}, spec.fixed, ...options.map((option) => option.letters));
+  const precision = options.find((option) => option.peak);
+  if (!precision) return { letters };
+  const device = options.find((option) => option.peaks);
+  if (!(precision.peak in device.peaks)) {
+    return { message: `${device.label} has no peak at ${precision.peak}; it has ${Object.keys(device.peaks).join(", ")}` };
+  }
+  return { letters: { ...letters, peak_flops: device.peaks[precision.peak] } };
+}
+
+export function good(value, sign) {
+  return Number.isFinite(value) && (sign === "real" || value > 0 || (sign === "nonnegative" && value === 0));
+}
+
+export function answers(spec, sheet, choice) {
+  const { letters, message } = known(spec, choice);
+  if (message) return { message, texts: spec.outputs.map(() => "none"), worked: "" };
+  const values = { ...letters, ...sheet(letters) };
+  const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
+  const first = spec.outputs[0];
+  if (texts[0] === "none") return { message: `no ${first.meaning} here`, texts, worked: "", values };
+  const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
+  return { message: "", texts, worked: `\\(${spec.left} = ${numbers} = ${showTex(values[first.letter], first.unit)}\\)`, values };
+}
+
+// The curve: the answer at every option of one control, the present one marked.
+const SVG = "http://www.w3.org/2000/svg";
+function draw(svg, spec, sheet, choice) {
+  const at = spec.curve.control, control = spec.controls[at];
+  const width = Math.max(svg.clientWidth || 480, 240), height = 230, left = 70, right = 14, top = 10, bottom = 44;
+  const points = control.options.map((option, i) => {
+    const { letters } = known(spec, choice.map((c, j) => (j === at ? i : c)));
+    const values = letters ? { ...letters, ...sheet(letters) } : {};
+    return [option.letters[spec.curve.x], spec.curve.y.map((y) => values[y.letter])];
+  });
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("height", height);
+  svg.replaceChildren();
+  const add = (tag, attributes, text) => {
+    const node = document.createElementNS(SVG, tag);
+    for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
+    if (text !== undefined) node.textContent = text;
+    svg.append(node);
+  };
+  const ys = points.flatMap(([, y]) => y).filter((y) => Number.isFinite(y) && y > 0);
+  if (!ys.length) return;
+  const xs = points.map(([x]) => x), axis = (values, from, to) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    const log = low > 0 && high / low > 20;
+    if (log) [low, high] = [Math.log10(low), Math.log10(high)];
+    else if (from > to) low = 0;
+    if (low === high) high = low + 1;
+    const place = (v) => from + ((to - from) * ((log ? Math.log10(v) : v) - low)) / (high - low);
+    const step = log ? Math.max(1, Math.ceil((high - low) / 5)) : Math.pow(10, Math.floor(Math.log10((high - low) / 2)));
+    const ticks = [];
+    for (let t = Math.ceil(low / step - 1e-9); t * step <= high + 1e-9; t++) ticks.push(log ? Math.pow(10, t * step) : t * step);
+    const every = Math.ceil(ticks.length / 6);
+    return { place, ticks: ticks.filter((_, i) => i % every === 0) };
+  };
+  const X = axis(xs, left, width - right), Y = axis(ys, height - bottom, top);
+  for (const t of Y.ticks) {
+    add("line", { x1: left, x2: width - right, y1: Y.place(t), y2: Y.place(t), class: "sb-grid" });
+    add("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, show(t, spec.curve.y[0].unit));
+  }
+  const every = Math.ceil(xs.length / Math.max(2, Math.floor((width - left) / 90)));
+  xs.forEach((x, i) => {
+    if (i % every) return;
+    add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
+    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": i ? "middle" : "start" }, show(x, spec.curve.unit));
+  });
+  add("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "sb-axis" });
+  add("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, spec.curve.label);
+  spec.curve.y.forEach((y, k) => {
+    let path = "", pen = "M";
+    for (const [x, values] of points) {
+      const v = values[k], ok = Number.isFinite(v) && v > 0;
+      if (ok) path += `${pen}${X.place(x).toFixed(1)} ${Y.place(v).toFixed(1)}`;
+      pen = ok ? "L" : "M";
+    }
+    if (path) add("path", { d: path, class: `sb-line sb-line-${k}` });
+    const [x, values] = points[choice[at]];
+    if (Number.isFinite(values[k]) && values[k] > 0) {
+      add("circle", { cx: X.place(x), cy: Y.place(values[k]), r: k ? 3.5 : 5, class: `sb-dot sb-dot-${k}` });
+    }
+  });
+}
+
+async function models(model, name) {
+  const refs = [model.get(name)].flat();
+  return Promise.all(refs.map((r) => (typeof r === "string" ? model.widget_manager.get_model(r.replace("IPY_MODEL_", "")) : r)));
+}
+
+export default () => {
+  let update = [], state;
+  const ready = {};
+  ready.promise = new Promise((resolve) => (ready.resolve = resolve));
+  return {
+    async initialize({ model }) {
+      const spec = model.get("spec"), sheet = new Function(`return ${spec.sheet}`)();
+      const controls = await models(model, "controls"), labels = await models(model, "labels");
+      const [worked] = await models(model, "worked"), [message] = await models(model, "message");
+      const choice = () => controls.map((c) => c.get("index"));
+      const set = (widget, value) => widget.get("value") === value || widget.set("value", value);
+      let due = false;
+      const run = () => {
+        due = false;
+        const found = answers(spec, sheet, choice());
+        labels.forEach((label, i) => set(label, found.texts[i]));
+        set(worked, found.worked);
+        set(message, found.message);
+        update.forEach((f) => f());
+      };
+      // At most one run a frame, however fast the slider moves.
+      controls.forEach((c) => c.on("change:index", () => { if (!due) { due = true; requestAnimationFrame(run); } }));
+      state = { spec, sheet, choice };
+      ready.resolve();
+    },
+    async render({ el }) {
+      await ready.promise;
+      const { spec, sheet, choice } = state;
+      el.classList.add("sb-live");
+      if (!spec.curve) return;
+      const figure = document.createElement("figure"), svg = document.createElementNS(SVG, "svg"), caption = document.createElement("figcaption");
+      figure.className = "sb-curve";
+      svg.setAttribute("role", "img");
+      spec.curve.y.forEach((y, k) => {
+        const item = document.createElement("span");
+        item.className = `sb-key sb-key-${k}`;
+        item.textContent = y.meaning;
+        caption.append(item);
+      });
+      figure.append(caption, svg);
+      el.append(figure);
+      const redraw = () => {
+        draw(svg, spec, sheet, choice());
+        const found = answers(spec, sheet, choice());
+        svg.setAttribute("aria-label", `${spec.outputs[0].meaning} against ${spec.curve.label}; now ${found.texts[0]}`);
+      };
+      // ipywidgets leaves slider handles without a name for screen readers.
+      const name = () => (el.closest(".sb-calculator") ?? document).querySelectorAll(".noUi-handle").forEach((handle) => {
+        const row = handle.closest(".widget-inline-hbox, .jupyter-widget-inline-hbox, .widget-hslider");
+        handle.setAttribute("aria-label", row?.querySelector(".widget-label")?.textContent ?? "value");
+      });
+      const size = new ResizeObserver(() => { redraw(); name(); });
+      size.observe(figure);
+      update.push(redraw);
+      redraw();
+      return () => { size.disconnect(); update = update.filter((f) => f !== redraw); };
+    },
+  };
+};

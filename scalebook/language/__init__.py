@@ -1,0 +1,11 @@
+"""What a formula is: letters, formulas, sheets, rows and units."""
+
+from .formula import FORMULAS, Formula, formula
+from .notation import NOTATION, letter, symbol, tex
+from .row import Cell, Row
+from .sheet import Sheet
+from .units import parse, show
+
+__all__ = [
+    "FORMULAS", "NOTATION", "Cell", "Formula", "Row", "Sheet", "formula", "letter", "parse", "show", "symbol", "tex",
+]  # fmt: skip

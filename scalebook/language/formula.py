@@ -1,0 +1,296 @@
+"""A formula is a function of letters.  Call it with what you know.
+
+>>> @formula("ridge_intensity", "williams2009")
+... def ridge(peak_flops, hbm_bandwidth):
+...     '''Arithmetic and memory take equally long.'''
+...     return peak_flops / hbm_bandwidth
+>>> ridge
+ridge_intensity = peak_flops/hbm_bandwidth
+
+Knowing every letter gives a number; an array of letters, an array of numbers.
+
+>>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+295.223880597015
+>>> ridge(peak_flops=1e15, hbm_bandwidth=[1e12, 4e12])
+array([1000.,  250.])
+
+Knowing less leaves a formula, and every letter can be solved for.
+
+>>> ridge(peak_flops=1e15)
+ridge_intensity = 1000000000000000/hbm_bandwidth
+>>> ridge.solve("hbm_bandwidth")
+hbm_bandwidth = peak_flops/ridge_intensity
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import numpy as np
+import sympy
+
+from . import code
+from .notation import NOTATION, nearest, symbol, tex
+from .row import gather, refuse
+from .units import show, show_tex, words_in
+
+__all__ = ["FORMULAS", "Formula", "Worked", "formula"]
+
+FORMULAS: dict[str, "Formula"] = {}
+
+
+class Formula:
+    """The equation `letter = rhs`, with its name, sources and meaning.
+
+    `given` holds the usual formulas for letters that a caller may not know: they are put in when
+    what is known calls for them, and a formula handed over by position replaces them.
+    """
+
+    method = "stated"
+
+    def __init__(self, name, letter, rhs, sources=(), doc="", given=()):
+        self.name = self.__name__ = name
+        self.letter, self.sources, self.given = letter, tuple(dict.fromkeys(sources)), tuple(given)
+        self.__doc__ = doc
+        self._rhs = rhs
+        self._filled = {}
+        NOTATION[letter]
+
+    @cached_property
+    def rhs(self) -> sympy.Expr:
+        """The right-hand side; the body of a decorated function runs when it is first needed."""
+        return self._rhs() if callable(self._rhs) else sympy.sympify(self._rhs)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The letters it depends on, in alphabetical order."""
+        return tuple(sorted(x.name for x in self.rhs.free_symbols))
+
+    # Knowing
+
+    def __call__(self, *knowns, **letters):
+        """The value, an array of values, or the formula that remains.
+
+        Positional: rows of tables, results of sheets, mappings, and formulas (an assumption by
+        name).  Keywords: numbers, arrays, strings with a unit, SymPy expressions.
+        """
+        formula, values = self._know(knowns, letters)
+        if len(values) < len(formula.inputs) or any(isinstance(x, sympy.Basic) for x in values.values()):
+            return formula._put(values)
+        return formula._value(values)
+
+    def _know(self, knowns, letters):
+        """The formula with its assumptions put in, and the known ones of its inputs."""
+        if assumed := tuple(x for x in knowns if isinstance(x, Formula)):
+            knowns = tuple(x for x in knowns if not isinstance(x, Formula))
+            return self._fill({n for k in knowns for n in k} | letters.keys(), assumed).compose(*assumed)._know(knowns, letters)
+        for name in letters:
+            NOTATION[name]
+        cells = gather(tuple(x if hasattr(x, "cells") else dict(x) for x in knowns) if knowns else (), letters)
+        formula = self._fill(cells.keys())
+        if stray := [name for name in letters if name not in formula.inputs]:
+            hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"
+            raise TypeError(f"{self.name} depends on {', '.join(formula.inputs)}, not on {', '.join(stray)}; {hint}")
+        return formula, {name: cells[name].value for name in formula.inputs if name in cells}
+
+    def _fill(self, known, assumed=()):
+        """Put in the usual formulas for the letters that are not known but follow from what is."""
+        if not self.given:
+            return self
+        key = (frozenset(known), assumed)
+        if key not in self._filled:
+            formula, taken = self, {x.letter for x in assumed}
+            while pick := next(filter(None, (_usual(x, formula.given, known, taken) for x in formula.inputs)), None):
+                formula = formula.compose(pick)
+            self._filled[key] = formula
+        return self._filled[key]
+
+    def _put(self, values):
+        if arrays := [name for name, x in values.items() if np.ndim(x)]:
+            lacking = ", ".join(x for x in self.inputs if x not in values)
+            raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) needs every letter; it lacks {lacking or 'numbers'}")
+        exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
+        return self._with(self.rhs.subs(exact, simultaneous=True))
+
+    def _value(self, values):
+        if any(map(np.ndim, values.values())):
+            [result] = code.blocks(lambda *x: (self.numpy(*x),), values)
+            refuse(self.letter, result, _at(values))
+            return result
+        try:
+            [result] = self._point(*values.values())
+        except (ZeroDivisionError, OverflowError, ValueError) as error:
+            raise ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}") from None
+        refuse(self.letter, np.asarray(result, float), _at(values))
+        return float(result)
+
+    # Changing
+
+    def compose(self, *formulas: "Formula") -> "Formula":
+        """Put formulas in the place of the letters they give; their sources come along.
+
+        Raises ValueError for a formula whose letter is not used, for two that give one letter, and
+        for a circle.
+        """
+        rhs, given = self.rhs, {x.letter: x for x in formulas}
+        if len(given) < len(formulas):
+            raise ValueError(f"two of these give the same letter: {', '.join(x.name for x in formulas)}")
+        unused = dict(given)
+        for _ in formulas:
+            for x in rhs.free_symbols:
+                unused.pop(x.name, None)
+            rhs = rhs.xreplace({symbol(n): x.rhs for n, x in given.items()})
+        for name, x in unused.items():
+            raise ValueError(f"{x.name} gives {name}, which {self.name} does not use; it uses {', '.join(self.inputs)}")
+        if circle := [n for n in given if symbol(n) in rhs.free_symbols]:
+            raise ValueError(f"these formulas go in a circle: {', '.join(given[n].name for n in circle)}")
+        return self._with(rhs, *formulas)
+
+    def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
+        """The same equation for another letter.
+
+        Symbolic where SymPy can; where Max, ceiling or Piecewise stand in the way, or no branch is
+        the inverse everywhere, the result is found by bisection when it is called (`method` says
+        which), within `between` if given.  Raises LookupError for an unknown letter and ValueError
+        for one that the formula does not have.
+        """
+        from .solve import invert
+
+        unknown = NOTATION[str(letter)].name
+        formula = self if unknown in self.inputs else self._fill({unknown})
+        if unknown not in formula.inputs:
+            raise ValueError(f"{self.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
+        return invert(formula, unknown, between)
+
+    def _with(self, rhs, *others):
+        given = dict.fromkeys(g for x in (self, *others) for g in x.given)
+        sources = [s for x in (self, *others) for s in x.sources]
+        return Formula(self.name, self.letter, rhs, sources, self.__doc__, given)
+
+    # Code
+
+    @cached_property
+    def _point(self) -> Callable:
+        return code.point(self.inputs, [(self.letter, self.rhs)], [self.letter])
+
+    @cached_property
+    def numpy(self) -> Callable:
+        """The right-hand side as a NumPy function of `inputs`, in their order; nothing is checked."""
+        function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
+        return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
+
+    @cached_property
+    def js(self) -> str:
+        """A JavaScript function from an object of letters to the value."""
+        return code.javascript(self.inputs, [(self.letter, self.rhs)], [self.letter])
+
+    # Showing
+
+    @property
+    def unit(self) -> str:
+        return NOTATION[self.letter].unit
+
+    @property
+    def meaning(self) -> str:
+        """The first sentence of the docstring."""
+        return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+
+    @cached_property
+    def latex(self) -> str:
+        return f"{NOTATION[self.letter].tex} = {tex(self.rhs)}"
+
+    def template(self) -> str:
+        """The typeset right-hand side with `⟦letter⟧` for each letter, for numbers to be put in."""
+        based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
+        marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
+        return sympy.latex(self.rhs, symbol_names=marks, mul_symbol=r"\times ")
+
+    def text(self, numbers: dict[str, str] | None = None) -> str:
+        """The right-hand side as text, with `numbers` in the place of letters."""
+
+        def put(word):
+            number = (numbers or {}).get(word, word)
+            return number if number.replace(".", "").isalnum() or number == word else f"({number})"
+
+        return words_in(str(self.rhs), put)
+
+    def worked(self, *knowns, **letters) -> "Worked":
+        """The formula, the formula with the numbers put in, and the value with its unit.
+
+        Raises TypeError, naming them, when letters are missing or an array is given.
+        """
+        formula, values = self._know(knowns, letters)
+        if lacking := [x for x in formula.inputs if x not in values]:
+            raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
+        if any(np.ndim(x) or isinstance(x, sympy.Basic) for x in values.values()):
+            raise TypeError(f"{self.name} is worked out at one point: give numbers, not arrays or symbols")
+        return Worked(formula, values, formula._value(values))
+
+    def _repr_latex_(self):
+        return rf"$\displaystyle {self.latex}$"
+
+    def __repr__(self):
+        return f"{self.letter} = {self.text()}"
+
+    def _sympy_(self):
+        return self.rhs
+
+
+class Worked:
+    """A formula at one point, shown in three steps."""
+
+    def __init__(self, formula: Formula, values: dict[str, float], value: float):
+        self.formula, self.values, self.value = formula, values, value
+
+    def __repr__(self):
+        f = self.formula
+        numbers = {n: show(x, NOTATION[n].unit) for n, x in self.values.items()}
+        pad = " " * len(f.letter)
+        return f"{f.letter} = {f.text()}\n{pad} = {f.text(numbers)}\n{pad} = {show(self.value, f.unit)}"
+
+    def _repr_latex_(self):
+        f, numbers = self.formula, self.formula.template()
+        for n, x in self.values.items():
+            numbers = numbers.replace(f"⟦{n}⟧", show_tex(x, NOTATION[n].unit))
+        left, right = f.latex.split(" = ", 1)
+        steps = rf"{left} &= {right} \\ &= {numbers} \\ &= {show_tex(self.value, f.unit)}"
+        return rf"$$\begin{{aligned}}{steps}\end{{aligned}}$$"
+
+
+def formula(letter: str, *sources: str, given: Iterable[Formula] = ()) -> Callable[[Callable], Formula]:
+    """Make the Formula for `letter` of a function whose parameters are letters.
+
+    The function returns a SymPy expression; its docstring is the meaning.  Sources read
+    "key §place".  Raises LookupError for a parameter that is no letter.
+    """
+    NOTATION[letter]
+
+    def enter(function):
+        names = list(inspect.signature(function).parameters)
+        for name in names:
+            NOTATION[name]
+        new = Formula(function.__name__, letter, lambda: sympy.sympify(function(*map(symbol, names))), sources,
+                      inspect.getdoc(function), given)  # fmt: skip
+        new.__module__, new.__wrapped__ = function.__module__, function
+        FORMULAS[new.name] = new
+        return new
+
+    return enter
+
+
+def _usual(name, given, known, taken):
+    """The usual formula for a letter: the first that is wholly known, else the last that is partly so."""
+    if name in known or name in taken:
+        return None
+    options = [g for g in given if g.letter == name]
+    reach = {g: [i in known or bool(_usual(i, g.given, known, taken)) for i in g.inputs] for g in options}
+    return next((g for g in options if all(reach[g])), None) or next((g for g in reversed(options) if any(reach[g])), None)
+
+
+def _exact(value):
+    return sympy.Integer(int(value)) if float(value).is_integer() else sympy.Float(value)
+
+
+def _at(values):
+    said = ", ".join(f"{n}={show(x, NOTATION[n].unit)}" for n, x in values.items() if not np.ndim(x))
+    return f" at {said}" if said else ""

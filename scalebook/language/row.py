@@ -1,0 +1,211 @@
+"""What is known: letters with values, and for each where it came from.
+
+A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be handed
+to the next formula.
+"""
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sympy
+
+from .notation import NOTATION, nearest
+from .units import parse, show
+
+__all__ = ["Cell", "Row", "Why", "gather", "quantity"]
+
+Value = float | np.ndarray | sympy.Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A value and where it came from: a table's source, or a formula and the cells it used."""
+
+    value: Value
+    origin: str = "given"
+    source: str = ""
+    note: str = ""
+    formula: Any = None
+    inputs: Mapping[str, "Cell"] = field(default_factory=dict)
+
+
+def _what(name: str) -> str:
+    letter = NOTATION[name]
+    return f"it is {letter.meaning}, {'in ' + letter.unit if letter.unit else 'a count'}"
+
+
+def quantity(name: str, value) -> Value:
+    """The value of a letter in base units.
+
+    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.
+    Raises TypeError or ValueError, naming the letter, its unit and its meaning, for anything else:
+    a wrong unit, NaN, infinity, a negative number, or zero where zero makes no sense.
+
+    >>> quantity("hbm_bandwidth", "3.35 TB/s")
+    3350000000000.0
+    >>> quantity("microbatches", 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
+    """
+    if type(value) in (float, int) and 0 < value < math.inf:  # the common case, quickly
+        return float(value)
+    if isinstance(value, str):
+        try:
+            value = parse(value, NOTATION[name].unit)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}; {_what(name)}") from None
+    if isinstance(value, sympy.Basic):
+        if not value.is_number:
+            return value
+        value = float(value)
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {value!r}: {_what(name)}") from None
+    refuse(name, array)
+    return array if array.ndim else float(array)
+
+
+def refuse(name: str, array: np.ndarray, where: str = "") -> None:
+    """Raise ValueError unless every value is finite and has the letter's sign."""
+    sign = NOTATION[name].sign
+    bad = ~np.isfinite(array)
+    if sign != "real":
+        bad |= array < 0 if sign == "nonnegative" else array <= 0
+    if bad.any():
+        first = array[bad].flat[0] if array.ndim else float(array)
+        wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite"}[sign]
+        raise ValueError(f"{name} must be {wanted}, not {first:g}{where}: {_what(name)}")
+
+
+def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
+    """Join rows and keywords into cells.  Keywords win; rows that contradict each other raise ValueError."""
+    cells = {}
+    for row in knowns:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"expected rows of tables, results or formulas before the keywords, not {row!r}")
+        new = row.cells if isinstance(row, Row) else {n: Cell(quantity(n, v)) for n, v in row.items()}
+        for name, cell in new.items():
+            old = cells.setdefault(name, cell)
+            if old is not cell and name not in letters and not np.array_equal(old.value, cell.value):
+                unit = NOTATION[name].unit
+                said = " and ".join(f"{_brief(x.value, unit)} by {x.origin}" for x in (old, cell))
+                raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
+    for name, value in letters.items():
+        cells[name] = Cell(quantity(name, value))
+    return cells
+
+
+def _brief(value: Value, unit: str) -> str:
+    if isinstance(value, sympy.Basic):
+        return str(value)
+    if np.ndim(value):
+        return f"{show(np.min(value), unit)} … {show(np.max(value), unit)} ({np.size(value)} values)"
+    return show(value, unit)
+
+
+class Row(Mapping):
+    """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`."""
+
+    def __init__(self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None):
+        self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
+
+    def __getitem__(self, name):
+        if name in self.cells:
+            return self.cells[name].value
+        raise KeyError(self._absent(name))
+
+    def __getattr__(self, name):
+        if name.startswith("_") or "cells" not in self.__dict__:
+            raise AttributeError(name)
+        if name in self.cells:
+            return self.cells[name].value
+        if name in self.words:
+            return self.words[name]
+        raise AttributeError(self._absent(name))
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.cells, *self.words]
+
+    def __iter__(self):
+        return iter(self.cells)
+
+    def __len__(self):
+        return len(self.cells)
+
+    def _absent(self, name):
+        if name in self.missing:
+            return f"{name} of {self.name} needs {', '.join(self.missing[name])}"
+        if name in NOTATION:
+            return f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
+        return f"{self.name} has nothing called {name!r}; {nearest(str(name), [*self.cells, *self.missing, *self.words])}"
+
+    def why(self, name: str) -> "Why":
+        """Where a number comes from: its formula with the numbers put in, and the same for each letter used."""
+        self[name]
+        return Why(name, self.cells[name])
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The source of each letter: the table's for a cell, the formula's for what follows."""
+        return {n: c.source or ", ".join(c.formula.sources if c.formula else ()) or c.origin for n, c in self.cells.items()}
+
+    def __repr__(self):
+        lines = [f"{n:<22} {_brief(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
+        return "\n".join([self.name, *(f"  {line}" for line in lines)])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td><code>{n}</code></td><td>{html.escape(_brief(c.value, NOTATION[n].unit))}</td>"
+            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c)._repr_html_()}</td></tr>"
+            for n, c in self.cells.items()
+        )
+        head = "<tr><th>letter</th><th>value</th><th>meaning</th><th>where it comes from</th></tr>"
+        name = html.escape(self.name)
+        return f'<table class="sb-row"><caption>{name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+
+class Why:
+    """The origin of one value, as a tree down to table cells; indented in text, foldable in a notebook."""
+
+    def __init__(self, name: str, cell: Cell):
+        self.name, self.cell = name, cell
+
+    @property
+    def inputs(self) -> list["Why"]:
+        return [Why(name, cell) for name, cell in self.cell.inputs.items()]
+
+    @property
+    def line(self) -> str:
+        cell, unit = self.cell, NOTATION[self.name].unit
+        value = _brief(cell.value, unit)
+        if cell.formula is None:
+            said = "; ".join(filter(None, [cell.source, cell.note]))
+            return f"{self.name} = {value}  [{cell.origin}{': ' + said if said else ''}]"
+        numbers = {name: _brief(x.value, NOTATION[name].unit) for name, x in cell.inputs.items()}
+        sources = f"  [{', '.join(cell.formula.sources)}]" if cell.formula.sources else ""
+        return f"{self.name} = {cell.formula.text()} = {cell.formula.text(numbers)} = {value}{sources}"
+
+    def __repr__(self):
+        return "\n".join(self._lines(set()))
+
+    def _lines(self, seen):
+        if self.cell.inputs and self.name in seen:
+            unit = NOTATION[self.name].unit
+            return [f"{self.name} = {_brief(self.cell.value, unit)}  [as above]"]
+        seen.add(self.name)
+        return [self.line, *("    " + line for x in self.inputs for line in x._lines(seen))]
+
+    def _repr_html_(self):
+        line = html.escape(self.line)
+        if not self.cell.inputs:
+            return f'<span class="sb-why">{line}</span>'
+        inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)
+        return f'<details class="sb-why"><summary>{line}</summary><ul>{inside}</ul></details>'

@@ -1,0 +1,184 @@
+"""A sheet is a set of formulas, as in a spreadsheet: give what you know, get everything that follows.
+
+>>> from scalebook.language import Sheet, formula
+>>> @formula("compute_time", "williams2009")
+... def compute_time(flops, peak_flops):
+...     '''Arithmetic at the peak rate.'''
+...     return flops / peak_flops
+>>> @formula("memory_time", "williams2009")
+... def memory_time(traffic, hbm_bandwidth):
+...     '''Traffic at the peak rate.'''
+...     return traffic / hbm_bandwidth
+>>> kernel = Sheet("kernel", compute_time, memory_time)
+>>> row = kernel(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
+>>> row.memory_time
+0.0005
+>>> row.why("compute_time")
+compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
+    flops = 1 TFLOP  [given]
+    peak_flops = 1 PFLOP/s  [given]
+"""
+
+import html
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+import sympy
+
+from . import code
+from .formula import Formula
+from .notation import NOTATION, nearest, tex
+from .row import Cell, Row, gather, refuse
+
+__all__ = ["Sheet"]
+
+
+class Sheet:
+    """Formulas joined by their letters.
+
+    Raises ValueError for two formulas of one letter and for a circle, naming them.
+    """
+
+    def __init__(self, name: str, *formulas: Formula, doc: str = ""):
+        self.name, self.__doc__ = name, doc
+        by_letter = {}
+        for f in formulas:
+            if not isinstance(f, Formula):
+                raise TypeError(f"{name} takes formulas, not {f!r}")
+            if by_letter.setdefault(f.letter, f) is not f:
+                raise ValueError(f"{name} has two formulas for {f.letter}: {by_letter[f.letter].name} and {f.name}")
+        try:
+            order = TopologicalSorter({n: f.inputs for n, f in by_letter.items()}).static_order()
+            self.formulas: dict[str, Formula] = {n: by_letter[n] for n in order if n in by_letter}
+        except CycleError as error:
+            raise ValueError(f"{name} goes in a circle: {' → '.join(error.args[1])}") from None
+        self._plans = {}
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The letters that no formula of the sheet gives."""
+        return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
+
+    def __call__(self, *knowns, **letters) -> Row:
+        """Everything that follows from what is known, as a row.
+
+        Positional: rows, results, and formulas, which replace the sheet's own for their letter.
+        A letter given a value keeps it, whatever its formula says.  What lacks an input is listed
+        in `row.missing` with what it lacks.
+        """
+        if swapped := [x for x in knowns if isinstance(x, Formula)]:
+            return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
+        used = {*self.inputs, *self.formulas}
+        for name in letters:
+            NOTATION[name]
+            if name not in used:
+                raise TypeError(f"{self.name} does not use {name}; {nearest(name, used)}")
+        cells = {n: c for n, c in gather(knowns, letters).items() if n in used}
+        if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
+            raise TypeError(f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)")
+        inputs, outputs, missing, point, vector = self._plan(frozenset(cells))
+        values = {n: cells[n].value for n in inputs}
+        if any(np.ndim(x) for x in values.values()):
+            results = code.blocks(vector(), values)
+        else:
+            results = self._at_point(point(), values, outputs)
+        for name, result in zip(outputs, results, strict=True):
+            refuse(name, np.asarray(result), f" in {self.name}")
+            f = self.formulas[name]
+            used_here = {i: cells[i] for i in f.inputs}
+            cells[name] = Cell(result, f.name, formula=f, inputs=used_here)
+        return Row(self.name, cells, missing=missing)
+
+    def _plan(self, known):
+        """What can be computed from these letters, and the code that does it, made once."""
+        if known not in self._plans:
+            have, outputs, missing = set(known), [], {}
+            for name, f in self.formulas.items():
+                if name in known:
+                    continue
+                lacking = [i for i in f.inputs if i not in have]
+                if lacking:
+                    missing[name] = sorted({x for i in lacking for x in missing.get(i, [i])})
+                else:
+                    have.add(name)
+                    outputs.append(name)
+            statements = [(n, self.formulas[n].rhs) for n in outputs]
+            inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
+            self._plans[known] = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
+                                  _once(code.vector, inputs, statements, outputs))  # fmt: skip
+        return self._plans[known]
+
+    def _at_point(self, function, values, outputs):
+        try:
+            return [float(x) for x in function(*values.values())]
+        except (ZeroDivisionError, OverflowError, ValueError):
+            known = dict(values)
+            for name in outputs:  # one at a time, to name the letter that fails
+                f = self.formulas[name]
+                known[name] = f._value({i: known[i] for i in f.inputs})
+            raise
+
+    def using(self, *formulas: Formula) -> "Sheet":
+        """The sheet with these formulas for their letters; raises ValueError for a letter it does not use."""
+        used = {*self.inputs, *self.formulas}
+        for f in formulas:
+            if f.letter not in used:
+                raise ValueError(f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}")
+        return Sheet(self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__)
+
+    def only(self, *letters: str) -> "Sheet":
+        """The part of the sheet that these letters rest on; raises ValueError for one it does not give."""
+        wanted, todo = {}, list(letters)
+        while todo:
+            name = todo.pop()
+            if name in self.formulas and name not in wanted:
+                wanted[name] = self.formulas[name]
+                todo += wanted[name].inputs
+            elif name not in self.formulas and name in letters:
+                raise ValueError(f"{self.name} has no formula for {name!r}; {nearest(name, self.formulas)}")
+        return Sheet(self.name, *wanted.values(), doc=self.__doc__)
+
+    def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
+        """The closed form of a letter in the sheet's inputs and the letters to `keep`."""
+        if letter not in self.formulas:
+            raise ValueError(f"{self.name} has no formula for {letter!r}; {nearest(letter, self.formulas)}")
+        f, others = self.formulas[letter], dict(self.formulas)
+        for name in (letter, *keep):
+            others.pop(name, None)
+        while needed := [others[i] for i in f.inputs if i in others]:
+            f = f.compose(*needed)
+        return f
+
+    @cached_property
+    def js(self) -> str:
+        """The sheet as a JavaScript function from an object of its inputs to an object of its letters."""
+        return code.javascript(self.inputs, [(n, f.rhs) for n, f in self.formulas.items()], list(self.formulas))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(s for f in self.formulas.values() for s in f.sources))
+
+    def __repr__(self):
+        return "\n".join([f"{self.name}({', '.join(self.inputs)})", *(f"  {f!r}" for f in self.formulas.values())])
+
+    def _repr_html_(self):
+        rows = "".join(
+            rf'<tr><td class="mathjax_process tex2jax_process">\({NOTATION[n].tex} = {html.escape(tex(f.rhs))}\)</td>'
+            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{NOTATION[n].unit}</td><td>{', '.join(f.sources)}</td></tr>"
+            for n, f in self.formulas.items()
+        )
+        head = "<tr><th>formula</th><th>meaning</th><th>unit</th><th>source</th></tr>"
+        return f'<table class="sb-sheet"><caption>{self.name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+
+def _once(make, *args):
+    """Call `make` when first asked, and keep what it gave."""
+    made = []
+
+    def get():
+        if not made:
+            made.append(make(*args))
+        return made[0]
+
+    return get

@@ -1,0 +1,166 @@
+"""Units: reading `8 TB/s`, writing it back, and checking a formula by changing its units.
+
+Inside, everything is in bytes, seconds, joules and dollars; FLOP, tokens and parameters are counts.
+The prefixes are for people.
+"""
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cache
+
+import numpy as np
+
+from .notation import NOTATION, Letter
+
+__all__ = ["BASE", "check", "dimension", "parse", "show", "show_tex"]
+
+BASE = ("B", "s", "J", "$")
+# What a unit is made of: its size in base units and its powers of them.
+_UNITS = {
+    "": (1, {}), "FLOP": (1, {}), "token": (1, {}), "year": (1, {}),
+    "B": (1, {"B": 1}), "bit": (1, {"B": 1}), "s": (1, {"s": 1}), "h": (1, {"s": 1}),
+    "J": (1, {"J": 1}), "W": (1, {"J": 1, "s": -1}), "$": (1, {"$": 1}),
+}  # fmt: skip
+_UP = ["", "k", "M", "G", "T", "P", "E"]
+_DOWN = ["", "m", "µ", "n", "p"]
+_COUNTS = ["million", "billion", "trillion", "quadrillion"]
+_COUNTED = ("", "token", "token/s", "bit", "$", "$/h", "FLOP/B")  # units that take no prefix
+_LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
+_PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
+_PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
+_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@cache
+def dimension(unit: str) -> tuple[int, ...]:
+    """The powers of byte, second, joule and dollar in a unit.
+
+    >>> dimension("B/s"), dimension("W"), dimension("$/h")
+    ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
+    >>> dimension("furlong")
+    Traceback (most recent call last):
+        ...
+    ValueError: 'furlong' is not a unit; there are: $, B, FLOP, J, W, bit, h, s, token, year, and one over another (B/s)
+    """
+    powers = dict.fromkeys(BASE, 0)
+    for sign, part in zip((1, -1), unit.split("/"), strict=False):
+        if part not in _UNITS or unit.count("/") > 1:
+            known = ", ".join(sorted(filter(None, _UNITS)))
+            raise ValueError(f"{unit!r} is not a unit; there are: {known}, and one over another (B/s)")
+        for base, power in _UNITS[part][1].items():
+            powers[base] += sign * power
+    return tuple(powers.values())
+
+
+def parse(quantity: str, unit: str) -> float:
+    """Read a quantity that must carry `unit`, with a decimal or binary prefix.
+
+    >>> parse("8 TB/s", "B/s"), parse("480 GiB", "B"), parse("1.5 us", "s"), parse("2022-07", "year")
+    (8000000000000.0, 515396075520.0, 1.5e-06, 2022.5)
+    >>> parse("80 GB", "B/s")
+    Traceback (most recent call last):
+        ...
+    ValueError: '80 GB' is not a number with the unit B/s (such as '3.35 TB/s')
+    """
+    example = {"B": "80 GB", "B/s": "3.35 TB/s", "FLOP/s": "989 TFLOP/s", "s": "2.5 us", "year": "2022-03"}
+    number, _, rest = str(quantity).strip().partition(" ")
+    try:
+        if unit == "year":
+            year, _, month = number.partition("-")
+            return int(year) + (int(month or 1) - 1) / 12
+        prefix = rest.removesuffix(unit) if rest.endswith(unit) else None
+        if not unit or prefix not in _PREFIXES:
+            raise ValueError
+        return float(Decimal(number) * Decimal(_PREFIXES[prefix]))
+    except (ValueError, ArithmeticError):
+        hint = f"such as {example.get(unit, '3 ' + unit)!r}"
+        wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
+        raise ValueError(f"{quantity!r} is not {wanted}") from None
+
+
+def _round(value: float) -> float:
+    """Four significant digits, halves away from zero, as JavaScript's toPrecision rounds."""
+    return float(_DIGITS.create_decimal(value))
+
+
+def _plain(value: float) -> str:
+    digits = repr(value).removesuffix(".0")
+    whole, dot, rest = digits.partition(".")
+    return f"{int(whole):,}{dot}{rest}" if abs(value) >= 1000 else digits
+
+
+def show(value: float, unit: str = "") -> str:
+    """Write a value to four digits with the prefix that fits.
+
+    >>> show(3.35e12, "B/s"), show(1.5e-6, "s"), show(7200, "s"), show(32768), show(6.738e9)
+    ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
+    >>> show(2.5, "$/h"), show(0.109375), show(2022.5, "year"), show(1.5e28, "FLOP")
+    ('2.5 $/h', '0.1094', '2022-07', '1.5×10²⁸ FLOP')
+    """
+    if unit == "year":
+        months = round(value * 12)
+        return f"{months // 12}-{months % 12 + 1:02d}"
+    value = float(value)
+    if unit == "" and value == int(value) and abs(value) < 1e6:
+        return f"{int(value):,}"
+    value = _round(value)
+    size, spaced, limit = 1.0, f" {unit}" if unit else "", 1e6
+    if unit in _COUNTED and 1e6 <= abs(value) < 1e18:
+        step = sum(abs(value) >= 1000.0**k for k in range(3, 6))
+        size, spaced = 1000.0 ** (step + 2), f" {_COUNTS[step]}{spaced}"
+    elif unit == "s" and abs(value) >= 120:
+        size, name = next(x for x in _LONG if abs(value) >= 2 * x[0])
+        spaced = f" {name}"
+    elif unit not in _COUNTED and value:
+        low, high = (-4 if unit in ("s", "J") else 0), (0 if unit == "s" else 6)
+        step = sum(abs(value) >= 1000.0**k for k in range(low + 1, high + 1)) + low
+        prefix = _UP[step] if step >= 0 else _DOWN[-step]
+        size, spaced, limit = 1000.0**step, f" {prefix}{unit}", 1e4
+    scaled = _round(value / size)
+    if scaled and not 1e-3 <= abs(scaled) < limit:
+        scaled, power = map(float, f"{value:.3e}".split("e"))
+        spaced = f"×10{str(int(power)).translate(_RAISED)}" + (f" {unit}" if unit else "")
+    return _plain(scaled) + spaced
+
+
+def show_tex(value: float, unit: str = "") -> str:
+    r"""The same for a typeset formula.
+
+    >>> print(show_tex(3.35e12, "B/s"), show_tex(32768))
+    3.35\,\mathrm{TB/s} 32{,}768
+    """
+    number, _, rest = show(value, unit).partition(" ")
+    if "×10" in number:
+        number, _, power = number.partition("×10")
+        number += rf"\times 10^{{{power.translate({v: chr(k) for k, v in _RAISED.items()})}}}"
+    unit_tex = rest.replace("$", r"\$").replace(" ", r"\ ").replace("µ", r"\mu ")
+    return number.replace(",", "{,}") + (rf"\,\mathrm{{{unit_tex}}}" if rest else "")
+
+
+def check(formula, trials: int = 64, seed: int = 0) -> None:
+    """Raise ValueError unless the formula holds in every system of units.
+
+    Measure the same things in other bytes, seconds, joules and dollars, chosen at random: the
+    right-hand side must change exactly as the left-hand side does.  Max, ceiling and Piecewise
+    need no rules of their own.
+    """
+    rng = np.random.default_rng(seed)
+    change = rng.uniform(-3, 3, (trials, len(BASE)))
+
+    def factor(letter: Letter):
+        return np.exp(change @ dimension(letter.unit))
+
+    letters = [NOTATION[x] for x in formula.inputs]
+    old = rng.uniform(1, 100, (len(letters), trials))
+    new = [x * factor(letter) for x, letter in zip(old, letters, strict=True)]
+    with np.errstate(all="ignore"):
+        expected = formula.numpy(*old) * factor(NOTATION[formula.letter])
+        got = formula.numpy(*new) * np.ones(trials)
+    if not np.allclose(got, expected, rtol=1e-9, atol=0, equal_nan=True):
+        raise ValueError(f"{formula.name} does not have the unit of {formula.letter}, {NOTATION[formula.letter].unit}")
+
+
+def words_in(text: str, replace) -> str:
+    """Replace every word of an expression's text by `replace(word)`."""
+    return re.sub(r"[A-Za-z_]\w*", lambda m: replace(m.group()), text)

@@ -1,0 +1,214 @@
+"""Tensors, operations on them and kernels: the lines of a block's listing, and what each costs by itself.
+
+>>> Tensor("q", ("batch", "seq", "heads/tp", "head_dim")).bytes
+activation_bits*batch*head_dim*heads*seq/(8*tp)
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from sympy import Expr, Mul, S
+
+from scalebook.language.notation import symbol
+
+__all__ = ["COLLECTIVES", "DERIVED", "RULES", "Kernel", "Op", "Rule", "Tensor", "base", "size", "ways"]
+
+# Indices that are not independent: their sizes in other letters.
+DERIVED = {
+    "group_size": symbol("heads") / symbol("kv_heads"),
+    "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
+}
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+
+
+class Rule(NamedTuple):
+    """What a function keeps for its backward pass ("inputs", "outputs", "mask" or ""), its vector FLOPs per
+    element forward and backward, and whether it needs its last index whole on one device."""
+
+    keeps: str
+    forward: int
+    backward: int
+    whole: bool = False
+
+
+# FLOPs per element of layernorm, softmax, drop, gelu and add are those of Calculon (Isaev et al. 2023, its source);
+# the others are counted by hand, an exponential or a division as one.
+RULES = {
+    "layernorm": Rule("inputs", 9, 21, whole=True),
+    "rmsnorm": Rule("inputs", 4, 9, whole=True),
+    "softmax": Rule("outputs", 5, 8, whole=True),
+    "drop": Rule("mask", 1, 1),
+    "gelu": Rule("inputs", 8, 13),
+    "swiglu": Rule("inputs", 5, 10),
+    "geglu": Rule("inputs", 9, 15),
+    "rope": Rule("", 3, 3),
+    "add": Rule("", 1, 0),
+    "sum": Rule("", 1, 0),
+    "topk": Rule("inputs", 5, 8, whole=True),
+    "dispatch": Rule("", 0, 0),
+    "combine": Rule("inputs", 2, 4),
+    "cross_entropy": Rule("inputs", 5, 3),
+    "append": Rule("", 0, 0),
+    **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
+}
+
+
+@cache
+def size(index: str) -> Expr:
+    """Size of an index on one device: `seq/tp` is seq/tp, `group_size` is heads/kv_heads."""
+    base, *marks = re.split(r"(?=[/*])", index)
+    known = DERIVED[base] if base in DERIVED else symbol(base)
+    return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
+
+
+def base(index: str) -> str:
+    """An index without its splits."""
+    return re.split(r"[/*]", index)[0]
+
+
+def ways(index: str) -> set[str]:
+    """The ways an index is split: {'tp', 'cp'} of `seq/cp/tp`."""
+    return set(re.findall(r"/(\w+)", index))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A name and its indices."""
+
+    name: str
+    indices: tuple[str, ...]
+
+    def __str__(self):
+        return f"{self.name}[{' '.join(self.indices)}]"
+
+    @property
+    def is_weight(self) -> bool:
+        return self.name[0].isupper()
+
+    @cached_property
+    def elements(self) -> Expr:
+        return Mul(*map(size, self.indices))
+
+    @property
+    def width(self) -> Expr:
+        """Bytes per element."""
+        if self.name.startswith("fp32_"):
+            return S(4)
+        kind = ("weight" if self.is_weight else "gradient" if re.match("d_[A-Z]", self.name) else
+                "kv" if self.name.endswith("_cache") else "mask" if self.name.startswith("mask") else "activation")
+        return symbol(f"{kind}_bits") / 8
+
+    @cached_property
+    def bytes(self) -> Expr:
+        return self.elements * self.width
+
+    def visited(self, by: str) -> Expr:
+        """Elements of a weight when only so many (a letter) of its experts are wanted."""
+        return self.elements.subs(symbol("experts"), symbol(by)) if self.is_routed else self.elements
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether this is the weight of experts (a router, which has none behind its tokens, ends in them)."""
+        return self.is_weight and base(self.indices[0]) == "experts"
+
+    @property
+    def read(self) -> Expr:
+        """Bytes a kernel reads: of routed experts, only those that some token of the batch visits."""
+        return self.visited("visited_experts") * self.width
+
+
+@dataclass(frozen=True)
+class Op:
+    """One line: `outs = function(args) over ways`, or a sum of contractions when there is no function.
+
+    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass.
+    """
+
+    outs: tuple[Tensor, ...]
+    terms: tuple[tuple[Tensor, ...], ...]
+    function: str = ""
+    over: str = ""
+    kernel: str = ""
+    again: str = ""
+
+    def __str__(self):
+        right = " + ".join(" ".join(map(str, term)) for term in self.terms)
+        if self.function:
+            right = f"{self.function}({', '.join(map(str, self.args))})" + (f" over {self.over}" if self.over else "")
+        return f"{', '.join(map(str, self.outs))} = {right}"
+
+    @property
+    def name(self) -> str:
+        """The name of the first result, by which transformations refer to the line."""
+        return self.outs[0].name
+
+    @property
+    def args(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for term in self.terms for tensor in term)
+
+    @property
+    def is_collective(self) -> bool:
+        return self.function in COLLECTIVES
+
+    @property
+    def flops(self) -> Expr:
+        """Matrix FLOPs: a multiply and an add for every combination of a contraction's indices."""
+        if self.function:
+            return S.Zero
+        return sum((2 * Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1),
+                   S.Zero)
+
+    @property
+    def vector_flops(self) -> Expr:
+        """Element-wise FLOPs, per element of the first operand (going back, of the first result)."""
+        if not self.function:
+            return S.Zero
+        name, back, _ = self.function.partition("_backward")
+        return RULES[name].backward * self.outs[0].elements if back else RULES[name].forward * self.args[0].elements
+
+    @property
+    def keeps(self) -> tuple[Tensor, ...]:
+        """The tensors its backward pass reads, weights apart."""
+        if not self.function:
+            kept = [t for term in self.terms if len(term) > 1 for t in term]
+        else:
+            keeps = RULES[self.function].keeps
+            kept = {"inputs": self.args, "outputs": self.outs, "mask": self.outs[1:], "": ()}[keeps]
+        return tuple(t for t in kept if not t.is_weight)
+
+    @property
+    def saved(self) -> Expr:
+        """Bytes its backward pass reads, weights apart (a tensor two lines keep is stored once: `Block.saved`)."""
+        return sum((t.bytes for t in dict.fromkeys(self.keeps)), S.Zero)
+
+    @property
+    def traffic(self) -> Expr:
+        """Bytes read and written when the line is a kernel of its own."""
+        return Kernel(self.name, (self,), frozenset()).traffic
+
+
+class Kernel(NamedTuple):
+    """Lines that run as one kernel, and the tensors that never leave it."""
+
+    name: str
+    ops: tuple[Op, ...]
+    inner: frozenset[str]
+
+    @property
+    def flops(self) -> Expr:
+        return sum((op.flops for op in self.ops), S.Zero)
+
+    @property
+    def vector_flops(self) -> Expr:
+        return sum((op.vector_flops for op in self.ops), S.Zero)
+
+    @property
+    def traffic(self) -> Expr:
+        """Bytes moved: each operand from outside read once, each result that leaves written once."""
+        written = {t.name: (t.elements if op.function != "append" else op.args[0].elements) * t.width
+                   for op in self.ops for t in op.outs if not op.is_collective and t.name not in self.inner}
+        made = {t.name for op in self.ops for t in op.outs}
+        read = {t.name: t.read for op in self.ops for t in op.args if not op.is_collective and t.name not in made}
+        return sum([*read.values(), *written.values()], S.Zero)

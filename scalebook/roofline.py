@@ -1,0 +1,92 @@
+"""The roofline: arithmetic and memory traffic overlap, and the slower of the two sets the time.
+
+>>> from scalebook.tables import accelerators
+>>> round(ridge_intensity(accelerators.h100.at("bf16")), 1)
+295.3
+>>> ridge_intensity.solve("hbm_bandwidth")
+hbm_bandwidth = peak_flops/ridge_intensity
+"""
+
+from sympy import Max, Min
+
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "attainable_flops", "compute_time", "idle_fraction", "intensity", "memory_time", "ridge_intensity", "roofline", "roofline_time",
+]  # fmt: skip
+
+
+@formula("ridge_intensity", "williams2009 §3")
+def ridge_intensity(peak_flops, hbm_bandwidth):
+    """Operations per byte at which a kernel keeps both the arithmetic units and the memory busy.
+
+    >>> ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+    295.34328358208955
+    """
+    return peak_flops / hbm_bandwidth
+
+
+@formula("intensity", "williams2009 §3")
+def intensity(flops, traffic):
+    """Operations per byte moved between memory and chip.
+
+    >>> intensity(flops="2 TFLOP", traffic="4 GB")
+    500.0
+    """
+    return flops / traffic
+
+
+@formula("attainable_flops", "williams2009 §3")
+def attainable_flops(intensity, peak_flops, hbm_bandwidth):
+    """The roof: memory feeds the arithmetic units until they are all busy.
+
+    >>> attainable_flops(intensity=1, peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+    3350000000000.0
+    """
+    return Min(peak_flops, intensity * hbm_bandwidth, evaluate=False)
+
+
+@formula("compute_time", "williams2009 §3")
+def compute_time(flops, peak_flops):
+    """The arithmetic at the peak rate.
+
+    >>> compute_time(flops="1 TFLOP", peak_flops="1 PFLOP/s")
+    0.001
+    """
+    return flops / peak_flops
+
+
+@formula("memory_time", "williams2009 §3")
+def memory_time(traffic, hbm_bandwidth):
+    """The traffic at the full bandwidth.
+
+    >>> memory_time(traffic="1 GB", hbm_bandwidth="2 TB/s")
+    0.0005
+    """
+    return traffic / hbm_bandwidth
+
+
+@formula("roofline_time", "williams2009 §3", given=[compute_time, memory_time])
+def roofline_time(compute_time, memory_time):
+    """The larger of the two, since they overlap: a lower bound that no kernel beats.
+
+    >>> roofline_time(flops="1 TFLOP", peak_flops="1 PFLOP/s", traffic="1 GB", hbm_bandwidth="2 TB/s")
+    0.001
+    """
+    return Max(compute_time, memory_time, evaluate=False)
+
+
+@formula("idle_fraction", "williams2009 §3", given=[compute_time, memory_time])
+def idle_fraction(compute_time, memory_time):
+    """What the larger time leaves of the smaller: how long the arithmetic units wait for memory.
+
+    >>> idle_fraction(compute_time=1, memory_time=4)
+    0.75
+    """
+    return 1 - compute_time / Max(compute_time, memory_time, evaluate=False)
+
+
+roofline = Sheet(
+    "roofline", ridge_intensity, intensity, attainable_flops, compute_time, memory_time, roofline_time, idle_fraction,
+    doc="A kernel of so many operations and bytes on a device.",
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""What is known: accelerators, links, models and precisions, with a source for every cell.
+
+>>> accelerators.gb200.hbm_bandwidth
+8000000000000.0
+>>> accelerators.h10
+Traceback (most recent call last):
+    ...
+AttributeError: accelerators has no 'h10'; did you mean 'h100'?
+"""
+
+from functools import cache
+from importlib.resources import files
+
+from scalebook.language.row import Cell, Row, quantity
+
+from . import shapes
+from .table import SOURCES, Device, Table, cite
+
+__all__ = ["SOURCES", "Device", "Table", "accelerators", "cite", "links", "model_from_config", "models", "precisions"]
+
+_FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
+    shapes.kv_width_grouped, shapes.kv_width_latent, shapes.attention_width_grouped, shapes.attention_width_latent,
+    shapes.routed_share,
+]  # fmt: skip
+
+
+def _device(key, cells):
+    """Without a precision named, a device computes in bf16, or fp16 where it has no bf16."""
+    name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
+    if name:
+        peak = cells[name]
+        note = "; ".join(filter(None, [name.removeprefix("peak_"), peak.note]))
+        cells["peak_flops"] = Cell(peak.value, peak.origin, peak.source, note)
+
+
+def _model(key, cells):
+    """Add what follows from the shape; a model without sliding windows has none."""
+    if "window_layers" not in cells:
+        layers, limit = cells["layers"], cells.get("max_context")
+        cells["window_layers"] = Cell(0.0, layers.origin, layers.source, "every layer attends to the whole context")
+        if limit:
+            cells["window"] = Cell(limit.value, layers.origin, limit.source, "no layer has a window; shown as the longest context")
+    if not cells.setdefault("experts", Cell(0.0, cells["layers"].origin, cells["layers"].source, "a dense model")).value:
+        cells["routed_share"] = Cell(1.0, cells["layers"].origin, cells["layers"].source, "a dense model: nothing is routed")
+    for f in _FOLLOWS:
+        if f.letter not in cells and all(x in cells for x in f.inputs):
+            inputs = {x: cells[x] for x in f.inputs}
+            cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
+
+
+_TABLES = {
+    "accelerators": dict(row=Device, words=["vendor"], finish=_device),
+    "links": dict(words=["kind"]),
+    "models": dict(words=["block", "attention", "norm"], finish=_model),
+    "precisions": dict(words=["kind", "peak"]),
+}
+
+
+@cache
+def _table(name):
+    return Table.read(files(__name__) / f"{name}.toml", **_TABLES[name])
+
+
+def model_from_config(config, name: str | None = None) -> Row:
+    """A model's row from a Hugging Face `config.json`: a path or the dict itself.
+
+    Raises ValueError for an unknown kind of model or a missing field, naming it.
+    """
+    from .huggingface import from_config
+
+    read = from_config(config, name)
+    words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
+    title = words.pop("name", "model")
+    cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
+    _model(title, cells)
+    return Row(title, cells, words)
+
+
+def __getattr__(name):
+    if name in _TABLES:  # read when first asked for: the import stays quick
+        return _table(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,279 @@
+"""The shape of a model from its Hugging Face config.json, in the letters of the notation.
+
+Each `model_type` is one entry of KINDS: which field spells which letter, and what transformers 4.57 puts where a
+configuration may leave the field out.  A configuration does not say how many parameters the model has, so `params`
+and `active_params` are left out.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from scalebook.language.notation import nearest
+
+__all__ = ["KINDS", "Kind", "from_config"]
+
+_EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the configurations of one `model_type` spell a model.
+
+    A letter is read by a rule: a number; the name of a field that must be there; a field and what stands in for it
+    when it is missing or null (a number or another letter); or a function of the configuration and the letters read
+    before.
+    """
+
+    letters: dict[str, int | str | tuple | Callable]
+    norm: str = "rmsnorm"
+    tied: bool = False  # tie_word_embeddings when it is left out
+    window: int | None = None  # sliding_window when it is left out
+    slides: Callable | None = None  # (config, block): does the block attend within the window?
+    routes: Callable | None = None  # (config, block): is its feed-forward a mixture of experts?
+
+
+def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
+    """The shape in a config.json: a dict of words (name, attention, norm) and letters (layers, hidden, ...).
+
+    `config` is the path of the file or of its folder, or the parsed dict.  Where the language model is nested under
+    `text_config`, that is what is read.  Letters that do not apply are left out, as in models.toml: `ffn` when every
+    block is a mixture of experts, `kv_heads` and `head_dim` under latent attention.  All letters are counts.
+    Raises ValueError for a missing file, one that is not JSON, an unknown `model_type`, and a field that is missing
+    or not a count.  Source: the configuration classes of Hugging Face transformers 4.57.
+
+    >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
+    ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
+    ...     "max_position_embeddings": 131072}, name="Llama 3.1 70B")
+    >>> shape["attention"], shape["head_dim"], shape["embeddings"]
+    ('gqa', 128, 2)
+    """
+    config = _language_model(config if isinstance(config, Mapping) else _load(Path(config)))
+    kind = KINDS[config["model_type"]]
+    letters: dict[str, int] = {}
+    for letter, rule in kind.letters.items():
+        letters[letter] = _read(config, rule, letters)
+
+    tied = config.get("tie_word_embeddings")
+    letters["embeddings"] = 1 if (kind.tied if tied is None else tied) else 2
+
+    blocks = range(letters["layers"])
+    windowed = kind.slides and config.get("sliding_window", kind.window) is not None
+    if windowed and (sliding := sum(kind.slides(config, block) for block in blocks)):
+        letters |= {"window_layers": sliding, "window": _count(config, "sliding_window", kind.window)}
+
+    letters["moe_layers"] = sum(kind.routes(config, block) for block in blocks) if kind.routes else 0
+    letters.setdefault("shared_experts", 0)
+    unused = {"ffn"} if letters["moe_layers"] == len(blocks) else set()
+    unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
+    unused |= set() if letters["shared_experts"] else {"shared_ffn"}
+    words = {"name": name or config["model_type"], "attention": _attention(letters), "norm": kind.norm}
+    return words | {letter: value for letter, value in letters.items() if letter not in unused}
+
+
+def _load(path: Path) -> Mapping:
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"cannot read '{path}': give the path of a config.json or of its folder") from error
+    except ValueError as error:
+        raise ValueError(f"'{path}' is not JSON, as a Hugging Face config.json is: {error}") from error
+    if not isinstance(config, Mapping):
+        raise ValueError(f"'{path}' holds a {type(config).__name__}, but a config.json holds an object of fields")
+    return config
+
+
+def _language_model(config: Mapping) -> dict:
+    """The fields of the language model, whose own fields win over those around them."""
+    config = {**config, **(config.get("text_config") or {})}
+    if not isinstance(kind := config.get("model_type"), str):
+        raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")
+    if kind not in KINDS:
+        raise ValueError(f"model_type {kind!r} is not one that can be read; {nearest(kind, KINDS)}")
+    return config
+
+
+def _count(config: Mapping, field: str, default: int | None = None, least: int = 1) -> int:
+    value = config.get(field)
+    if value is None:
+        if default is None:
+            raise ValueError(f"a configuration of model_type {config['model_type']!r} needs the field {field!r}")
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(
+            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; it is {value!r}"
+        )
+    return value
+
+
+def _read(config: Mapping, rule, letters: dict) -> int:
+    if callable(rule):
+        return rule(config, letters)
+    if isinstance(rule, int):
+        return rule
+    field, default = rule if isinstance(rule, tuple) else (rule, None)
+    return _count(config, field, letters[default] if isinstance(default, str) else default)
+
+
+def _attention(letters: Mapping) -> str:
+    if "kv_rank" in letters:
+        return "mla"
+    return {letters["heads"]: "mha", 1: "mqa"}.get(letters["kv_heads"], "gqa")
+
+
+# Rules that look at more than one field.
+
+
+def _head_dim(config, letters):
+    hidden, heads = letters["hidden"], letters["heads"]
+    if config.get("head_dim") is None and hidden % heads:
+        raise ValueError(
+            f"a configuration of model_type {config['model_type']!r} needs the field 'head_dim' here: "
+            f"its {heads} heads do not divide its hidden size, {hidden}"
+        )
+    return _count(config, "head_dim", hidden // heads)
+
+
+def _null_is_none(field):
+    # Only null switches these off; for a missing field transformers puts a number of its own.
+    return lambda config, letters: 0 if config.get(field, 1) is None else _count(config, field, least=0)
+
+
+def _unprojected_vocab(config, letters):
+    if _count(config, "word_embed_proj_dim", letters["hidden"]) != letters["hidden"]:
+        raise ValueError("an 'opt' configuration whose word_embed_proj_dim is not hidden_size has no letters here")
+    return _count(config, "vocab_size")
+
+
+# Which blocks attend within the window.
+
+
+def _every(config, block):
+    return True
+
+
+def _when_used(config, block):
+    return bool(config.get("use_sliding_window"))
+
+
+def _upper(config, block):
+    return _when_used(config, block) and block >= _count(config, "max_window_layers", 28, least=0)
+
+
+def _even(config, block):
+    return block % 2 == 0
+
+
+def _all_but_sixth(config, block):
+    return (block + 1) % _count(config, "sliding_window_pattern", 6) != 0
+
+
+def _listed(otherwise):
+    """As layer_types lists them, where a configuration does."""
+
+    def slides(config, block):
+        if (types := config.get("layer_types")) is None:
+            return otherwise(config, block)
+        if len(types) != config["num_hidden_layers"] or set(types) - {"sliding_attention", "full_attention"}:
+            raise ValueError(
+                f"'layer_types' of model_type {config['model_type']!r} must call each of its "
+                f"{config['num_hidden_layers']} blocks 'sliding_attention' or 'full_attention'"
+            )
+        return types[block] == "sliding_attention"
+
+    return slides
+
+
+# Which blocks are mixtures of experts.
+
+
+def _after_dense(first: int):
+    def routes(config, block):
+        dense = _count(config, "first_k_dense_replace", first, least=0)
+        return block >= dense and block % _count(config, "moe_layer_freq", 1) == 0
+
+    return routes
+
+
+def _sparse_step(config, block):
+    dense = config.get("mlp_only_layers") or []
+    return block not in dense and (block + 1) % _count(config, "decoder_sparse_step", 1) == 0
+
+
+_LLAMA = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": ("num_key_value_heads", "heads"),
+    "head_dim": _head_dim,
+    "ffn": "intermediate_size",
+    "gating": 1,
+    "vocab": "vocab_size",
+    "learned_positions": 0,
+    "max_context": "max_position_embeddings",
+}
+# The classes of these put their own number, not that of the heads, for a missing num_key_value_heads.
+_MISTRAL = _LLAMA | {"kv_heads": "num_key_value_heads"}
+_GEMMA = _MISTRAL | {"head_dim": "head_dim"}
+_GEMMA3 = _LLAMA | {
+    "heads": ("num_attention_heads", 8),
+    "kv_heads": ("num_key_value_heads", 4),
+    "head_dim": ("head_dim", 256),
+    "vocab": ("vocab_size", 262208),
+    "max_context": ("max_position_embeddings", 131072),
+}
+_NEOX = _LLAMA | {"kv_heads": lambda config, letters: letters["heads"], "gating": 0}
+_GPT2 = _NEOX | {
+    "layers": "n_layer",
+    "hidden": "n_embd",
+    "heads": "n_head",
+    "ffn": lambda config, letters: _count(config, "n_inner", 4 * letters["hidden"]),
+    "learned_positions": "n_positions",
+    "max_context": "n_positions",
+}
+_OPT = _NEOX | {
+    "ffn": "ffn_dim",
+    "vocab": _unprojected_vocab,
+    # Padding takes two positions.
+    "learned_positions": lambda config, letters: _count(config, "max_position_embeddings") + 2,
+}
+_LOCAL_EXPERTS = {"experts": "num_local_experts", "top_k": "num_experts_per_tok", "expert_ffn": "intermediate_size"}
+_QWEN_EXPERTS = {"experts": "num_experts", "top_k": "num_experts_per_tok", "expert_ffn": "moe_intermediate_size"}
+_DEEPSEEK = {letter: rule for letter, rule in _LLAMA.items() if letter not in ("kv_heads", "head_dim")} | {
+    "q_rank": _null_is_none("q_lora_rank"),
+    "kv_rank": "kv_lora_rank",
+    "rope_dim": "qk_rope_head_dim",
+    "nope_dim": "qk_nope_head_dim",
+    "v_dim": "v_head_dim",
+    "experts": "n_routed_experts",
+    "top_k": "num_experts_per_tok",
+    "expert_ffn": "moe_intermediate_size",
+    "shared_experts": _null_is_none("n_shared_experts"),
+    "shared_ffn": "moe_intermediate_size",
+}
+_QWEN2_MOE = _MISTRAL | _QWEN_EXPERTS | {"shared_experts": 1, "shared_ffn": "shared_expert_intermediate_size"}
+
+KINDS = {
+    "llama": Kind(_LLAMA),
+    "mistral": Kind(_MISTRAL, window=4096, slides=_every),
+    "mixtral": Kind(_MISTRAL | _LOCAL_EXPERTS, slides=_every, routes=_every),
+    "phi3": Kind(_LLAMA, slides=_every),
+    "qwen2": Kind(_MISTRAL, window=4096, slides=_listed(_upper)),
+    "qwen3": Kind(_GEMMA, window=4096, slides=_listed(_upper)),
+    "qwen2_moe": Kind(_QWEN2_MOE, window=4096, slides=_upper, routes=_sparse_step),
+    "qwen3_moe": Kind(_MISTRAL | _QWEN_EXPERTS, window=4096, slides=_when_used, routes=_sparse_step),
+    "gemma": Kind(_GEMMA, tied=True),
+    "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even)),
+    "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth)),
+    "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS, window=128, slides=_listed(_even), routes=_every),
+    "deepseek_v2": Kind(_DEEPSEEK, routes=_after_dense(0)),
+    "deepseek_v3": Kind(_DEEPSEEK, routes=_after_dense(3)),
+    "gpt2": Kind(_GPT2, norm="layernorm", tied=True),
+    "gpt_neox": Kind(_NEOX, norm="layernorm"),
+    "opt": Kind(_OPT, norm="layernorm", tied=True),
+}
+# Nested configurations may leave the inner model_type out, and Kimi K2 is a DeepSeek-V3 under its own name.
+KINDS |= {"gemma3": KINDS["gemma3_text"], "kimi_k2": KINDS["deepseek_v3"]}

@@ -1,0 +1,196 @@
+"""Tables: TOML stanzas, one a row, keyed by letters, with a source for every cell.
+
+A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, source, note }`.  A mistyped
+unit or letter stops the load with one line that names file, stanza and cell.
+"""
+
+import html
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from scalebook.language.notation import NOTATION, nearest
+from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.units import show
+
+__all__ = ["SOURCES", "Device", "Sources", "Table", "cite"]
+
+
+class Sources(Mapping):
+    """Every source by its key: title, author, year, url, and how it was read where not in the original."""
+
+    @cached_property
+    def _entries(self):
+        found = {}
+        for path in sorted(files("scalebook.tables").iterdir(), key=lambda p: p.name):
+            if path.name.startswith("sources") and path.name.endswith(".toml"):
+                for key, entry in tomllib.loads(path.read_text("utf-8")).items():
+                    if found.setdefault(key, entry) != entry:
+                        raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
+        return found
+
+    def __getitem__(self, key):
+        if key not in self._entries:
+            raise LookupError(f"no source is called {key!r}; {nearest(key, self._entries)}")
+        return self._entries[key]
+
+    def __contains__(self, key):
+        return key in self._entries
+
+    def __iter__(self):
+        return iter(self._entries)
+
+    def __len__(self):
+        return len(self._entries)
+
+
+SOURCES = Sources()
+
+
+def cite(source: str) -> str:
+    """A source in words, from "key place".
+
+    >>> print(cite("williams2009 §3"))
+    Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
+    """
+    key, _, place = source.partition(" ")
+    entry = SOURCES[key]
+    return ", ".join(filter(None, [entry.get("author"), entry["title"], str(entry.get("year", "")), place]))
+
+
+class Device(Row):
+    """An accelerator: `peak_flops` is the dense bf16 rate (fp16 where there is no bf16)."""
+
+    def at(self, precision: str) -> "Device":
+        """The same device with `peak_flops` at another precision.
+
+        Raises LookupError, naming those it has, for a precision that it lacks.
+
+        >>> from scalebook.tables import accelerators
+        >>> accelerators.h100.at("fp8").peak_flops
+        1978900000000000.0
+        """
+        peaks = {name.removeprefix("peak_"): cell for name, cell in self.cells.items() if name.startswith("peak_")}
+        for other in ("flops", "vector"):
+            peaks.pop(other, None)
+        if precision not in peaks:
+            raise LookupError(f"{self.name} has no peak at {precision!r}; it has {', '.join(peaks)}")
+        cell = peaks[precision]
+        note = "; ".join(filter(None, [precision, cell.note]))
+        return Device(f"{self.name} at {precision}", {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)}, self.words)
+
+
+class Table(Mapping):
+    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, and `table.columns` for all at once."""
+
+    def __init__(self, name: str, rows: Mapping[str, Row]):
+        self.name, self._rows = name, rows
+
+    @classmethod
+    def read(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
+        """Load a TOML file; `finish` may add cells that follow from a row's own."""
+        path = Path(path) if isinstance(path, str) else path
+        rows = {}
+        for key, stanza in tomllib.loads(path.read_text("utf-8")).items():
+            rows[key] = _row(path.name, key, stanza, row, {"name", "source", *words}, finish)
+        return cls(path.name.removesuffix(".toml"), rows)
+
+    def __getitem__(self, key):
+        if isinstance(key, (list, tuple)):
+            return Table(self.name, {k: self[k] for k in key})
+        if key not in self._rows:
+            raise LookupError(f"{self.name} has no {key!r}; {nearest(str(key), self._rows)}")
+        return self._rows[key]
+
+    def __getattr__(self, key):
+        if key.startswith("_"):
+            raise AttributeError(key)
+        try:
+            return self[key]
+        except LookupError as error:
+            raise AttributeError(str(error)) from None
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._rows]
+
+    def __contains__(self, key):
+        return key in self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+    def __len__(self):
+        return len(self._rows)
+
+    def having(self, *letters: str) -> "Table":
+        """The rows that know all these letters."""
+        for name in letters:
+            NOTATION[name]
+        return Table(self.name, {k: row for k, row in self.items() if all(x in row for x in letters)})
+
+    @property
+    def columns(self) -> Row:
+        """The letters that every row knows, as arrays in the order of the rows: something known, for any formula."""
+        first, *others = self._rows.values()
+        common = [x for x in first if all(x in row for row in others)]
+        return Row(self.name, {x: Cell(np.array([row[x] for row in self.values()]), self.name) for x in common})
+
+    def __repr__(self):
+        return f"{self.name}: {', '.join(self._rows)}"
+
+    def _repr_html_(self):
+        letters = [x for x in NOTATION if any(x in row for row in self.values())]
+        head = "".join(f'<th title="{html.escape(NOTATION[x].meaning)}">{x.replace("_", " ")}</th>' for x in letters)
+        body = "".join(
+            f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{key}</code></th>{''.join(_cell(row, x) for x in letters)}</tr>"
+            for key, row in self.items()
+        )
+        return (
+            f'<div class="sb-table"><table><thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+            "<p>Hover over a value, or follow its mark, for the source.</p>"
+        )
+
+
+def _cell(row, name):
+    if name not in row:
+        return "<td></td>"
+    cell = row.cells[name]
+    value, url = show(cell.value, NOTATION[name].unit), ""
+    if cell.formula is None:
+        said = f"{cite(cell.source)}{'. Note: ' + cell.note if cell.note else ''}"
+        url = SOURCES[cell.source.partition(" ")[0]].get("url", "")
+    else:
+        said = repr(row.why(name))
+    mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
+    return f'<td title="{html.escape(said)}">{html.escape(value)}{mark}</td>'
+
+
+def _row(file, key, stanza, kind, words, finish):
+    default, cells, said = stanza.get("source", ""), {}, {}
+    for name, entry in stanza.items():
+        if name in words:
+            said[name] = entry
+            continue
+        where = f"{file}, [{key}], {name}"
+        if name not in NOTATION:
+            raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
+        entry = entry if isinstance(entry, dict) else {"value": entry}
+        if stray := entry.keys() - {"value", "source", "note"} or ({"value"} - entry.keys()):
+            raise ValueError(f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing")
+        source = entry.get("source", default)
+        if source.partition(" ")[0] not in SOURCES:
+            raise ValueError(f"{where}: the source {source!r} is not among the sources; {nearest(source.partition(' ')[0], SOURCES)}")
+        value = entry["value"]
+        if NOTATION[name].unit and not isinstance(value, str):
+            unit = NOTATION[name].unit
+            raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
+        try:
+            cells[name] = Cell(quantity(name, value), said.get("name", key), source, entry.get("note", ""))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
+    finish(key, cells)
+    return kind(said.pop("name", key), cells, said)
