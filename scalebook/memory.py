@@ -17,10 +17,10 @@ from scalebook.roofline import compute_time, idle_fraction, intensity, memory_ti
 from scalebook.tables.shapes import attention_width_grouped, attention_width_latent, kv_width_grouped, kv_width_latent
 
 __all__ = [
-    "active_weight_memory", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
+    "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
     "decode_intensity_mla", "decode_intensity_mqa", "decode_memory", "decode_rate", "decode_traffic", "decoding",
     "full_attention", "kv_cache", "kv_cache_per_token", "latency_floor", "max_batch", "read_params", "ridge_batch",
-    "ridge_context", "sliding_window", "token_time", "used_params", "weight_memory",
+    "ridge_context", "sliding_window", "token_time", "token_time_overhead", "used_params", "weight_memory",
 ]  # fmt: skip
 
 
@@ -215,6 +215,18 @@ def token_time(compute_time, memory_time):
     0.005
     """
     return Max(compute_time, memory_time, evaluate=False)
+
+
+@formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
+def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
+    """A memory-bound step as it is measured: the traffic at the rate achieved, and a delay in every block.
+
+    Each block launches about the same kernels whatever its size, so the delay grows with the layers.
+
+    >>> token_time_overhead(memory_time="5 ms", bandwidth_efficiency=0.8, layers=32, block_overhead="50 us")
+    0.00785
+    """
+    return memory_time / bandwidth_efficiency + layers * block_overhead
 
 
 @formula("decode_rate", "pope2022 §2.1", given=[token_time])

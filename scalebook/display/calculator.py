@@ -11,7 +11,7 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from scalebook.language import NOTATION, Formula, Sheet, show
+from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.language.notation import nearest
 from scalebook.language.row import quantity
 from scalebook.language.units import show_tex
@@ -83,7 +83,8 @@ class Calculator(widgets.VBox):
             numbers = spec["template"]
             for name, unit in spec["units"].items():
                 numbers = numbers.replace(f"⟦{name}⟧", show_tex(self.values[name], unit))
-            worked = rf"\({spec['left']} = {numbers} = {show_tex(self.values[first['letter']], first['unit'])}\)"
+            steps = r" \\ &= ".join([spec["right"], numbers, show_tex(self.values[first["letter"]], first["unit"])])
+            worked = rf"\(\begin{{aligned}}{spec['left']} &= {steps}\end{{aligned}}\)"
         for label, text in zip(self._labels, texts, strict=True):
             label.value = text
         self._worked.value, self._message.value = worked, message
@@ -120,7 +121,7 @@ def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), cu
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
     curve_x, curve_y = (curve[0], curve[1:] or (answer,)) if curve else (None, ())
     start, outputs = start or {}, [answer, *also]
-    sheet = sheet.only(*outputs, *curve_y)
+    sheet = sheet.only(*outputs, *curve_y, given=choices)
     fixed, menus, controls = {}, [], {}
     for name, choice in choices.items():
         if isinstance(choice, Table):
@@ -137,6 +138,8 @@ def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), cu
         options = [dict(label=p, letters={}, peak=p) for p in precision]
         controls["precision"] = _dropdown("precision", options, start)
         menus.append(dict(name="precision", options=options))
+        if not any("peaks" in o for m in menus for o in m["options"]):
+            raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
     given = {x for m in menus for x in m["options"][0]["letters"]} | fixed.keys() | ({"peak_flops"} if precision else set())
     if lacking := [x for x in sheet.inputs if x not in given]:
         raise TypeError(f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number")
@@ -145,8 +148,8 @@ def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), cu
             raise TypeError(f"start names {name!r}, which is no control; {nearest(name, controls)}")
     main = sheet.formulas[answer]
     spec = dict(
-        sheet=sheet.js, controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=main.latex,
-        template=main.template(), units={x: NOTATION[x].unit for x in main.inputs},
+        sheet=sheet.js, controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=NOTATION[answer].tex,
+        right=tex(main.rhs), template=main.template(), units={x: NOTATION[x].unit for x in main.inputs},
     )  # fmt: skip
     if curve:
         if curve_x not in controls:
@@ -166,34 +169,39 @@ def _menu(name, table, sheet, with_peaks, start):
     """A menu of the rows that know every letter the sheet needs of this table."""
     needed = [x for x in sheet.inputs if any(x in row for row in table.values()) and not (with_peaks and x == "peak_flops")]
     rows = {k: row for k, row in table.items() if all(x in row for x in needed)}
+    if not rows:
+        raise TypeError(f"no row of {table.name} has all of {', '.join(needed)}, which {sheet.name} needs")
     options = []
     for key, row in rows.items():
         option = dict(key=key, label=row.name, letters={x: row[x] for x in needed})
         if with_peaks and hasattr(row, "at"):
             option["peaks"] = {x.removeprefix("peak_"): row[x] for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")}
         options.append(option)
-    if name in start and start[name] not in rows:
-        raise LookupError(f"start: {table.name} has no {start[name]!r} to offer; {nearest(start[name], rows)}")
     return _dropdown(name, options, start), options
 
 
 def _dropdown(name, options, start):
     labels = [o["label"] for o in options]
     keys = [o.get("key", o["label"]) for o in options]
+    if name in start and start[name] not in keys:
+        raise LookupError(f"start: {name} has no {start[name]!r} to offer; {nearest(str(start[name]), keys)}")
     index = keys.index(start[name]) if name in start else 0
     return widgets.Dropdown(options=labels, index=index, description=name.replace("_", " "), style={"description_width": "9rem"})
 
 
 def _slider(name, choice, start):
     letter = NOTATION[name]
-    values = _steps(*choice) if isinstance(choice, tuple) else choice
-    values = [quantity(name, x) for x in values]
+    values = [quantity(name, x) for x in choice]
+    if isinstance(choice, tuple):
+        if len(values) != 2 or not 0 < values[0] < values[1]:
+            raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}")
+        values = _steps(*values)
     index = 0
     if name in start:
         index = int(np.argmin(np.abs(np.log(values) - np.log(quantity(name, start[name])))))
     options = [dict(label=show(x, letter.unit), letters={name: x}) for x in values]
     slider = widgets.SelectionSlider(
-        options=[o["label"] for o in options], index=index, description=name.replace("_", " "), description_tooltip=letter.meaning,
+        options=[o["label"] for o in options], index=index, description=name.replace("_", " "), tooltip=letter.meaning,
         continuous_update=True, style={"description_width": "9rem"},
     )  # fmt: skip
     return slider, options

@@ -87,19 +87,27 @@ export function answers(spec, sheet, choice) {
   const first = spec.outputs[0];
   if (texts[0] === "none") return { message: `no ${first.meaning} here`, texts, worked: "", values };
   const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
-  return { message: "", texts, worked: `\\(${spec.left} = ${numbers} = ${showTex(values[first.letter], first.unit)}\\)`, values };
+  const steps = [spec.right, numbers, showTex(values[first.letter], first.unit)].join(" \\\\ &= ");
+  return { message: "", texts, worked: `\\(\\begin{aligned}${spec.left} &= ${steps}\\end{aligned}\\)`, values };
 }
 
-// The curve: the answer at every option of one control, the present one marked.
+// The curve: the answer along one slider, its present place marked.
+function between(low, high) {
+  const log = low > 0 && high / low > 4;
+  return Array.from({ length: 97 }, (_, i) => (log ? low * Math.pow(high / low, i / 96) : low + ((high - low) * i) / 96));
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 function draw(svg, spec, sheet, choice) {
   const at = spec.curve.control, control = spec.controls[at];
-  const width = Math.max(svg.clientWidth || 480, 240), height = 230, left = 70, right = 14, top = 10, bottom = 44;
-  const points = control.options.map((option, i) => {
-    const { letters } = known(spec, choice.map((c, j) => (j === at ? i : c)));
-    const values = letters ? { ...letters, ...sheet(letters) } : {};
-    return [option.letters[spec.curve.x], spec.curve.y.map((y) => values[y.letter])];
-  });
+  const width = Math.max(svg.clientWidth || 480, 240), height = 230, left = 88, right = 14, top = 12, bottom = 44;
+  const options = control.options.map((option) => option.letters[spec.curve.x]), here = options[choice[at]];
+  const { letters } = known(spec, choice);
+  const row = (x) => {
+    const values = letters ? { ...letters, [spec.curve.x]: x } : {};
+    return [x, spec.curve.y.map((y) => (letters ? { ...values, ...sheet(values) }[y.letter] : NaN))];
+  };
+  const points = between(Math.min(...options), Math.max(...options)).map(row), now = row(here);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("height", height);
   svg.replaceChildren();
@@ -129,8 +137,8 @@ function draw(svg, spec, sheet, choice) {
     add("line", { x1: left, x2: width - right, y1: Y.place(t), y2: Y.place(t), class: "sb-grid" });
     add("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, show(t, spec.curve.y[0].unit));
   }
-  const every = Math.ceil(xs.length / Math.max(2, Math.floor((width - left) / 90)));
-  xs.forEach((x, i) => {
+  const every = Math.ceil(options.length / Math.max(2, Math.floor((width - left) / 90)));
+  options.forEach((x, i) => {
     if (i % every) return;
     add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
     add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": i ? "middle" : "start" }, show(x, spec.curve.unit));
@@ -145,7 +153,7 @@ function draw(svg, spec, sheet, choice) {
       pen = ok ? "L" : "M";
     }
     if (path) add("path", { d: path, class: `sb-line sb-line-${k}` });
-    const [x, values] = points[choice[at]];
+    const [x, values] = now;
     if (Number.isFinite(values[k]) && values[k] > 0) {
       add("circle", { cx: X.place(x), cy: Y.place(values[k]), r: k ? 3.5 : 5, class: `sb-dot sb-dot-${k}` });
     }

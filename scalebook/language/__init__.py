@@ -4,8 +4,10 @@ from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex
 from .row import Cell, Row
 from .sheet import Sheet
+from .sources import SOURCES, cite
 from .units import parse, show
 
 __all__ = [
-    "FORMULAS", "NOTATION", "Cell", "Formula", "Row", "Sheet", "formula", "letter", "parse", "show", "symbol", "tex",
+    "FORMULAS", "NOTATION", "SOURCES", "Cell", "Formula", "Row", "Sheet", "cite", "formula", "letter", "parse", "show", "symbol",
+    "tex",
 ]  # fmt: skip

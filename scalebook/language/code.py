@@ -14,14 +14,21 @@ from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.numpy import NumPyPrinter
 from sympy.printing.pycode import PythonCodePrinter
 
-__all__ = ["BLOCK", "blocks", "javascript", "point", "vector"]
+__all__ = ["BLOCK", "blocks", "broadcast", "javascript", "point", "vector"]
 
 BLOCK = 16_384  # rows evaluated at a time: the intermediate arrays then stay in the core's cache
 
 Statements = Sequence[tuple[str, sympy.Expr]]
 
 
-class _Point(PythonCodePrinter):
+class _Exact:
+    """Write every digit of a float: SymPy's printers stop at 15."""
+
+    def _print_Float(self, expr):
+        return repr(float(expr))
+
+
+class _Point(_Exact, PythonCodePrinter):
     """Plain Python and `math`: 20 times faster than NumPy for one point."""
 
     def _print_Max(self, expr):
@@ -31,7 +38,7 @@ class _Point(PythonCodePrinter):
         return f"min({', '.join(map(self._print, expr.args))})"
 
 
-class _Vector(NumPyPrinter):
+class _Vector(_Exact, NumPyPrinter):
     def _nest(self, function, args):
         first, *rest = map(self._print, args)
         return f"numpy.{function}({first}, {self._nest_text(function, rest)})" if rest else first
@@ -47,12 +54,13 @@ class _Vector(NumPyPrinter):
 
     def _print_Piecewise(self, expr):
         (value, condition), *rest = expr.args
-        if condition == True or not rest:  # noqa: E712  (a SymPy truth is not Python's)
+        if condition == True:  # noqa: E712  (a SymPy truth is not Python's)
             return self._print(value)
-        return f"numpy.where({self._print(condition)}, {self._print(value)}, {self._print(expr.func(*rest))})"
+        other = self._print(expr.func(*rest)) if rest else "numpy.nan"
+        return f"numpy.where({self._print(condition)}, {self._print(value)}, {other})"
 
 
-class _JavaScript(JavascriptCodePrinter):
+class _JavaScript(_Exact, JavascriptCodePrinter):
     def emptyPrinter(self, expr):
         raise NotImplementedError(f"{type(expr).__name__} has no JavaScript: expand it first (.doit())")
 
@@ -114,14 +122,19 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
 
 
-def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
-    """Evaluate a vector function of letters in blocks; raise ValueError for shapes that do not broadcast."""
+def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
+    """The shape that the letters' values have together; raise ValueError, naming the letters, if they have none."""
     shapes = {name: np.shape(x) for name, x in values.items() if np.ndim(x)}
     try:
-        shape = np.broadcast_shapes(*shapes.values())
+        return np.broadcast_shapes(*shapes.values())
     except ValueError:
         said = ", ".join(f"{name} {s}" for name, s in shapes.items())
         raise ValueError(f"these arrays do not broadcast together: {said}") from None
+
+
+def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
+    """Evaluate a vector function of letters in blocks; raise ValueError for shapes that do not broadcast."""
+    shape = broadcast(values)
     size = math.prod(shape)
     with np.errstate(all="ignore"):
         if size <= 2 * BLOCK:

@@ -10,7 +10,7 @@ ridge_intensity = peak_flops/hbm_bandwidth
 Knowing every letter gives a number; an array of letters, an array of numbers.
 
 >>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
-295.223880597015
+295.2238805970149
 >>> ridge(peak_flops=1e15, hbm_bandwidth=[1e12, 4e12])
 array([1000.,  250.])
 
@@ -23,14 +23,14 @@ hbm_bandwidth = peak_flops/ridge_intensity
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
 import sympy
 
 from . import code
-from .notation import NOTATION, nearest, symbol, tex
+from .notation import NOTATION, Latex, Text, in_letters, nearest, symbol, tex
 from .row import gather, refuse
 from .units import show, show_tex, words_in
 
@@ -47,6 +47,7 @@ class Formula:
     """
 
     method = "stated"
+    _solved = None  # what a solved formula was made of, where usual formulas were put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=()):
         self.name = self.__name__ = name
@@ -59,7 +60,7 @@ class Formula:
     @cached_property
     def rhs(self) -> sympy.Expr:
         """The right-hand side; the body of a decorated function runs when it is first needed."""
-        return self._rhs() if callable(self._rhs) else sympy.sympify(self._rhs)
+        return in_letters(sympy.sympify(self._rhs() if callable(self._rhs) else self._rhs))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -83,10 +84,12 @@ class Formula:
         """The formula with its assumptions put in, and the known ones of its inputs."""
         if assumed := tuple(x for x in knowns if isinstance(x, Formula)):
             knowns = tuple(x for x in knowns if not isinstance(x, Formula))
-            return self._fill({n for k in knowns for n in k} | letters.keys(), assumed).compose(*assumed)._know(knowns, letters)
+            known = {n for k in knowns if isinstance(k, Mapping) for n in k} | letters.keys()
+            again = self._refit(known, assumed) if self._solved else None
+            return (again or self._fill(known, assumed).compose(*assumed))._know(knowns, letters)
         for name in letters:
             NOTATION[name]
-        cells = gather(tuple(x if hasattr(x, "cells") else dict(x) for x in knowns) if knowns else (), letters)
+        cells = gather(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
             hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"
@@ -99,7 +102,7 @@ class Formula:
             return self
         key = (frozenset(known), assumed)
         if key not in self._filled:
-            formula, taken = self, {x.letter for x in assumed}
+            formula, taken = (self._solved and not assumed and self._refit(known)) or self, {x.letter for x in assumed}
             while pick := next(filter(None, (_usual(x, formula.given, known, taken) for x in formula.inputs)), None):
                 formula = formula.compose(pick)
             self._filled[key] = formula
@@ -118,11 +121,11 @@ class Formula:
             refuse(self.letter, result, _at(values))
             return result
         try:
-            [result] = self._point(*values.values())
-        except (ZeroDivisionError, OverflowError, ValueError) as error:
+            result = float(self._point(*values.values())[0])
+        except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
             raise ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}") from None
-        refuse(self.letter, np.asarray(result, float), _at(values))
-        return float(result)
+        refuse(self.letter, np.asarray(result), _at(values))
+        return result
 
     # Changing
 
@@ -142,8 +145,9 @@ class Formula:
             rhs = rhs.xreplace({symbol(n): x.rhs for n, x in given.items()})
         for name, x in unused.items():
             raise ValueError(f"{x.name} gives {name}, which {self.name} does not use; it uses {', '.join(self.inputs)}")
-        if circle := [n for n in given if symbol(n) in rhs.free_symbols]:
-            raise ValueError(f"these formulas go in a circle: {', '.join(given[n].name for n in circle)}")
+        circle = [n for n in given if symbol(n) in rhs.free_symbols]
+        if circle or symbol(self.letter) in rhs.free_symbols:
+            raise ValueError(f"these formulas go in a circle: {', '.join(given[n].name for n in circle or given)}")
         return self._with(rhs, *formulas)
 
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
@@ -151,8 +155,8 @@ class Formula:
 
         Symbolic where SymPy can; where Max, ceiling or Piecewise stand in the way, or no branch is
         the inverse everywhere, the result is found by bisection when it is called (`method` says
-        which), within `between` if given.  Raises LookupError for an unknown letter and ValueError
-        for one that the formula does not have.
+        which), within `between` if given; where a stretch of values is right, it is their least.
+        Raises LookupError for an unknown letter and ValueError for one that the formula does not have.
         """
         from .solve import invert
 
@@ -160,7 +164,17 @@ class Formula:
         formula = self if unknown in self.inputs else self._fill({unknown})
         if unknown not in formula.inputs:
             raise ValueError(f"{self.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
-        return invert(formula, unknown, between)
+        solved = invert(formula, unknown, between)
+        if formula is not self:
+            solved._solved = self, between
+        return solved
+
+    def _refit(self, known, assumed=()):
+        """A solved formula, solved again with the usual formulas that what is known calls for."""
+        formula, between = self._solved
+        fits = formula._fill({*known, self.letter}, assumed)
+        fits = fits.compose(*assumed) if assumed else fits
+        return fits.solve(self.letter, between) if self.letter in fits.inputs else None
 
     def _with(self, rhs, *others):
         given = dict.fromkeys(g for x in (self, *others) for g in x.given)
@@ -203,7 +217,7 @@ class Formula:
         """The typeset right-hand side with `⟦letter⟧` for each letter, for numbers to be put in."""
         based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
         marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
-        return sympy.latex(self.rhs, symbol_names=marks, mul_symbol=r"\times ")
+        return Latex({"symbol_names": marks, "mul_symbol": r"\times "}).doprint(self.rhs)
 
     def text(self, numbers: dict[str, str] | None = None) -> str:
         """The right-hand side as text, with `numbers` in the place of letters."""
@@ -212,7 +226,7 @@ class Formula:
             number = (numbers or {}).get(word, word)
             return number if number.replace(".", "").isalnum() or number == word else f"({number})"
 
-        return words_in(str(self.rhs), put)
+        return words_in(Text().doprint(self.rhs), put)
 
     def worked(self, *knowns, **letters) -> "Worked":
         """The formula, the formula with the numbers put in, and the value with its unit.
@@ -224,7 +238,10 @@ class Formula:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
         if any(np.ndim(x) or isinstance(x, sympy.Basic) for x in values.values()):
             raise TypeError(f"{self.name} is worked out at one point: give numbers, not arrays or symbols")
-        return Worked(formula, values, formula._value(values))
+        return formula._work(values)
+
+    def _work(self, values):
+        return Worked(self, values, self._value(values))
 
     def _repr_latex_(self):
         return rf"$\displaystyle {self.latex}$"

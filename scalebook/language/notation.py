@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 import sympy
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.str import StrPrinter
 
-__all__ = ["NOTATION", "Letter", "letter", "nearest", "symbol", "tex"]
+__all__ = ["NOTATION", "Latex", "Letter", "Text", "in_letters", "letter", "nearest", "symbol", "tex"]
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -32,7 +34,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     'there are: a100, h100'
     """
     words = sorted(words)
-    if close := get_close_matches(word.lower(), words, n=3, cutoff=0.65):
+    if close := get_close_matches(str(word).lower(), words, n=3, cutoff=0.65):
         return f"did you mean {' or '.join(map(repr, close))}?"
     return f"there are: {', '.join(words)}"
 
@@ -84,6 +86,30 @@ def symbol(name: str) -> sympy.Symbol:
     return NOTATION[str(name)].symbol
 
 
+class _Ordered:
+    """Write a sum with a positive term first: 1 - x, not -x + 1."""
+
+    def _as_ordered_terms(self, expr, order=None):
+        return sorted(super()._as_ordered_terms(expr, order=order), key=lambda term: term.could_extract_minus_sign())
+
+
+class Latex(_Ordered, LatexPrinter):
+    pass
+
+
+class Text(_Ordered, StrPrinter):
+    pass
+
+
+def in_letters(expr: sympy.Expr) -> sympy.Expr:
+    """The expression with each symbol replaced by the letter of its name; raises LookupError if there is none.
+
+    >>> in_letters(sympy.Symbol("hidden")) == symbol("hidden")
+    True
+    """
+    return expr.xreplace({x: symbol(x.name) for x in expr.free_symbols})
+
+
 def tex(expr, names: dict | None = None) -> str:
     r"""Typeset an expression in the book's notation; `names` prints some letters otherwise.
 
@@ -91,7 +117,7 @@ def tex(expr, names: dict | None = None) -> str:
     '\\frac{F}{W_{\\mathrm{hbm}}}'
     """
     printed = {x: NOTATION[x.name].tex for x in sympy.sympify(expr).free_symbols if x.name in NOTATION}
-    return sympy.latex(expr, symbol_names=printed | (names or {}))
+    return Latex({"symbol_names": printed | (names or {})}).doprint(sympy.sympify(expr))
 
 
 _ZERO = "nonnegative"
@@ -186,7 +212,7 @@ letter("traffic", "B", "bytes moved to and from memory", "B")
 letter("intensity", "FLOP/B", "arithmetic intensity", "I")
 letter("ridge_intensity", "FLOP/B", "intensity at which arithmetic and memory take equally long", r"I^{\star}")
 letter("decode_intensity", "FLOP/B", "arithmetic intensity of attention in decoding", r"I_{\mathrm{att}}")
-letter("attainable_flops", "FLOP/s", "highest arithmetic rate the roofline allows", r"F_{\mathrm{att}}")
+letter("attainable_flops", "FLOP/s", "attainable arithmetic rate", r"F_{\mathrm{att}}")
 letter("idle_fraction", "", "share of the time in which the arithmetic units wait", r"\iota", _ZERO)
 letter("compute_time", "s", "time the arithmetic takes at peak", r"T_F")
 letter("memory_time", "s", "time the memory traffic takes at peak", r"T_W")
@@ -195,6 +221,7 @@ letter("token_time", "s", "time between two tokens of one sequence", r"T_{\mathr
 letter("decode_rate", "token/s", "tokens per second, whole batch", r"R")
 letter("ridge_context", "", "context beyond which no batch makes decoding compute-bound", r"n^{\star}")
 letter("latency_floor", "s", "least time per token: bytes over bandwidth", r"T_{\min}")
+letter("block_overhead", "s", "time a block adds to a decoding step whatever its size: launches, waiting", r"\tau_L", _ZERO)
 
 # Parallelism.
 letter("tp", "", "tensor-parallel ways", "t")

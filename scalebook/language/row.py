@@ -8,12 +8,15 @@ import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import sympy
 
-from .notation import NOTATION, nearest
+from .notation import NOTATION, in_letters, nearest
+from .sources import cite_html
 from .units import parse, show
 
 __all__ = ["Cell", "Row", "Why", "gather", "quantity"]
@@ -59,14 +62,17 @@ def quantity(name: str, value) -> Value:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
-    if isinstance(value, sympy.Basic):
-        if not value.is_number:
-            return value
-        value = float(value)
+    if isinstance(value, sympy.Expr) and not value.is_number:
+        return in_letters(value)
     try:
-        if isinstance(value, (bool, np.bool_)):
+        array = np.asarray(value)
+        if array.dtype.kind != "O":
+            numeric = array.dtype.kind in "iuf"
+        else:
+            numeric = all(isinstance(x, (Real, Decimal, sympy.Expr)) and not isinstance(x, bool) for x in array.flat)
+        if not numeric:
             raise TypeError
-        array = np.asarray(value, dtype=float)
+        array = array.astype(float, copy=False)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, not {value!r}: {_what(name)}") from None
     refuse(name, array)
@@ -86,21 +92,35 @@ def refuse(name: str, array: np.ndarray, where: str = "") -> None:
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
-    """Join rows and keywords into cells.  Keywords win; rows that contradict each other raise ValueError."""
+    """Join rows and keywords into cells.
+
+    Keywords win, and what a row computed from the same letters is left out.  Rows that contradict
+    each other raise ValueError.
+    """
     cells = {}
     for row in knowns:
         if not isinstance(row, Mapping):
             raise TypeError(f"expected rows of tables, results or formulas before the keywords, not {row!r}")
-        new = row.cells if isinstance(row, Row) else {n: Cell(quantity(n, v)) for n, v in row.items()}
+        new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
             if old is not cell and name not in letters and not np.array_equal(old.value, cell.value):
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{_brief(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
+    # What an earlier call computed from a letter that is now given otherwise no longer holds.
+    changed, seen = set(letters), {}
+    for name in [n for n, c in cells.items() if n not in letters and _rests_on(c, changed, seen)]:
+        del cells[name]
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
+
+
+def _rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
+    if id(cell) not in seen:
+        seen[id(cell)] = any(n in names or _rests_on(c, names, seen) for n, c in cell.inputs.items())
+    return seen[id(cell)]
 
 
 def _brief(value: Value, unit: str) -> str:
@@ -183,15 +203,25 @@ class Why:
         return [Why(name, cell) for name, cell in self.cell.inputs.items()]
 
     @property
-    def line(self) -> str:
-        cell, unit = self.cell, NOTATION[self.name].unit
-        value = _brief(cell.value, unit)
+    def equation(self) -> str:
+        """The value, after the formula and the formula with numbers where there is one."""
+        cell = self.cell
+        value = _brief(cell.value, NOTATION[self.name].unit)
         if cell.formula is None:
-            said = "; ".join(filter(None, [cell.source, cell.note]))
-            return f"{self.name} = {value}  [{cell.origin}{': ' + said if said else ''}]"
+            return f"{self.name} = {value}"
         numbers = {name: _brief(x.value, NOTATION[name].unit) for name, x in cell.inputs.items()}
-        sources = f"  [{', '.join(cell.formula.sources)}]" if cell.formula.sources else ""
-        return f"{self.name} = {cell.formula.text()} = {cell.formula.text(numbers)} = {value}{sources}"
+        return f"{self.name} = {cell.formula.text()} = {cell.formula.text(numbers)} = {value}"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        cell = self.cell
+        return tuple(cell.formula.sources) if cell.formula else tuple(filter(None, [cell.source]))
+
+    def _said(self, cited, plain=str) -> str:
+        cell = self.cell
+        if cell.formula:
+            return ", ".join(map(cited, self.sources))
+        return "; ".join(filter(None, [": ".join([plain(cell.origin), *map(cited, self.sources)]), plain(cell.note)]))
 
     def __repr__(self):
         return "\n".join(self._lines(set()))
@@ -201,10 +231,10 @@ class Why:
             unit = NOTATION[self.name].unit
             return [f"{self.name} = {_brief(self.cell.value, unit)}  [as above]"]
         seen.add(self.name)
-        return [self.line, *("    " + line for x in self.inputs for line in x._lines(seen))]
+        return [f"{self.equation}  [{self._said(str)}]", *("    " + line for x in self.inputs for line in x._lines(seen))]
 
     def _repr_html_(self):
-        line = html.escape(self.line)
+        line = f'{html.escape(self.equation)} <small>{self._said(cite_html, html.escape)}</small>'
         if not self.cell.inputs:
             return f'<span class="sb-why">{line}</span>'
         inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)

@@ -20,6 +20,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 """
 
 import html
+from collections.abc import Iterable
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
@@ -46,6 +47,8 @@ class Sheet:
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{name} takes formulas, not {f!r}")
+            if f.method == "numeric":
+                raise TypeError(f"{name} takes closed forms, and {f.letter} of {f.name} is found numerically")
             if by_letter.setdefault(f.letter, f) is not f:
                 raise ValueError(f"{name} has two formulas for {f.letter}: {by_letter[f.letter].name} and {f.name}")
         try:
@@ -112,7 +115,7 @@ class Sheet:
     def _at_point(self, function, values, outputs):
         try:
             return [float(x) for x in function(*values.values())]
-        except (ZeroDivisionError, OverflowError, ValueError):
+        except (ArithmeticError, TypeError, ValueError):
             known = dict(values)
             for name in outputs:  # one at a time, to name the letter that fails
                 f = self.formulas[name]
@@ -127,12 +130,12 @@ class Sheet:
                 raise ValueError(f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}")
         return Sheet(self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__)
 
-    def only(self, *letters: str) -> "Sheet":
-        """The part of the sheet that these letters rest on; raises ValueError for one it does not give."""
+    def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
+        """The part of the sheet that these letters rest on when others are given; raises ValueError for one it lacks."""
         wanted, todo = {}, list(letters)
         while todo:
             name = todo.pop()
-            if name in self.formulas and name not in wanted:
+            if name in self.formulas and name not in wanted and name not in given:
                 wanted[name] = self.formulas[name]
                 todo += wanted[name].inputs
             elif name not in self.formulas and name in letters:
@@ -143,6 +146,8 @@ class Sheet:
         """The closed form of a letter in the sheet's inputs and the letters to `keep`."""
         if letter not in self.formulas:
             raise ValueError(f"{self.name} has no formula for {letter!r}; {nearest(letter, self.formulas)}")
+        if stray := [x for x in keep if x not in self.formulas]:
+            raise ValueError(f"{self.name} has no formula for {stray[0]!r} to keep; {nearest(stray[0], self.formulas)}")
         f, others = self.formulas[letter], dict(self.formulas)
         for name in (letter, *keep):
             others.pop(name, None)

@@ -4,8 +4,10 @@ import numpy as np
 import sympy
 from sympy import Abs, Max, Min, Piecewise, ceiling, floor
 
+from .code import broadcast
 from .formula import Formula
-from .notation import NOTATION, symbol
+from .notation import NOTATION, nearest, symbol
+from .row import quantity
 from .units import show
 
 __all__ = ["invert"]
@@ -51,48 +53,73 @@ class Numeric(Formula):
     method = "numeric"
 
     def __init__(self, formula: Formula, unknown: str, between=None):
-        super().__init__(formula.name, unknown, formula.rhs, formula.sources, formula.__doc__, ())
-        self.formula, self.between = formula, between or (1e-12, 1e36)
+        super().__init__(formula.name, unknown, None, formula.sources, formula.__doc__, formula.given)
+        if unknown not in formula.inputs:
+            raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
+        self.formula, self.between = formula, tuple(quantity(unknown, x) for x in between or (1e-12, 1e36))
+        if len(self.between) != 2 or not 0 < self.between[0] < self.between[1]:
+            raise ValueError(f"between is (low, high) with 0 < low < high, not {between!r}")
+
+    @property
+    def rhs(self):
+        raise TypeError(f"{self.letter} has no closed form here, so it can be called but not put into anything else")
 
     @property
     def inputs(self):
         return tuple(sorted({*self.formula.inputs, self.formula.letter} - {self.letter}))
 
+    def compose(self, *formulas):
+        return Numeric(self.formula.compose(*formulas), self.letter, self.between)
+
+    def solve(self, letter, between=None):
+        return self.formula if letter == self.formula.letter else self.formula.solve(letter, between)
+
     def _put(self, values):
         lacking = ", ".join(x for x in self.inputs if x not in values)
-        raise TypeError(f"{self.letter} is found numerically here and needs every other letter; it lacks {lacking or 'numbers'}")
+        needs = f"is found numerically here and needs every other letter; it lacks {lacking or 'numbers'}"
+        raise TypeError(f"{self.letter} {needs}")
 
     def _value(self, values):
-        names = list(values)
-        arrays = np.broadcast_arrays(*values.values())
-        found = np.array([self._find(dict(zip(names, point, strict=True))) for point in zip(*map(np.ravel, arrays), strict=True)])
-        return found.reshape(arrays[0].shape) if arrays[0].ndim else float(found[0])
+        shape, names = broadcast(values), list(values)
+        points = zip(*(np.broadcast_to(x, shape).ravel() for x in values.values()), strict=True)
+        found = np.array([self._find(dict(zip(names, point, strict=True))) for point in points])
+        return found.reshape(shape) if shape else float(found[0])
+
+    def _work(self, values):
+        """The equation itself, with the number that was found put in."""
+        return self.formula._work({n: values[n] if n in values else self._value(values) for n in self.formula.inputs})
 
     def _find(self, values):
         target = values.pop(self.formula.letter)
 
-        def excess(x):
+        def at(x):
             with np.errstate(all="ignore"):
-                return np.sign(self.formula.numpy(*(x if n == self.letter else values[n] for n in self.formula.inputs)) - target)
+                return self.formula.numpy(*(x if n == self.letter else values[n] for n in self.formula.inputs))
 
         grid = np.geomspace(*self.between, 769)
-        signs = np.broadcast_to(excess(grid), grid.shape)
-        crossings = np.flatnonzero(np.isfinite(signs[:-1]) & np.isfinite(signs[1:]) & (signs[:-1] != signs[1:]))
-        # A value met exactly over a stretch changes the sign twice, into and out of zero: that is one solution.
-        crossings = [i for i in crossings if signs[i] != 0]
-        said = f"{self.formula.letter} = {show(target, NOTATION[self.formula.letter].unit)}"
-        if len(crossings) != 1:
-            many = f"{len(crossings)} values of" if crossings else "no"
-            low, high = (show(x, NOTATION[self.letter].unit) for x in self.between)
-            raise ValueError(f"{many} {self.letter} between {low} and {high} give {said}; narrow it with solve({self.letter!r}, between=(low, high))")
-        low, high = grid[crossings[0]], grid[crossings[0] + 1]
-        below = signs[crossings[0]]
-        for _ in range(200):
-            middle = np.sqrt(low * high)
-            if not low < middle < high:
-                break
-            low, high = (middle, high) if excess(middle) == below else (low, middle)
-        return float(high)
+        heights = np.broadcast_to(at(grid), grid.shape)
+        signs = np.sign(heights - target)
+        # A value met over a stretch changes the sign twice, into and out of zero: the way in counts.
+        before, after = signs[:-1], signs[1:]
+        changes = np.flatnonzero(np.isfinite(before * after) & (before != after) & (before != 0))
+        ends = [(self._bisect(lambda x: np.sign(at(x) - target), grid[i], grid[i + 1]), i) for i in changes]
+        # At a pole or a step the sign changes and the value is not met.
+        found = [x for x, i in ends if abs(at(x) - target) <= 1e-9 * np.abs(heights[i : i + 2]).max()]
+        found = [grid[0], *found] if signs[0] == 0 else found
+        if len(found) == 1 and not (signs[0] == signs[1] == 0):
+            return float(found[0])
+        many = "many values of" if signs[0] == signs[1] == 0 else f"{len(found)} values of" if found else "no"
+        low, high = (show(x, NOTATION[self.letter].unit) for x in self.between)
+        said = f"give{'' if found else 's'} {self.formula.letter} = {show(target, NOTATION[self.formula.letter].unit)}"
+        hint = f"; narrow it with solve({self.letter!r}, between=(low, high))" if len(found) > 1 else ""
+        raise ValueError(f"{many} {self.letter} between {low} and {high} {said}{hint}")
+
+    @staticmethod
+    def _bisect(sign, low, high):
+        before = sign(low)
+        while low < (middle := np.sqrt(low) * np.sqrt(high)) < high:
+            low, high = (middle, high) if sign(middle) == before else (low, middle)
+        return high
 
     @property
     def latex(self):

@@ -1,5 +1,6 @@
 """What is known: accelerators, links, models and precisions, with a source for every cell.
 
+>>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
 8000000000000.0
 >>> accelerators.h10
@@ -12,11 +13,14 @@ from functools import cache
 from importlib.resources import files
 
 from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.sources import SOURCES, cite
 
 from . import shapes
-from .table import SOURCES, Device, Table, cite
+from .table import Device, Table
 
 __all__ = ["SOURCES", "Device", "Table", "accelerators", "cite", "links", "model_from_config", "models", "precisions"]
+
+SOURCES.add(files(__name__))
 
 _FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
     shapes.kv_width_grouped, shapes.kv_width_latent, shapes.attention_width_grouped, shapes.attention_width_latent,

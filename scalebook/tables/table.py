@@ -7,59 +7,16 @@ unit or letter stops the load with one line that names file, stanza and cell.
 import html
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from scalebook.language.notation import NOTATION, nearest
 from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.sources import SOURCES, cite
 from scalebook.language.units import show
 
-__all__ = ["SOURCES", "Device", "Sources", "Table", "cite"]
-
-
-class Sources(Mapping):
-    """Every source by its key: title, author, year, url, and how it was read where not in the original."""
-
-    @cached_property
-    def _entries(self):
-        found = {}
-        for path in sorted(files("scalebook.tables").iterdir(), key=lambda p: p.name):
-            if path.name.startswith("sources") and path.name.endswith(".toml"):
-                for key, entry in tomllib.loads(path.read_text("utf-8")).items():
-                    if found.setdefault(key, entry) != entry:
-                        raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
-        return found
-
-    def __getitem__(self, key):
-        if key not in self._entries:
-            raise LookupError(f"no source is called {key!r}; {nearest(key, self._entries)}")
-        return self._entries[key]
-
-    def __contains__(self, key):
-        return key in self._entries
-
-    def __iter__(self):
-        return iter(self._entries)
-
-    def __len__(self):
-        return len(self._entries)
-
-
-SOURCES = Sources()
-
-
-def cite(source: str) -> str:
-    """A source in words, from "key place".
-
-    >>> print(cite("williams2009 §3"))
-    Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
-    """
-    key, _, place = source.partition(" ")
-    entry = SOURCES[key]
-    return ", ".join(filter(None, [entry.get("author"), entry["title"], str(entry.get("year", "")), place]))
+__all__ = ["Device", "Table"]
 
 
 class Device(Row):
@@ -81,7 +38,7 @@ class Device(Row):
             raise LookupError(f"{self.name} has no peak at {precision!r}; it has {', '.join(peaks)}")
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
-        return Device(f"{self.name} at {precision}", {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)}, self.words)
+        return Device(f"{cell.origin} at {precision}", {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)}, self.words)
 
 
 class Table(Mapping):
@@ -94,8 +51,14 @@ class Table(Mapping):
     def read(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
         """Load a TOML file; `finish` may add cells that follow from a row's own."""
         path = Path(path) if isinstance(path, str) else path
+        try:
+            stanzas = tomllib.loads(path.read_text("utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path.name}: {error}") from None
         rows = {}
-        for key, stanza in tomllib.loads(path.read_text("utf-8")).items():
+        for key, stanza in stanzas.items():
+            if not isinstance(stanza, dict):
+                raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
             rows[key] = _row(path.name, key, stanza, row, {"name", "source", *words}, finish)
         return cls(path.name.removesuffix(".toml"), rows)
 
@@ -103,7 +66,7 @@ class Table(Mapping):
         if isinstance(key, (list, tuple)):
             return Table(self.name, {k: self[k] for k in key})
         if key not in self._rows:
-            raise LookupError(f"{self.name} has no {key!r}; {nearest(str(key), self._rows)}")
+            raise KeyError(f"{self.name} has no {key!r}; {nearest(str(key), self._rows)}")
         return self._rows[key]
 
     def __getattr__(self, key):
@@ -111,8 +74,8 @@ class Table(Mapping):
             raise AttributeError(key)
         try:
             return self[key]
-        except LookupError as error:
-            raise AttributeError(str(error)) from None
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
 
     def __dir__(self):
         return [*super().__dir__(), *self._rows]
@@ -135,8 +98,7 @@ class Table(Mapping):
     @property
     def columns(self) -> Row:
         """The letters that every row knows, as arrays in the order of the rows: something known, for any formula."""
-        first, *others = self._rows.values()
-        common = [x for x in first if all(x in row for row in others)]
+        common = [x for x in next(iter(self.values()), ()) if all(x in row for row in self.values())]
         return Row(self.name, {x: Cell(np.array([row[x] for row in self.values()]), self.name) for x in common})
 
     def __repr__(self):
@@ -150,7 +112,7 @@ class Table(Mapping):
             for key, row in self.items()
         )
         return (
-            f'<div class="sb-table"><table><thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+            f'<div class="sb-table" style="overflow-x: auto"><table style="white-space: nowrap"><thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
             "<p>Hover over a value, or follow its mark, for the source.</p>"
         )
 
@@ -182,8 +144,10 @@ def _row(file, key, stanza, kind, words, finish):
         if stray := entry.keys() - {"value", "source", "note"} or ({"value"} - entry.keys()):
             raise ValueError(f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing")
         source = entry.get("source", default)
-        if source.partition(" ")[0] not in SOURCES:
-            raise ValueError(f"{where}: the source {source!r} is not among the sources; {nearest(source.partition(' ')[0], SOURCES)}")
+        if not source:
+            raise ValueError(f"{where}: no source, neither of the cell nor of the stanza")
+        if str(source).partition(" ")[0] not in SOURCES:
+            raise ValueError(f"{where}: the source {source!r} is not among the sources; {nearest(str(source).partition(' ')[0], SOURCES)}")
         value = entry["value"]
         if NOTATION[name].unit and not isinstance(value, str):
             unit = NOTATION[name].unit

@@ -7,11 +7,10 @@ A listing has one operation a line.  Indices are letters of the notation, weight
     u[batch seq ffn] = h[batch seq hidden] Wu[hidden ffn] + Bu[ffn]              a sum of them, a bias
     y[batch seq hidden] = all_reduce(z[batch seq hidden]) over tp                a collective
 
-`kv_heads/tp` is an index split tp ways, `expert_tokens*ep` one gathered from ep devices: what a
-device holds stands in the listing.  The name tells the width of the elements: `_cache`
-(kv_bits), `mask` (mask_bits), `fp32_` (4 bytes).  Weights have weight_bits, gradients of weights (`d_W...`)
-gradient_bits, everything else activation_bits.  `seq` counts the new tokens, `context` the tokens attended to: in
-training the caller equates the two.
+`kv_heads/tp` is an index split tp ways, `expert_tokens*ep` one gathered from ep devices: what a device holds stands
+in the listing.  A tensor's name tells the width of its elements: `..._cache` has kv_bits, `mask...` mask_bits,
+`fp32_...` 4 bytes, weights weight_bits, their gradients (`d_W...`) gradient_bits, everything else activation_bits.
+`seq` counts the new tokens, `context` the tokens attended to: in training the caller equates the two.
 
 Conventions.  FLOPs are those of contractions, a multiply and an add per combination of indices; scores above the
 diagonal are computed too.  Element-wise work is apart, in `vector_flops`.  Traffic is operands read and results
@@ -31,7 +30,7 @@ from typing import NamedTuple
 from sympy import Expr, S, factor_terms
 
 from scalebook.language.notation import NOTATION, nearest, symbol
-from scalebook.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
+from scalebook.block.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
 
 __all__ = ["Block", "Collective", "parse"]
 
@@ -51,7 +50,12 @@ class Collective(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions."""
+    """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions.
+
+    >>> block = parse("z[batch seq ffn] = gelu(u[batch seq ffn])")
+    >>> block.flops, block.vector_flops, block.traffic
+    (0, 8*batch*ffn*seq, activation_bits*batch*ffn*seq/4)
+    """
 
     ops: tuple[Op, ...]
 
@@ -82,6 +86,11 @@ class Block:
         """A tensor with the indices it was made with (keys are made over `seq` and read over `context`)."""
         maker = self.makers.get(tensor.name)
         return next(t for t in maker.outs if t.name == tensor.name) if maker else tensor
+
+    def is_attended(self, tensor: Tensor) -> bool:
+        """Whether a tensor made over new tokens is read over all that are attended to."""
+        pairs = zip(self.made(tensor).indices, tensor.indices, strict=True)
+        return any((base(i), base(j)) == ("seq", "context") for i, j in pairs)
 
     @cached_property
     def users(self) -> dict[str, tuple[Op, ...]]:
@@ -116,11 +125,13 @@ class Block:
         return tuple(Kernel(name, tuple(ops), frozenset(inner)) for name, ops in groups.items())
 
     def is_inner(self, tensor: Tensor, tag: str) -> bool:
-        """Whether a tensor made inside a fused kernel (or a group run again) is wanted nowhere else."""
+        """Whether a tensor stays inside its fused kernel ("kernel": nothing else reads it), or inside its group that
+        is run again ("again": nothing else keeps it for the backward pass)."""
         group = getattr(self.makers[tensor.name], tag)
         if not group or (tag == "kernel" and (tensor.name.startswith("fp32_") or tensor == self.ops[-1].outs[0])):
             return False
-        return all(getattr(op, tag) == group for op in self.users.get(tensor.name, ()))
+        outside = [op for op in self.users.get(tensor.name, ()) if getattr(op, tag) != group]
+        return not any(tag == "kernel" or tensor.name in {t.name for t in op.keeps} for op in outside)
 
     def is_rebuilt(self, tensor: Tensor) -> bool:
         """Whether the backward pass makes a tensor again instead of reading it: what a fused kernel or a group run

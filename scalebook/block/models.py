@@ -9,7 +9,7 @@ from functools import cache
 
 from sympy import Expr
 
-from scalebook.block import Block, parse
+from scalebook.block.listing import Block, parse
 from scalebook.language.notation import nearest, symbol
 
 __all__ = ["EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE",
@@ -196,6 +196,9 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
     `row` maps letters to numbers, and has the word "norm" in it or in its `words`.  Blocks with layer norm and no
     gate are GPT's, with biases; the rest have one gain a norm and no biases.  Head norms are left out as small.
+
+    >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
+    True
     """
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
@@ -218,7 +221,11 @@ def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
 
 
 def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Parameters that one token uses: of the routed experts, top_k."""
+    """Parameters that one token uses: of the routed experts, top_k.
+
+    >>> (parameters(MOE) - active_parameters(MOE)).expand()
+    3*expert_ffn*experts*hidden*layers - 3*expert_ffn*hidden*layers*top_k
+    """
     return _sum(dense, moe, "active_params")
 
 
@@ -244,7 +251,13 @@ def model_params(row: Mapping) -> float:
 
 
 def model_active_params(row: Mapping) -> float:
-    """Parameters that one token uses, from a model's shape, embeddings included."""
+    """Parameters that one token uses, from a model's shape; both embeddings are counted.
+
+    >>> mixtral_8x7b = dict(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, gating=1, vocab=32000,
+    ...                     embeddings=2, learned_positions=0, moe_layers=32, experts=8, top_k=2, expert_ffn=14336)
+    >>> model_active_params(mixtral_8x7b), model_params(mixtral_8x7b)
+    (12879925248.0, 46702792704.0)
+    """
     return _value(active_parameters(*blocks_of(row)), row)
 
 

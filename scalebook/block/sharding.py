@@ -1,21 +1,17 @@
-"""Transformations of a block's listing: sharding, fusion, recomputation, a cache.  Each takes a block and returns one.
+"""Splitting a block over devices: tensor, sequence, context and expert parallelism as changes of its listing.
 
->>> from scalebook.listings import GPT
->>> block = GPT.then(tensor_parallel, sequence_parallel, flash)
->>> [c.kind for c in block.collectives]
+>>> from scalebook.block.models import GPT
+>>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
 ['all_gather', 'reduce_scatter', 'all_gather', 'reduce_scatter']
 """
 
 from dataclasses import replace
 
-from scalebook.block import Block
+from scalebook.block.listing import Block
 from scalebook.language.notation import nearest, symbol
-from scalebook.operations import RULES, Op, Tensor, base, ways
+from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
 
-__all__ = ["attention_core", "biased", "cached", "context_parallel", "expert_parallel", "flash", "full", "fuse",
-           "recompute", "selective", "sequence_parallel", "shard", "tensor_parallel", "unbiased"]
-
-TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
+__all__ = ["context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]
 
 
 def _split(index: str, way: str) -> str:
@@ -33,7 +29,7 @@ def shard(block: Block, way: str, *names: str) -> Block:
     A bias added to such a sum is added by one of the devices.  Raises LookupError for an index the block lacks and
     ValueError for one that a function needs whole (a norm, a softmax) or that is already split this way.
 
-    >>> from scalebook.block import parse
+    >>> from scalebook.block.listing import parse
     >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn"))
     y_partial[batch seq hidden] = z[batch seq ffn/tp] W[ffn/tp hidden]
     y[batch seq hidden] = all_reduce(y_partial[batch seq hidden]) over tp
@@ -64,6 +60,10 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
 
     Key-value heads are split with their queries; fewer key-value heads than devices would each be held by several,
     which `shard(block, "tp", "group_size", "ffn")` states instead.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> tensor_parallel(LLAMA).collectives[0]
+    Collective(kind='all_reduce', elements=batch*hidden*seq, bytes=activation_bits*batch*hidden*seq/8, ways=tp)
     """
     names = ("heads", "kv_heads", "ffn", "expert_ffn", "shared_ffn", "vocab")
     return shard(block, way, *(name for name in names if name in block.indices))
@@ -73,6 +73,10 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
     """Split the tokens of what tensor parallelism leaves whole: norms, dropout, residuals (Korthikanti et al. 2022 §4).
 
     Each all-reduce becomes a reduce-scatter, and an all-gather stands before the next split contraction.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
+    x2[batch seq/tp hidden] = add(x[batch seq/tp hidden], attended[batch seq/tp hidden])
     """
     if not any(way in ways(i) for op in block.ops for t in op.args for i in t.indices):
         raise ValueError(f"nothing in the block is split over {way}; apply tensor_parallel first")
@@ -112,21 +116,19 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
     return replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms))
 
 
-def _reads_context(block: Block, tensor: Tensor) -> bool:
-    """Whether a tensor made over new tokens is read over all that are attended to."""
-    return any((base(i), base(j)) == ("seq", "context") for i, j in zip(block.made(tensor).indices, tensor.indices,
-                                                                          strict=True))
-
-
 def context_parallel(block: Block, way: str = "cp") -> Block:
     """Split the sequence; keys and values are gathered before attention (Llama 3 report §3.3.2).
 
     Gathered ones are not stored, so what is saved is also what ring attention saves.  The weights' gradients are
     then sums over these devices too: their reduction belongs to that of data parallelism.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> print(context_parallel(LLAMA)["v_all"])
+    v_all[batch context kv_heads head_dim] = all_gather(v[batch context/cp kv_heads head_dim]) over cp
     """
     ops, gathered = [], {}
     for op in block.ops:
-        attended = {t.name for t in op.args if _reads_context(block, t)}
+        attended = {t.name for t in op.args if block.is_attended(t)}
         if op.function == "append":
             raise ValueError("a block with a cache decodes; its context cannot be split")
         new = _gather(block, op, ops, gathered, way, lambda t, attended=attended: t.name in attended)
@@ -143,6 +145,10 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
     """Spread the routed experts over devices that hold different tokens: an all-to-all before and one after them.
 
     Each device then works on 1/ep of the experts and the tokens that all ep devices send them, an even share.
+
+    >>> from scalebook.block.models import MOE
+    >>> expert_parallel(MOE).collectives[0].elements
+    batch*hidden*seq*top_k
     """
     if not any(op.function == "dispatch" for op in block.ops):
         raise ValueError("the block has no 'dispatch' line, hence no routed experts to spread")
@@ -166,101 +172,3 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
         else:
             ops.append(op)
     return Block(tuple(ops))
-
-
-def cached(block: Block) -> Block:
-    """Decode: what is attended to lies in a cache of `context` tokens, to which the `seq` new ones are appended.
-
-    >>> from scalebook.listings import LLAMA
-    >>> cached(LLAMA).cache
-    batch*context*head_dim*kv_bits*kv_heads/4
-    """
-    ops, caches = [], {}
-    for op in block.ops:
-        def read(tensor):
-            if not _reads_context(block, tensor):
-                return tensor
-            if tensor.name not in caches:
-                caches[tensor.name] = Tensor(f"{tensor.name}_cache", tensor.indices)
-                ops.append(Op((caches[tensor.name],), ((block.made(tensor),),), "append"))
-            return caches[tensor.name]
-
-        ops.append(replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms)))
-    if not caches:
-        raise ValueError("the block attends to nothing: no tensor made over 'seq' is read over 'context'")
-    return Block(tuple(ops))
-
-
-def _named(block: Block, names: tuple[str, ...]) -> set[str]:
-    """The first results of the lines that make these tensors."""
-    if not names:
-        raise ValueError("name the lines of the group, each by a tensor it makes")
-    return {block[name].name for name in names}
-
-
-def fuse(block: Block, *names: str, kernel: str) -> Block:
-    """Run lines as one kernel: what only they use neither moves nor is saved.
-
-    Going back, the kernel makes it again.  A softmax saves one fp32 number a row for that, and a dropout mask comes
-    again from its seed.
-    """
-    group, ops = _named(block, names), []
-    for op in block.ops:
-        if op.name in group:
-            outs = op.outs[:1]
-            if op.function == "softmax":
-                outs += (Tensor(f"fp32_rows_{op.name}", op.args[0].indices[:-1]),)
-            op = replace(op, outs=outs, kernel=kernel)
-        ops.append(op)
-    return Block(tuple(ops))
-
-
-def recompute(block: Block, *names: str) -> Block:
-    """Run lines again in the backward pass: what enters the group is saved, what only it uses is not."""
-    group = _named(block, names)
-    return Block(tuple(replace(op, again=min(group)) if op.name in group else op for op in block.ops))
-
-
-def attention_core(block: Block) -> tuple[str, ...]:
-    """The tensors from the scores to the weighted values, by name: what FlashAttention fuses."""
-    softmax = [op for op in block.ops if op.function == "softmax"]
-    if not softmax:
-        raise ValueError("the block has no softmax, hence no attention")
-    names = [t.name for t in softmax[0].args] + [softmax[0].name]
-    while block[names[-1]].function:
-        names.append(block.users[names[-1]][0].name)
-    return tuple(names)
-
-
-def flash(block: Block) -> Block:
-    """FlashAttention (Dao et al. 2022): scores, softmax, dropout and values in one kernel."""
-    return fuse(block, *attention_core(block), kernel="flash")
-
-
-def selective(block: Block) -> Block:
-    """Run the attention core again in the backward pass (Korthikanti et al. 2022 §5)."""
-    return recompute(block, *attention_core(block))
-
-
-def full(block: Block) -> Block:
-    """Run the whole block again in the backward pass: only its input is saved."""
-    return recompute(block, *(op.name for op in block.ops))
-
-
-def unbiased(block: Block) -> Block:
-    """Drop the biases of the contractions."""
-    return Block(tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1))
-                       for op in block.ops))
-
-
-def biased(block: Block, *names: str) -> Block:
-    """Add a bias to the contractions that make these tensors, as Qwen does to queries, keys and values."""
-    group = _named(block, names)
-    if functions := sorted(name for name in group if block[name].function):
-        raise ValueError(f"{functions[0]!r} is made by {block[functions[0]].function}, not by a contraction")
-
-    def add(op):
-        bias = Tensor(f"B{op.name}", tuple(i for i in op.outs[0].indices if base(i) not in ("batch", *TOKENS)))
-        return replace(op, terms=(*op.terms, (bias,)))
-
-    return Block(tuple(add(op) if op.name in group else op for op in block.ops))

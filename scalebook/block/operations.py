@@ -13,13 +13,14 @@ from sympy import Expr, Mul, S
 
 from scalebook.language.notation import symbol
 
-__all__ = ["COLLECTIVES", "DERIVED", "RULES", "Kernel", "Op", "Rule", "Tensor", "base", "size", "ways"]
+__all__ = ["COLLECTIVES", "DERIVED", "RULES", "TOKENS", "Kernel", "Op", "Rule", "Tensor", "base", "size", "ways"]
 
 # Indices that are not independent: their sizes in other letters.
 DERIVED = {
     "group_size": symbol("heads") / symbol("kv_heads"),
     "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
 }
+TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from scalebook.block import Block
-from scalebook.operations import Op, Tensor, ways
+from scalebook.block.listing import Block
+from scalebook.block.operations import Op, Tensor, ways
 
 __all__ = ["backward", "recomputation"]
 
@@ -20,7 +20,7 @@ def backward(block: Block) -> Block:
     where the forward pass gathered.  Weights' gradients are left as sums over this device's tokens: reducing them
     over the devices that hold other tokens belongs to the data-parallel step.
 
-    >>> from scalebook.block import parse
+    >>> from scalebook.block.listing import parse
     >>> print(backward(parse("y[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")))
     d_W[hidden ffn] = d_y[batch seq ffn] x[batch seq hidden]
     d_x[batch seq hidden] = d_y[batch seq ffn] W[hidden ffn]
@@ -29,7 +29,13 @@ def backward(block: Block) -> Block:
 
 
 def recomputation(block: Block) -> tuple[Op, ...]:
-    """The lines of the backward pass that repeat lines of the forward pass."""
+    """The lines of the backward pass that repeat lines of the forward pass.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> from scalebook.block.transformations import selective
+    >>> [op.name for op in recomputation(selective(LLAMA))]
+    ['scores_again', 'probs_again', 'mix_again']
+    """
     return tuple(op for op in backward(block).ops if not any(t.name.startswith("d_") for t in op.outs))
 
 
@@ -131,7 +137,7 @@ class _Pass:
         inside = block.is_inner(tensor, "kernel")
         key = (tensor.name, inside)
         if key not in self.again:
-            if inside or not maker.again or maker.function == "all_gather":
+            if inside or not maker.again:
                 self.rebuild(maker, kernel if inside else "", inside)
             else:
                 for op in block.ops:

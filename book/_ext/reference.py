@@ -1,0 +1,145 @@
+"""Write the reference pages from the package itself: book/reference/*.md, renewed at every build."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+import scalebook
+from scalebook import tables
+from scalebook.language import FORMULAS, NOTATION
+
+BOOK = Path(__file__).parents[1]
+TABLES = BOOK.parent / "scalebook" / "tables"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it stands, in a table too.
+
+    >>> plain("a*b | <c>")
+    'a\\\\*b \\\\| \\\\<c\\\\>'
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|$])", r"\\\1", text)
+
+
+def notation() -> str:
+    """Every letter: how it is printed, its word in code, its unit and its meaning."""
+    rows = [
+        f"| ${x.tex}$ | `{x.name}` | {plain(x.unit) or 'count'} | {plain(x.meaning)} |"
+        for x in sorted(NOTATION.values(), key=lambda x: x.name)
+    ]
+    return "\n".join(
+        [
+            "# Notation",
+            "",
+            "One word, one letter, one unit, everywhere: in code, on sliders, in tables and in print.",
+            "Bandwidths are per direction and per device; peaks are dense.",
+            "",
+            "| Letter | Word | Unit | Meaning |",
+            "| :-- | :-- | :-- | :-- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+def bibliography() -> str:
+    """Every source that a formula, a table or a chapter names."""
+    sources = {}
+    for file in sorted(TABLES.glob("sources*.toml")):
+        sources |= tomllib.loads(file.read_text(encoding="utf-8"))
+    lines = ["# Bibliography", "", "What the formulas and the tables rest on, by key.", ""]
+    for key, source in sorted(sources.items()):
+        title = plain(source["title"])
+        if url := source.get("url"):
+            title = f"[{title}](<{url}>)"
+        read = f" Read {plain(source['read'])}." if source.get("read") else ""
+        who = ", ".join(plain(str(source[k])) for k in ("author", "year") if source.get(k))
+        lines += [f"(source-{key})=", f"`{key}`", f": {title}. {who}.{read}", ""]
+    return "\n".join(lines)
+
+
+def repository() -> str:
+    return yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+
+
+def cited(sources) -> str:
+    """Sources as links into the bibliography."""
+    keys = [source.partition(" ")[::2] for source in sources]
+    return ", ".join(f"[{plain(key)}](#source-{key}) {plain(place)}".strip() for key, place in keys)
+
+
+def modules():
+    """Every module of the package that states formulas, in the order of the book."""
+    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
+    found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
+    return [(m, stated[m.__name__]) for m in sorted(found, key=lambda m: m.__name__.count(".")) if stated[m.__name__]]
+
+
+def entry(f) -> list[str]:
+    """One formula: its equation, meaning, unit, letters, sources and code."""
+    letters = ", ".join(f"${NOTATION[x].tex}$ `{x}`" for x in f.inputs)
+    file, line = inspect.getsourcefile(f.__wrapped__), inspect.getsourcelines(f.__wrapped__)[1]
+    code = f"{repository()}/blob/main/{Path(file).relative_to(BOOK.parent)}#L{line}"
+    prose = f.__doc__.split(">>>")[0].strip()
+    usual = ", ".join(f"[`{g.name}`](#formula-{g.name})" for g in f.given)
+    return [
+        f"(formula-{f.name})=", f"### `{f.name}`", "", f"$${f.latex}$$", "", prose, "",
+        "| | |", "| :-- | :-- |",
+        f"| gives | ${NOTATION[f.letter].tex}$ `{f.letter}`: {plain(NOTATION[f.letter].meaning)} |",
+        f"| unit | {plain(f.unit) or 'count'} |", f"| of | {letters} |",
+        *([f"| usual formulas for letters not known | {usual} |"] if usual else []),
+        f"| source | {cited(f.sources)} |", f"| code | [{Path(file).name}, line {line}](<{code}>) |", "",
+    ]  # fmt: skip
+
+
+def formulas() -> str:
+    lines = ["# Formulas", "", "Every formula of the package, written from the object that readers call. Each is one expression: the",
+             "equation here, the number in Python, the array in NumPy and the JavaScript of the calculators.", ""]  # fmt: skip
+    for module, stated in modules():
+        title = module.__doc__.strip().splitlines()[0].rstrip(".")
+        lines += [f"## `{module.__name__}`", "", title + ".", "", *(x for f in stated for x in entry(f))]
+    return "\n".join(lines)
+
+
+def table(name: str, title: str, said: str):
+    """The page of one table, with a source for every cell."""
+
+    def page() -> str:
+        html = getattr(tables, name)._repr_html_().replace("\n", " ")
+        return f"# {title}\n\n{said}\n\n{html}\n"
+
+    return page
+
+
+PAGES = {
+    "notation": notation,
+    "formulas": formulas,
+    "accelerators": table("accelerators", "Accelerators", "Per device: peaks are dense, bandwidths in one direction. An "
+                          "asterisk marks a figure with a note."),
+    "links": table("links", "Links", "Bandwidths in one direction, per device or per socket as the name says."),
+    "models": table("models", "Models", "Shapes as published, and what follows from them."),
+    "precisions": table("precisions", "Precisions", "Bits per value, scales included, and the state that training keeps."),
+    "bibliography": bibliography,
+}  # fmt: skip
+
+
+def write(app, config):
+    folder = BOOK / "reference"
+    folder.mkdir(exist_ok=True)
+    for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in PAGES}:
+        old.unlink()
+    for name, page in PAGES.items():
+        file, text = folder / f"{name}.md", page()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
+            file.write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("config-inited", write, priority=100)  # before the table of contents is read
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,48 @@
+// Show the widgets stored in a page, with no kernel: a manager for the stock controls and for anywidget,
+// the only two families the book uses.  (The general html-manager carries a notebook's whole output
+// machinery, four times the weight.)
+import * as base from "@jupyter-widgets/base";
+import { ManagerBase } from "@jupyter-widgets/base-manager";
+import * as controls from "@jupyter-widgets/controls";
+import { Widget } from "@lumino/widgets";
+import anywidget from "anywidget";
+import "@lumino/widgets/style/index.css";
+import "@jupyter-widgets/base/css/index.css";
+import "@jupyter-widgets/controls/css/labvariables.css";
+import "@jupyter-widgets/controls/css/widgets-base.css";
+
+const FAMILIES = { "@jupyter-widgets/base": base, "@jupyter-widgets/controls": controls, anywidget };
+const STATE = 'script[type="application/vnd.jupyter.widget-state+json"]';
+const VIEW = 'script[type="application/vnd.jupyter.widget-view+json"]';
+
+class Manager extends ManagerBase {
+  async loadClass(name, family) {
+    const found = FAMILIES[family]?.[name];
+    if (!found) throw new Error(`${family} ${name} works in JupyterLab only`);
+    return found;
+  }
+  async _get_comm_info() { return {}; }
+  async _create_comm() { return { on_close() {}, on_msg() {}, close() {} }; }
+}
+
+async function show(manager, tag) {
+  const { model_id } = JSON.parse(tag.textContent);
+  if (!manager.has_model(model_id)) return;
+  const view = await manager.create_view(await manager.get_model(model_id));
+  const place = document.createElement("div");
+  place.className = "sb-widget";
+  tag.before(place);
+  Widget.attach(view.luminoWidget, place);
+}
+
+async function start() {
+  const state = document.querySelector(STATE);
+  if (!state) return;
+  const manager = new Manager();
+  await manager.set_state(JSON.parse(state.textContent));
+  for (const tag of document.querySelectorAll(VIEW)) await show(manager, tag);
+  document.documentElement.dataset.widgets = "live";
+}
+
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", start);
+else start();

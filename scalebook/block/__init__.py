@@ -1,0 +1,26 @@
+"""A transformer block as a listing of tensor operations; every cost is a sum over it.
+
+`GPT`, `LLAMA`, `MOE` and `MLA` are listings; sharding, recomputation, fusion, a cache and the backward
+pass are transformations that return another listing.
+
+>>> LLAMA.then(tensor_parallel, sequence_parallel, flash).collectives[0].kind
+'all_gather'
+"""
+
+from .backward import backward, recomputation
+from .listing import Block, Collective, parse
+from .models import (
+    EMBEDDING, GPT, HEAD, LLAMA, MLA, MLA_ABSORBED, MLA_MOE, MLA_MOE_ABSORBED, MOE, active_parameters, block, blocks_of,
+    model_active_params, model_params, parameters,
+)  # fmt: skip
+from .operations import Kernel, Op, Tensor
+from .sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
+from .transformations import attention_core, biased, cached, flash, full, fuse, recompute, selective, unbiased
+
+__all__ = [
+    "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Block",
+    "Collective", "Kernel", "Op", "Tensor", "active_parameters", "attention_core", "backward", "biased", "block",
+    "blocks_of", "cached", "context_parallel", "expert_parallel", "flash", "full", "fuse", "model_active_params",
+    "model_params", "parameters", "parse", "recomputation", "recompute", "selective", "sequence_parallel", "shard",
+    "tensor_parallel", "unbiased",
+]  # fmt: skip

@@ -1,0 +1,152 @@
+"""Transformations of a block's listing on one device: a cache, fusion, recomputation, biases.
+
+>>> from scalebook.block.models import GPT
+>>> "context" in str(GPT.saved), "context" in str(flash(GPT).saved)
+(True, False)
+"""
+
+from dataclasses import replace
+
+from scalebook.block.listing import Block
+from scalebook.block.operations import TOKENS, Op, Tensor, base
+
+__all__ = ["attention_core", "biased", "cached", "flash", "full", "fuse", "recompute", "selective", "unbiased"]
+
+
+def cached(block: Block) -> Block:
+    """Decode: what is attended to lies in a cache of `context` tokens, to which the `seq` new ones are appended.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> cached(LLAMA).cache
+    batch*context*head_dim*kv_bits*kv_heads/4
+    """
+    ops, caches = [], {}
+    for op in block.ops:
+        def read(tensor):
+            if not block.is_attended(tensor):
+                return tensor
+            if tensor.name not in caches:
+                caches[tensor.name] = Tensor(f"{tensor.name}_cache", tensor.indices)
+                ops.append(Op((caches[tensor.name],), ((block.made(tensor),),), "append"))
+            return caches[tensor.name]
+
+        ops.append(replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms)))
+    if not caches:
+        raise ValueError("the block attends to nothing: no tensor made over 'seq' is read over 'context'")
+    return Block(tuple(ops))
+
+
+def _named(block: Block, names: tuple[str, ...]) -> set[str]:
+    """The first results of the lines that make these tensors."""
+    if not names:
+        raise ValueError("name the lines of the group, each by a tensor it makes")
+    return {block[name].name for name in names}
+
+
+def fuse(block: Block, *names: str, kernel: str) -> Block:
+    """Run lines as one kernel: what only they use neither moves nor is saved.
+
+    Going back, the kernel makes it again.  A softmax saves one fp32 number a row for that, and a dropout mask comes
+    again from its seed.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
+    'feed_forward'
+    """
+    group, ops = _named(block, names), []
+    for op in block.ops:
+        if op.name in group:
+            outs = op.outs[:1]
+            if op.function == "softmax":
+                outs += (Tensor(f"fp32_rows_{op.name}", op.args[0].indices[:-1]),)
+            op = replace(op, outs=outs, kernel=kernel)
+        ops.append(op)
+    return Block(tuple(ops))
+
+
+def recompute(block: Block, *names: str) -> Block:
+    """Run lines again in the backward pass: what enters the group is saved, what only it keeps is not.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> "active" in recompute(LLAMA, "active").saved_tensors  # the next line keeps its operand
+    True
+    >>> "active" in recompute(LLAMA, "active", "down").saved_tensors
+    False
+    """
+    group = _named(block, names)
+    return Block(tuple(replace(op, again=min(group)) if op.name in group else op for op in block.ops))
+
+
+def attention_core(block: Block) -> tuple[str, ...]:
+    """The tensors from the scores to the weighted values, by name: what FlashAttention fuses.
+
+    >>> from scalebook.block.models import GPT
+    >>> attention_core(GPT)
+    ('scores', 'probs', 'dropped', 'mix')
+    """
+    softmax = [op for op in block.ops if op.function == "softmax"]
+    if not softmax:
+        raise ValueError("the block has no softmax, hence no attention")
+    names = [t.name for t in softmax[0].args] + [softmax[0].name]
+    while block[names[-1]].function:
+        names.append(block.users[names[-1]][0].name)
+    return tuple(names)
+
+
+def flash(block: Block) -> Block:
+    """FlashAttention (Dao et al. 2022): scores, softmax, dropout and values in one kernel.
+
+    >>> from scalebook.block.models import GPT
+    >>> sorted(set(GPT.saved_tensors) - set(flash(GPT).saved_tensors))
+    ['dropped', 'mask1', 'probs']
+    """
+    return fuse(block, *attention_core(block), kernel="flash")
+
+
+def selective(block: Block) -> Block:
+    """Run the attention core again in the backward pass (Korthikanti et al. 2022 §5).
+
+    >>> from scalebook.block.models import LLAMA
+    >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
+    ['probs']
+    """
+    return recompute(block, *attention_core(block))
+
+
+def full(block: Block) -> Block:
+    """Run the whole block again in the backward pass: only its input is saved.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> full(LLAMA).saved_tensors
+    {'x': activation_bits*batch*hidden*seq/8}
+    """
+    return recompute(block, *(op.name for op in block.ops))
+
+
+def unbiased(block: Block) -> Block:
+    """Drop the biases of the contractions.
+
+    >>> from scalebook.block.models import GPT
+    >>> print(unbiased(GPT)["up"])
+    up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]
+    """
+    return Block(tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1))
+                       for op in block.ops))
+
+
+def biased(block: Block, *names: str) -> Block:
+    """Add a bias to the contractions that make these tensors, as Qwen does to queries, keys and values.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> print(biased(LLAMA, "v")["v"])
+    v[batch seq kv_heads head_dim] = h1[batch seq hidden] Wv[hidden kv_heads head_dim] + Bv[kv_heads head_dim]
+    """
+    group = _named(block, names)
+    if functions := sorted(name for name in group if block[name].function):
+        raise ValueError(f"{functions[0]!r} is made by {block[functions[0]].function}, not by a contraction")
+
+    def add(op):
+        bias = Tensor(f"B{op.name}", tuple(i for i in op.outs[0].indices if base(i) not in ("batch", *TOKENS)))
+        return replace(op, terms=(*op.terms, (bias,)))
+
+    return Block(tuple(add(op) if op.name in group else op for op in block.ops))

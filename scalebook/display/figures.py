@@ -1,0 +1,184 @@
+"""Figures: each takes an optional Axes and returns it.
+
+Importing this module sets the house style and gives every figure of a notebook a description made
+of its titles, axes and lines, for readers who do not see it.
+"""
+
+from collections.abc import Iterable
+from importlib.resources import files
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from scalebook.language import NOTATION, Formula, Sheet, show
+from scalebook.measurements import Result
+from scalebook.roofline import attainable_flops, ridge_intensity
+
+__all__ = ["bars", "confrontation", "curve", "describe", "roofline"]
+
+plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
+
+
+def _label(name):
+    letter = NOTATION[name]
+    return f"{letter.meaning} ({letter.unit})" if letter.unit else letter.meaning
+
+
+def _axis(axis, name, values):
+    """Words and units on an axis; logarithmic where the values span more than a factor of 20."""
+    values = np.asarray(values, float)
+    axis.set_label_text(_label(name))
+    if values.min() > 0 and values.max() / values.min() > 20:
+        axis._set_axes_scale("log")
+        axis.set_major_locator(LogLocator(numticks=9))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(_ticks(name))
+
+
+def _ticks(name):
+    """Tick labels: a unit that takes prefixes stands on each, another only in the axis label."""
+    unit = NOTATION[name].unit
+    return FuncFormatter(lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year") else ""))
+
+
+def _end_labels(ax: Axes) -> None:
+    """Name every line at its right end, pushed apart where the ends are close."""
+    lines = [x for x in ax.get_lines() if not x.get_label().startswith("_")]
+    ax.figure.draw_without_rendering()
+    ends = sorted(((ax.transData.transform((x.get_xdata()[-1], x.get_ydata()[-1])), x) for x in lines), key=lambda e: e[0][1])
+    gap, low = 15 * ax.figure.dpi / 100, -np.inf
+    for (px, py), line in ends:
+        low = max(low + gap, py)
+        ax.annotate(
+            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), xytext=(8, (low - py) * 72 / ax.figure.dpi),
+            textcoords="offset points", va="center", color=line.get_color(), annotation_clip=False, fontsize=9.5,
+        )  # fmt: skip
+    ax.set_xmargin(0)
+
+
+def _short(row):
+    """A device's name without its vendor's and without what stands in brackets."""
+    return row.name.removeprefix(row.words.get("vendor", "")).partition(" (")[0].strip()
+
+
+def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | None = None) -> Axes:
+    """The highest arithmetic rate against arithmetic intensity, one roof a device, its ridge as a dot.
+
+    `marks` names intensities, in FLOP/B, to stand as vertical lines.
+
+    >>> from scalebook.tables import accelerators
+    >>> roofline([accelerators.h100, accelerators.mi300x]).get_title(loc="left")
+    'Rooflines'
+    """
+    ax = ax or plt.gca()
+    at = np.geomspace(0.3, 3e3, 200)
+    for row in rows:
+        (line,) = ax.plot(at, attainable_flops(row, intensity=at), label=_short(row))
+        ax.plot(ridge_intensity(row), row.peak_flops, "o", color=line.get_color(), label="_ridge")
+    _axis(ax.xaxis, "intensity", at)
+    _axis(ax.yaxis, "attainable_flops", [1, 1e3])
+    for name, value in (marks or {}).items():
+        ax.axvline(value, color="#777777", linewidth=1, linestyle="-", label="_mark")
+        ax.annotate(name, (value, 0.02), xycoords=("data", "axes fraction"), rotation=90, va="bottom", ha="right", fontsize=9, color="#555555")
+    ax.set_title("Rooflines")
+    _end_labels(ax)
+    return ax
+
+
+def curve(what: Formula | Sheet, against: str, values, *knowns, answer: str | None = None, label: str | None = None, ax: Axes | None = None, **letters) -> Axes:
+    """A formula, or a letter of a sheet, against one of its letters.
+
+    >>> from scalebook.roofline import ridge_intensity
+    >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
+    'memory bandwidth of one device (B/s)'
+    """
+    ax = ax or plt.gca()
+    values = np.asarray(values, float)
+    result = what(*knowns, **letters, **{against: values})
+    name = what.letter if isinstance(what, Formula) else answer
+    ax.plot(values, result if isinstance(what, Formula) else result[name], label=label or NOTATION[name].meaning)
+    drawn = np.concatenate([np.ravel(x.get_ydata()).astype(float) for x in ax.get_lines()])
+    _axis(ax.xaxis, against, values)
+    _axis(ax.yaxis, name, drawn)
+    return ax
+
+
+def bars(parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, limit: dict[str, float] | None = None) -> Axes:
+    """Stacked horizontal bars of one letter: `{bar: {part: value}}`, and limits as vertical lines.
+
+    >>> bars({"a": {"weights": 1e9, "cache": 2e9}}, "weight_memory").get_xlabel()
+    'memory the weights take (B)'
+    """
+    ax = ax or plt.gca()
+    names = list(dict.fromkeys(p for bar in parts.values() for p in bar))
+    left = np.zeros(len(parts))
+    for part in names:
+        widths = np.array([bar.get(part, 0.0) for bar in parts.values()])
+        ax.barh(list(parts), widths, left=left, label=part, height=0.62, edgecolor="white")
+        left += widths
+    for text, value in (limit or {}).items():
+        ax.axvline(value, color="#444444", linewidth=1.2, linestyle="--", label="_limit")
+        ax.annotate(f" {text}", (value, 1.0), xycoords=("data", "axes fraction"), va="bottom", ha="center", fontsize=9, color="#444444")
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.set_xlabel(_label(name))
+    ax.xaxis.set_major_formatter(_ticks(name))
+    ax.legend(loc="lower right")
+    return ax
+
+
+def confrontation(result: Result, ax: Axes | None = None) -> Axes:
+    """Predicted against measured, a mark for each kind of row; on the line they are equal.
+
+    >>> from scalebook.measurements import confront
+    >>> confrontation(confront("batch1_decode")).get_xlabel()
+    'measured (token/s)'
+    """
+    ax = ax or plt.gca()
+    kinds = np.array(["calibrated on" if f else result.confrontation.group(r) for r, f in zip(result.rows, result.fitted, strict=True)])
+    ends = np.array([min(result.measured.min(), result.predicted.min()) * 0.8, max(result.measured.max(), result.predicted.max()) * 1.25])
+    ax.plot(ends, ends, color="#888888", linewidth=1, linestyle="-", label="_equal")
+    for kind, mark in zip(sorted(set(kinds), key=lambda k: (k != "calibrated on", k)), "o^sDvP*", strict=False):
+        here = kinds == kind
+        ax.plot(result.measured[here], result.predicted[here], mark, linestyle="none", markersize=5, alpha=0.85, label=f"{kind} ({here.sum()})")
+    unit = result.confrontation.unit
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
+    plain = FuncFormatter(lambda x, _: show(x))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(plain)
+        axis.set_minor_formatter(NullFormatter())
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def describe(figure: Figure) -> str:
+    """A figure in a sentence: its titles, what its axes show, and its lines.
+
+    >>> fig, ax = plt.subplots()
+    >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")
+    >>> describe(fig)
+    'Figure: Rooflines. rate against intensity. Lines: H100.'
+    """
+    said = []
+    for ax in figure.axes:
+        title = ax.get_title(loc="left") or ax.get_title()
+        text = f"{title + '. ' if title else ''}{ax.get_ylabel() or 'bars'} against {ax.get_xlabel() or 'position'}."
+        names = [x for x in ax.get_legend_handles_labels()[1] if not x.startswith("_")]
+        said.append(text + (f" Lines: {', '.join(names)}." if names else ""))
+    return "Figure: " + " ".join(said)
+
+
+def _in_notebooks():
+    """Let a notebook say the description in the place of `<Figure size ...>`."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    if get_ipython():  # a formatter would be dropped when the inline backend starts; a method is not
+        Figure._repr_pretty_ = lambda self, p, cycle: p.text(describe(self))
+
+
+_in_notebooks()

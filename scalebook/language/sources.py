@@ -1,0 +1,71 @@
+"""Sources by key: what a formula or a cell cites as "key place".
+
+The entries stand in TOML files, `[key]` with title, author, year, url, and `read` where the original
+was not read; `SOURCES.add` names a folder of them, which is read when a source is first asked for.
+"""
+
+import html
+import tomllib
+from collections.abc import Mapping
+
+from .notation import nearest
+
+__all__ = ["SOURCES", "Sources", "cite", "cite_html"]
+
+
+class Sources(Mapping):
+    """Every source by its key."""
+
+    def __init__(self):
+        self._folders, self._entries = [], {}
+
+    def add(self, folder) -> None:
+        """Add the files `sources*.toml` of a folder."""
+        self._folders.append(folder)
+
+    def _read(self):
+        while self._folders:
+            for path in sorted(self._folders.pop().iterdir(), key=lambda p: p.name):
+                if path.name.startswith("sources") and path.name.endswith(".toml"):
+                    for key, entry in tomllib.loads(path.read_text("utf-8")).items():
+                        if self._entries.setdefault(key, entry) != entry:
+                            raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
+        return self._entries
+
+    def __getitem__(self, key):
+        if key not in self._read():
+            raise KeyError(f"no source is called {key!r}; {nearest(key, self._entries)}")
+        return self._entries[key]
+
+    def __contains__(self, key):
+        return key in self._read()
+
+    def __iter__(self):
+        return iter(self._read())
+
+    def __len__(self):
+        return len(self._read())
+
+
+SOURCES = Sources()
+
+
+def cite(source: str) -> str:
+    """A source in words, from "key place"; what is no key is said as it stands.
+
+    >>> print(cite("williams2009 §3"))
+    Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
+    """
+    key, _, place = source.partition(" ")
+    if key not in SOURCES:
+        return source
+    entry = SOURCES[key]
+    return ", ".join(filter(None, [entry.get("author"), entry["title"], str(entry.get("year", "")), place]))
+
+
+def cite_html(source: str) -> str:
+    """The key as a link to the source, its words on hovering."""
+    key, _, place = source.partition(" ")
+    url = SOURCES[key].get("url", "") if key in SOURCES else ""
+    shown = html.escape(source)
+    return f'<a href="{html.escape(url)}" title="{html.escape(cite(source))}">{shown}</a>' if url else shown

@@ -1,0 +1,26 @@
+"""Published measurements, and what the formulas say about them.
+
+>>> from scalebook.measurements import confront
+>>> sorted(confront("batch1_decode").groups)
+['Apple', 'RTX workstation', 'calibrated on', 'data centre, GDDR6', 'data centre, HBM']
+>>> confront("batch1_dcode")
+Traceback (most recent call last):
+    ...
+LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_decode' or ...?
+"""
+
+from .confrontation import Confrontation, Result
+from .decode import CONFRONTATIONS, find
+
+__all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront"]
+
+
+def confront(name: str, csv=None) -> Result:
+    """Run a confrontation on the package's measurements, or on another CSV file with the same columns.
+
+    Raises LookupError for an unknown name and ValueError for a file that does not fit.
+
+    >>> confront("batch1_floor").summary["rows"]
+    120
+    """
+    return find(name)(csv)

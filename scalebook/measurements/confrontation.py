@@ -1,0 +1,182 @@
+"""A confrontation: published measurements, what a formula predicts for each, and how far the two are apart.
+
+>>> from scalebook.measurements import confront
+>>> result = confront("batch1_floor")
+>>> result.summary["rows"], bool((result.predicted >= result.measured).all())
+(120, True)
+"""
+
+import csv
+import html
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from scalebook.tables import cite
+
+__all__ = ["Confrontation", "Result"]
+
+Measurement = dict[str, str]  # one line of a CSV file
+
+
+@dataclass(frozen=True)
+class Confrontation:
+    """Measurements and the formula they are held against.
+
+    `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
+    `measured`.  `left_out` says why a row is left out ("" for one that is kept), `group` which
+    kind of row it is.  `calibrated` says which numbers were fitted and on which rows; `calibrates`
+    picks those rows, and the summary leaves them out.
+    """
+
+    name: str
+    file: str
+    what: str
+    predict: Callable[[list[Measurement]], np.ndarray]
+    measured: str
+    unit: str
+    sources: tuple[str, ...]
+    left_out: Callable[[Measurement], str]
+    group: Callable[[Measurement], str]
+    calibrated: str = ""
+    calibrates: Callable[[Measurement], bool] = field(default=lambda row: False)
+
+    def __call__(self, path: str | Path | None = None) -> "Result":
+        """Confront the package's file, or another CSV file with the same columns.
+
+        Raises ValueError for a file that lacks a column, has a word where a number belongs, or no
+        row that can be predicted.  Only rows of the package's file count as calibrated on.
+
+        >>> from scalebook.measurements import CONFRONTATIONS
+        >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
+        Traceback (most recent call last):
+            ...
+        ValueError: /dev/null lacks the columns row_id, engine, model, quant, gpu, n_gpus, phase, batch, ...
+        """
+        own, columns = _read(files("scalebook.measurements") / self.file)
+        rows, where = own, self.file
+        if path is not None:
+            rows, found = _read(Path(path))
+            where = str(path)
+            if lacking := [c for c in columns if c not in found]:
+                raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        reasons = [self.left_out(row) for row in rows]
+        kept = [row for row, reason in zip(rows, reasons, strict=True) if not reason]
+        left_out = dict(Counter(filter(None, reasons)).most_common())
+        if not kept:
+            said = "; ".join(f"{n} {reason}" for reason, n in left_out.items()) or "it is empty"
+            raise ValueError(f"{where} has no row to confront {self.name} with: {said}")
+        measured = np.array([number(row, self.measured) for row in kept])
+        known = {row["row_id"] for row in own if self.calibrates(row)}
+        fitted = np.array([row["row_id"] in known for row in kept])
+        return Result(self, kept, np.asarray(self.predict(kept), float), measured, fitted, left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The rows of a confrontation, what was predicted and measured for each, and the rows left out by reason."""
+
+    confrontation: Confrontation
+    rows: list[Measurement]
+    predicted: np.ndarray
+    measured: np.ndarray
+    fitted: np.ndarray
+    left_out: dict[str, int]
+
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """predicted / measured - 1, row by row."""
+        return self.predicted / self.measured - 1
+
+    def of(self, picked: np.ndarray) -> dict[str, float]:
+        """How many rows, mean, median, 90th percentile and worst of |predicted/measured - 1|, and the signed mean."""
+        errors = self.errors[picked]
+        if not errors.size:
+            return {"rows": 0}
+        size = np.abs(errors)
+        figures = {"mean": size.mean(), "median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}
+        return {"rows": len(size)} | {k: float(x) for k, x in {**figures, "bias": errors.mean()}.items()}
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """The errors of the rows that nothing was calibrated on."""
+        return self.of(~self.fitted)
+
+    @property
+    def groups(self) -> dict[str, dict[str, float]]:
+        """The same of the rows calibrated on, if any, and of each kind of row that nothing was calibrated on."""
+        kinds = np.array([self.confrontation.group(row) for row in self.rows])
+        found = {"calibrated on": self.of(self.fitted)} if self.fitted.any() else {}
+        return found | {str(k): self.of((kinds == k) & ~self.fitted) for k in sorted(set(kinds[~self.fitted]))}
+
+    def worst(self, n: int = 5) -> list[dict]:
+        """The n rows that are farthest off, farthest first, with `predicted`, `measured` and `error`."""
+        order = np.argsort(-np.abs(self.errors))[:n]
+        columns = {"predicted": self.predicted, "measured": self.measured, "error": self.errors}
+        return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
+
+    def record(self) -> dict:
+        """Everything but the rows, for a JSON file."""
+        c = self.confrontation
+        said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
+        return said | {"summary": self.summary, "groups": self.groups, "left_out": self.left_out}
+
+    def _table(self):
+        """The lines of figures to show, as text."""
+        for name, s in {"not calibrated on": self.summary, **self.groups}.items():
+            figures = (
+                [f"{s[k]:.1%}" for k in ("mean", "median", "p90", "worst")] + [f"{s['bias']:+.1%}"]
+                if s["rows"]
+                else [""] * 5
+            )
+            yield [name, str(s["rows"]), *figures]
+
+    def __repr__(self):
+        c = self.confrontation
+        lines = [["", "rows", "mean", "median", "p90", "worst", "bias"], *self._table()]
+        wide = max(len(line[0]) for line in lines)
+        return "\n".join([
+            f"{c.name}: {c.what}", f"Calibrated: {c.calibrated or 'nothing'}.",
+            *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
+            *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
+        ])  # fmt: skip
+
+    def _repr_html_(self):
+        c = self.confrontation
+        head = "".join(f"<th>{x}</th>" for x in (c.name, "rows", "mean", "median", "90 %", "worst", "bias"))
+        body = "".join(
+            f"<tr><th scope='row'>{html.escape(name)}</th>{''.join(f'<td>{x}</td>' for x in figures)}</tr>"
+            for name, *figures in self._table()
+        )
+        said = [
+            c.what, f"Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean.",
+            f"Calibrated: {c.calibrated or 'nothing'}.",
+            *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
+            *(f"Source: {cite(s)}." for s in c.sources),
+        ]  # fmt: skip
+        return (
+            f'<div class="sb-table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+            f"<p>{'<br>'.join(html.escape(x) for x in said)}</p>"
+        )
+
+
+def number(row: Measurement, column: str) -> float:
+    """A positive number out of a row; raises ValueError, naming row and column, for anything else."""
+    try:
+        value = float(row[column])
+        if not 0 < value < np.inf:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{row['row_id']}: {column} is {row[column]!r}, not a positive number") from None
+    return value
+
+
+def _read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, restval="")
+        return list(reader), reader.fieldnames or []

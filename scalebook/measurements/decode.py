@@ -1,0 +1,208 @@
+"""Decoding as published: one sequence on graphics cards, and batches on eight MI300X.
+
+The floor is what the formulas say with nothing calibrated: every byte read once, at the bandwidth
+of the data sheet.  No measurement may be faster.  What is measured is slower for two reasons, and
+each has one number: memory gives less than its peak, which is the hardware's matter and taken as
+one efficiency, and each block costs a delay of its own, which is the engine's matter.
+"""
+
+import re
+
+import numpy as np
+
+from scalebook.language.notation import nearest
+from scalebook.memory import decode_flops, decode_rate, decode_traffic, ridge_batch, token_time_overhead
+from scalebook.roofline import compute_time, memory_time
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, number
+
+__all__ = ["BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "VLLM_MI300X_OVERHEAD"]
+
+# Fitted by least squares of predicted/measured time - 1; a test fits them again.  The overheads are in seconds.
+BANDWIDTH_EFFICIENCY = 0.909  # standard error 0.027
+BLOCK_OVERHEAD = {
+    "llama.cpp 2023": 75e-6, "llama.cpp 2024": 101e-6, "llama.cpp 2025": 38e-6, "ExLlamaV2": 48e-6, "MLC LLM": 32e-6,
+}  # standard errors 5e-6 to 12e-6  # fmt: skip
+VLLM_MI300X_OVERHEAD = 83e-6
+
+MODELS = {
+    "LLaMA-3 8B": "llama3_8b", "LLaMA-3 70B": "llama3_70b", "Llama2-7B": "llama2_7b", "Llama-2-7B": "llama2_7b",
+    "Llama2-13B": "llama2_13b", "Llama2-70B": "llama2_70b", "Llama-7B": "llama1_7b", "Llama-13B": "llama1_13b",
+    "Llama-33B": "llama1_33b", "Llama-3.1-70B FP8-KV": "llama3_70b", "Llama-3.1-405B FP8-KV": "llama3_405b",
+}  # fmt: skip
+
+# The engine, the mean context of the run in tokens, and whether several devices take turns, each with layers of its
+# own, or read at once, each with a part of every matrix (llama.cpp did so until January 2024, pull request 4766).
+TURNS, AT_ONCE = False, True
+ENGINES = {
+    "llama.cpp (May 2024)": ("llama.cpp 2024", 512, TURNS),  # the column of 1,024 tokens after none
+    "llama.cpp llama-bench": ("llama.cpp 2025", 64, TURNS),  # 128 tokens after none
+    "llama cpp": ("llama.cpp 2023", 72, AT_ONCE),  # 128 tokens after a prompt of 8
+    "MLC LLM": ("MLC LLM", 136, AT_ONCE),  # 256 tokens after a prompt of 8
+    "Exllama V2": ("ExLlamaV2", 136, TURNS),
+    "exllamav2": ("ExLlamaV2", 136, TURNS),  # not stated; taken as in the line above
+    "exllama": ("ExLlama", 136, TURNS),
+    "vLLM": ("vLLM", 136, AT_ONCE),
+}
+
+# Bits per weight, scales included.
+WEIGHT_BITS = {
+    "F16": 16,
+    "FP16": 16,
+    "Q4_0": 4.54,  # the file of Llama 2 7B takes 3.56 GiB (llamacpp-bench)
+    "Q4_K_M LLaMA-3 8B": 4.89,  # llamacpp-quantize
+    "Q4_K_M LLaMA-3 70B": 4.82,  # its file takes 39.59 GiB (dai2024)
+    "Q4_K_M Llama2-7B": 4.84,  # this and the next two: llamacpp-quantize at b8c1476
+    "Q4_K_M Llama2-13B": 4.83,
+    "Q4_K_M Llama2-70B": 4.80,
+    "q4f16_1": 4.5,  # MLC's 4 bits, with an fp16 scale for every 32 weights
+    "4-bit": 4,  # groups not stated: the least it can be
+}
+
+
+def _weight_bits(row):
+    quant, engine, model = row["quant"], row["engine"], row["model"]
+    if match := re.fullmatch(r"EXL2 ([\d.]+)bpw", quant):
+        return float(match[1])
+    if match := re.fullmatch(r"GPTQ g(\d+)( act)?", quant):  # 4 bits, with an fp16 scale and a 4-bit zero for a group
+        return 4 + 20 / float(match[1])
+    if quant == "4-bit":  # llm-perf-bench names the format of two of its engines
+        quant = {"llama cpp": "Q4_K_M", "MLC LLM": "q4f16_1"}.get(engine, quant)
+    return WEIGHT_BITS.get(quant, WEIGHT_BITS.get(f"{quant} {model}"))
+
+
+CLASSES = {
+    r"(RTX )?[345]0[5-9]0\b.*": "GeForce",
+    r"RTX (A\d|\d000 Ada|PRO).*": "RTX workstation",
+    r"(A10G|A40|L40S)\b.*": "data centre, GDDR6",
+    r"(A100|H100)\b.*": "data centre, HBM",
+    r"M\d.*": "Apple",
+}
+
+
+def _class(row):
+    return next((name for pattern, name in CLASSES.items() if re.fullmatch(pattern, row["gpu"])), "other")
+
+
+def _no_floor(row):
+    if not row["phase"].startswith("decode"):
+        return "of prefill, not decoding"
+    if row["phase"] == "decode_ms_per_token":
+        return "of a 13B model that is described by three numbers only"
+    if number(row, "batch") != 1:
+        return "with more than one sequence"
+    if not row["spec_bw_gbs"]:
+        return "without a bandwidth in the file"
+    if row["model"] not in MODELS:
+        return "of a model that the table of models lacks"
+    if row["engine"] not in ENGINES:
+        return "of an engine whose way of running is not described here"
+    return "" if _weight_bits(row) else "in a format whose bits per weight are not known here"
+
+
+def _no_rate(row):
+    if reason := _no_floor(row):
+        return reason
+    family, _, at_once = ENGINES[row["engine"]]
+    if at_once and number(row, "n_gpus") > 1:
+        return "on devices that share every matrix: what they send to each other is not in this formula"
+    return "" if family in BLOCK_OVERHEAD else f"of {family}, which has too few runs on GeForce cards to calibrate on"
+
+
+def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
+    """Seconds per token for a row of batch1_decode.csv; with the defaults, the floor.
+
+    The contexts of `ENGINES` matter little: twice as long, they lower no rate by more than 3 %.
+    """
+    _, context, at_once = ENGINES[row["engine"]]
+    model, bits = models[MODELS[row["model"]]], _weight_bits(row)
+    traffic = decode_traffic(model, batch=1, context=context, weight_bits=bits, kv_bits=16)
+    readers = number(row, "n_gpus") if at_once else 1
+    time = memory_time(traffic=traffic, hbm_bandwidth=readers * number(row, "spec_bw_gbs") * 1e9)
+    return token_time_overhead(model, memory_time=time, bandwidth_efficiency=efficiency, block_overhead=overhead)
+
+
+def _floor(rows):
+    return np.array([decode_rate(batch=1, token_time=token_seconds(row)) for row in rows])
+
+
+def _rate(rows):
+    overheads = [BLOCK_OVERHEAD[ENGINES[row["engine"]][0]] for row in rows]
+    times = [token_seconds(row, BANDWIDTH_EFFICIENCY, x) for row, x in zip(rows, overheads, strict=True)]
+    return np.array([decode_rate(batch=1, token_time=time) for time in times])
+
+
+def batch_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
+    """Seconds for a batch with its prompt, for a row of mi300x_vllm.csv; with the defaults, the floor.
+
+    Weights and cache take 8 bits; the published command leaves the cache's open, and with 16 the
+    time grows by 9 % at most.
+    """
+    model, device, tp = models[MODELS[row["model"]]], accelerators.mi300x.at("fp8"), number(row, "tp")
+    batch, prompt, new = (number(row, x) for x in ("batch", "isl", "osl"))
+    prefill = decode_flops(
+        model, batch=batch * prompt, context=prompt / 2
+    )  # on average half of the prompt is attended to
+    traffic = decode_traffic(model, batch=batch, context=prompt + new / 2, weight_bits=8, kv_bits=8)
+    time = memory_time(traffic=traffic, hbm_bandwidth=tp * device.hbm_bandwidth)
+    step = token_time_overhead(model, memory_time=time, bandwidth_efficiency=efficiency, block_overhead=overhead)
+    return compute_time(flops=prefill, peak_flops=tp * device.peak_flops) + new * step
+
+
+def _batch_floor(rows):
+    return np.array([batch_seconds(row) for row in rows])
+
+
+def _batch_time(rows):
+    return np.array([batch_seconds(row, BANDWIDTH_EFFICIENCY, VLLM_MI300X_OVERHEAD) for row in rows])
+
+
+def _no_latency(row):
+    if row["metric"] != "total latency":
+        return "of throughput at an unstated batch"
+    if row["model"] not in MODELS or row["precision"] != "FP8" or not row["gpu"].startswith("MI300X"):
+        return "not of Llama 3.1 in FP8 on the MI300X"
+    if number(row, "batch") > ridge_batch(accelerators.mi300x.at("fp8"), weight_bits=8):
+        return "of a batch whose arithmetic may take longer than its traffic"
+    return ""
+
+
+def _batch(row):
+    size = int(row["model"].split("-")[2].split("B")[0])
+    low, high = next((a, b) for a, b in ((1, 4), (8, 32), (64, 10**6)) if float(row["batch"]) <= b)
+    return f"{size}B, batch {low} to {high}" if high < 10**6 else f"{size}B, batch {low} or more"
+
+
+_SOURCES = ("dai2024", "llm-perf-bench", "exllamav2-readme", "llamacpp-bench", "llamacpp-quantize")
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "batch1_floor", "batch1_decode.csv", "Tokens a second of one sequence against the floor: no run is faster.",
+        _floor, "tok_s", "token/s", _SOURCES, _no_floor, _class,
+    ),
+    Confrontation(
+        "batch1_decode", "batch1_decode.csv",
+        "Tokens a second of one sequence against the traffic at one efficiency plus a delay per block.",
+        _rate, "tok_s", "token/s", _SOURCES, _no_rate, _class,
+        "one bandwidth efficiency for all and one block overhead per engine, on the runs on GeForce cards",
+        lambda row: not _no_rate(row) and _class(row) == "GeForce",
+    ),
+    Confrontation(
+        "batch_floor_mi300x", "mi300x_vllm.csv", "Time of a batch on eight MI300X against the floor: no run is faster.",
+        _batch_floor, "value", "s", ("rocm-vllm",), _no_latency, _batch,
+    ),
+    Confrontation(
+        "batch_decode_mi300x", "mi300x_vllm.csv",
+        "Time of a batch on eight MI300X against the efficiency of the GeForce cards and a delay per block.",
+        _batch_time, "value", "s", ("rocm-vllm",), _no_latency, _batch,
+        "the block overhead, on the 70B model at batch 1; the bandwidth efficiency is that of batch1_decode",
+        lambda row: not _no_latency(row) and "70B" in row["model"] and number(row, "batch") == 1,
+    ),
+)}  # fmt: skip
+
+
+def find(name: str) -> Confrontation:
+    """The confrontation of that name; raises LookupError, naming the nearest, where there is none."""
+    if name not in CONFRONTATIONS:
+        raise LookupError(f"no confrontation is called {name!r}; {nearest(name, CONFRONTATIONS)}")
+    return CONFRONTATIONS[name]

@@ -1,0 +1,138 @@
+"""`make bench`: how fast the package is and how heavy its pages are.  Printed, and written to bench.json."""
+
+import gzip
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import sympy
+
+from scalebook.block import LLAMA
+from scalebook.display import calculator
+from scalebook.language import Formula, symbol
+from scalebook.memory import decoding, kv_cache
+from scalebook.roofline import ridge_intensity
+from scalebook.tables import accelerators, models
+
+from .browser import browser, open_page, serve
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "book" / "_build" / "html"
+CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks.html"
+
+
+def seconds(call, repeat=7, at_least=0.02):
+    """The median time of one call, each sample long enough to be read off the clock."""
+    number, spent = 1, 0.0
+    while spent < at_least:
+        start = time.perf_counter()
+        for _ in range(number):
+            call()
+        spent = time.perf_counter() - start
+        number *= 2 if spent < at_least else 1
+    samples = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        for _ in range(number):
+            call()
+        samples.append((time.perf_counter() - start) / number)
+    return statistics.median(samples)
+
+
+def importing():
+    """Import of the package beyond `import sympy, numpy`, in fresh processes."""
+
+    def run(code):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    base, ours = "import sympy, numpy", "import sympy, numpy; import scalebook.memory; from scalebook.tables import accelerators, models"
+    run(ours)
+    return statistics.median(run(ours) - run(base) for _ in range(9))
+
+
+def hundred_operations():
+    """The roofline time of one transformer block, summed over its listing."""
+    flops, traffic = LLAMA.flops / symbol("peak_flops"), LLAMA.traffic / symbol("hbm_bandwidth")
+    return Formula("block", "roofline_time", sympy.Max(flops, traffic, evaluate=False))
+
+
+def rate(formula, rows=1_000_000):
+    rng = np.random.default_rng(0)
+    letters = {name: rng.uniform(1, 9, rows) for name in formula.inputs}
+    return rows / seconds(lambda: formula(**letters), repeat=5)
+
+
+def build():
+    start = time.perf_counter()
+    command = [Path(sys.executable).parent / "jupyter-book", "build", ".", "--all", "--config", "book/_config.yml", "--toc", "book/_toc.yml",
+               "--path-output", "book", "-W", "-n", "--keep-going", "-q"]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def page(address, chromium):
+    """Bytes a first visit fetches (as a server that compresses sends them), and the time until a calculator answers."""
+    times, weight = [], 0
+    for _ in range(5):
+        with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
+            fetched = []
+            shown.on("requestfinished", lambda r, fetched=fetched: fetched.append(r.url.removeprefix(address).partition("?")[0]))
+            start = time.perf_counter()
+            shown.goto(f"{address}/{CHAPTER}", wait_until="commit")
+            shown.locator(".sb-calculator .sb-curve path").first.wait_for(state="attached")
+            times.append(time.perf_counter() - start)
+            shown.wait_for_load_state("networkidle")
+            files = [SITE / url.lstrip("/") for url in set(fetched)]
+            weight = sum(compressed(x) for x in files if x.is_file())
+    return weight, statistics.median(times)
+
+
+def compressed(path):
+    data = path.read_bytes()
+    return len(data) if path.suffix in (".woff2", ".woff", ".png") else len(gzip.compress(data, 6))
+
+
+def main():
+    h100, llama = accelerators.h100, models.llama3_8b
+    knowns = dict(batch=8, context=8192, weight_bits=16, kv_bits=16)
+    box = calculator(decoding, "token_time", also=["decode_rate", "idle_fraction"], device=accelerators, model=models,
+                     precision=["bf16", "fp8"], weight_bits=[16, 8], kv_bits=[16, 8], batch=(1, 1024), context=(128, 131072))  # fmt: skip
+    slider, places = box.controls["batch"], iter(range(10**9))
+
+    def event():
+        slider.index = next(places) % 18
+
+    hundred = hundred_operations()
+    batch = np.arange(1, 1_000_001, dtype=float)
+    figures = {
+        "import beyond sympy and numpy (s)": (importing(), 0.3),
+        "one evaluation, by a row (µs)": (1e6 * seconds(lambda: ridge_intensity(h100)), 100),
+        "one evaluation, by a row and keywords (µs)": (1e6 * seconds(lambda: kv_cache(llama, batch=8, context=8192, kv_bits=16)), 100),
+        f"one sheet of {len(decoding.formulas)} letters (µs)": (1e6 * seconds(lambda: decoding(llama, h100, **knowns)), None),
+        "one slider event in Python (ms)": (1e3 * seconds(event), 5),
+        f"formula of {hundred.rhs.count_ops()} operations (million a second)": (1e-6 * rate(hundred), -10),
+        "decoding sheet over a million batches (million a second)": (
+            1 / seconds(lambda: decoding(llama, h100, **knowns | dict(batch=batch)), repeat=3), None),
+        "site build (s)": (build(), None),
+    }  # fmt: skip
+    with browser() as chromium, serve(SITE) as address:
+        weight, ready = page(address, chromium)
+    figures["chapter page, compressed (MB)"] = (weight / 1e6, 1.5)
+    figures["chapter page, time to a live calculator (s)"] = (ready, 1.5)
+    for name, (value, aim) in figures.items():
+        said = "" if aim is None else f"aim {'at least' if aim < 0 else 'at most'} {abs(aim):g}: {'met' if (value >= -aim if aim < 0 else value <= aim) else 'MISSED'}"
+        print(f"{name:<58}{value:>10.3g}  {said}")
+    machine = dict(python=platform.python_version(), machine=platform.machine(), cores=os.cpu_count(), sympy=sympy.__version__, numpy=np.__version__)
+    (ROOT / "bench.json").write_text(json.dumps({"machine": machine, "figures": {n: v for n, (v, _) in figures.items()}}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

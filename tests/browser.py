@@ -1,0 +1,92 @@
+"""A real browser for the tests: the system's Chromium or Chrome, else Playwright's own, else a skip that says so."""
+
+import contextlib
+import functools
+import http.server
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+NAMES = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
+
+
+def skip(reason: str):
+    """Skip a browser test; in CI, where a browser is promised, fail it."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}; in CI a browser test must run")
+    pytest.skip(reason)
+
+
+@contextlib.contextmanager
+def browser():
+    """A headless Chromium."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        skip("no playwright: pip install -e '.[test]'")
+    with sync_playwright() as play:
+        found = next(filter(None, map(shutil.which, NAMES)), play.chromium.executable_path)
+        if not Path(found).exists():
+            skip(f"no browser: none of {', '.join(NAMES)}, nor Playwright's own (playwright install chromium)")
+        chromium = play.chromium.launch(executable_path=found, args=FLAGS)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+@contextlib.contextmanager
+def open_page(chromium, **settings):
+    """A page in a fresh profile that notes what it should not do: `outside` requests (stopped), `errors`, `missing`."""
+    context = chromium.new_context(**settings)
+    page = context.new_page()
+    page.outside, page.errors, page.missing = [], [], []
+
+    def route(one):
+        if one.request.url.startswith(OWN):
+            return one.continue_()
+        page.outside.append(one.request.url)
+        return one.abort()
+
+    page.route("**/*", route)
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda said: page.errors.append(said.text) if said.type == "error" else None)
+    page.on("response", lambda reply: page.missing.append(reply.url) if reply.status >= 400 else None)
+    page.on("requestfailed", lambda request: page.missing.append(request.url))
+    try:
+        yield page
+    finally:
+        context.close()
+
+
+@contextlib.contextmanager
+def serve(folder):
+    """The address of a web server over a folder."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def drag(page, handle, by: float):
+    """Drag a slider's handle sideways by so many pixels."""
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by, y, steps=6)
+    page.mouse.up()

@@ -1,0 +1,53 @@
+"""What several tests share: the package's formulas and sheets, points to evaluate them at, and a JavaScript engine."""
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+from py_mini_racer import MiniRacer
+
+import scalebook
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet
+
+ROOT = Path(scalebook.__file__).parent
+NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
+MODULES = {name: importlib.import_module(name) for name in NAMES if not name.startswith("scalebook.display")}
+_OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values() if isinstance(x, (Formula, Sheet))}
+STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]
+COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in STATED]
+SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
+
+
+def draw(letters, number, seed=0):
+    """Random values for each letter, shares between 0 and 1."""
+    rng = np.random.default_rng(seed)
+    shares = ("share", "fraction", "achieved over")
+    return {
+        x: rng.uniform(0.05, 0.95, number)
+        if any(s in NOTATION[x].meaning for s in shares)
+        else rng.uniform(1, 100, number)
+        for x in letters
+    }
+
+
+class JavaScript:
+    """An engine that has run `source`; call it with an expression."""
+
+    def __init__(self, source=""):
+        self.context = MiniRacer()
+        self.context.eval(source)
+
+    def __call__(self, expression):
+        return json.loads(self.context.eval(f"JSON.stringify({expression})"))
+
+    def each(self, function, arguments):
+        """The function's answers to many lists of arguments at once; null where it gives no finite number."""
+        return self(f"({json.dumps(arguments)}).map((x) => ({function})(...x))")
+
+
+def live():
+    """An engine that knows the functions of live.js."""
+    text = (ROOT / "display" / "live.js").read_text("utf-8")
+    return JavaScript(text.replace("export default", "const live =").replace("export ", ""))

@@ -1,0 +1,541 @@
+"""Blocks against the literature: what Korthikanti, Narayanan, Dao and DeepSeek print follows from the listings."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import Rational, expand
+
+import scalebook
+from scalebook.block.backward import backward, recomputation
+from scalebook.block.listing import Block, parse
+from scalebook.language.notation import symbol
+from scalebook.block.models import (
+    EMBEDDING,
+    GPT,
+    HEAD,
+    LLAMA,
+    MLA,
+    MLA_ABSORBED,
+    MLA_MOE,
+    MLA_MOE_ABSORBED,
+    MOE,
+    block,
+    blocks_of,
+    model_active_params,
+    model_params,
+    parameters,
+)
+from scalebook.block.operations import RULES
+from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
+from scalebook.block.transformations import (
+    attention_core,
+    biased,
+    cached,
+    flash,
+    full,
+    fuse,
+    recompute,
+    selective,
+    unbiased,
+)
+
+BLOCKS = {"GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
+          "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
+          "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"),
+          "plain": block("grouped", "plain"), "plain experts": block("grouped", "plain experts"),
+          "gated experts": block("grouped", "gated experts")}
+every_block = pytest.mark.parametrize("name", BLOCKS)
+
+b, s, h, a, L, p, m, V, t = map(symbol, ["batch", "seq", "hidden", "heads", "layers", "pp", "chunks", "vocab", "tp"])
+BITS = {symbol("activation_bits"): 16, symbol("weight_bits"): 16, symbol("gradient_bits"): 16, symbol("kv_bits"): 16,
+        symbol("mask_bits"): 8}
+
+
+def megatron(expr):
+    """In the letters of Megatron's papers: as many key-value heads as heads, d = h/a, f = 4h, 16 bit, byte masks."""
+    expr = expr.subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h, symbol("context"): s} | BITS)
+    return expand(expr.subs(symbol("head_dim"), h / a))
+
+
+# Korthikanti et al. 2022 (arXiv:2205.05198): equations 1, 2 and 4, and section 5 with and without splitting.
+SAVED = [
+    ((), s * b * h * (34 + 5 * a * s / h)),
+    ((tensor_parallel,), s * b * h * (10 + 24 / t + 5 * a * s / (h * t))),
+    ((tensor_parallel, sequence_parallel), s * b * h / t * (34 + 5 * a * s / h)),
+    ((selective,), 34 * s * b * h),
+    ((tensor_parallel, sequence_parallel, selective), 34 * s * b * h / t),
+    ((selective, tensor_parallel, sequence_parallel), 34 * s * b * h / t),
+    ((tensor_parallel, selective), s * b * h * (10 + 24 / t)),
+    ((full,), 2 * s * b * h),
+    ((tensor_parallel, full), 2 * s * b * h),
+    ((tensor_parallel, sequence_parallel, full), 2 * s * b * h / t),
+    # FlashAttention keeps one fp32 number a row instead of 5as/h.
+    ((flash,), s * b * h * (34 + 4 * a / h)),
+    ((tensor_parallel, sequence_parallel, flash), s * b * h / t * (34 + 4 * a / h)),
+    ((flash, full), 2 * s * b * h),
+    ((context_parallel,), s * b * h / symbol("cp") * (34 + 5 * a * s / h)),
+]
+
+
+@pytest.mark.parametrize("transformations, published", SAVED,
+                         ids=lambda x: "+".join(f.__name__ for f in x) if isinstance(x, tuple) else "")
+def test_saved_activations(transformations, published):
+    assert megatron(GPT.then(*transformations).saved) == expand(published)
+
+
+def test_saved_by_tensor():
+    """The masks and the outputs of softmax and its dropout make the 5as/h, not some other mixture."""
+    core = {name: megatron(x) for name, x in GPT.saved_tensors.items() if name in ("probs", "dropped", "mask1")}
+    assert core == {"probs": 2 * a * s**2 * b, "dropped": 2 * a * s**2 * b, "mask1": a * s**2 * b}
+
+
+def test_first_stage_of_a_pipeline():
+    """Equations 5 and 6: p micro-batches in flight of L/p blocks; what interleaving adds; and the two ends (§4.3)."""
+    in_flight, interleaved = p * L / p, L * (1 + (p - 1) / (p * m))
+    split = GPT.then(tensor_parallel, sequence_parallel)
+    per_block, kept = megatron(split.saved), megatron(selective(split).saved)
+    assert expand(in_flight * per_block - s * b * h * L / t * (34 + 5 * a * s / h)) == 0
+    assert expand(in_flight * kept - 34 * s * b * h * L / t) == 0
+    assert expand(interleaved * per_block - s * b * h * L / t * (1 + (p - 1) / (p * m)) * (34 + 5 * a * s / h)) == 0
+    assert expand(p * megatron(shard(EMBEDDING, "tp", "seq").saved) - s * b * h * p / t) == 0
+    assert expand(megatron(HEAD.then(tensor_parallel, sequence_parallel).saved) - 4 * s * b * h / t * (1 + V / h)) == 0
+
+
+def test_flops_of_an_iteration():
+    """Narayanan et al. 2021 (arXiv:2104.04473), appendix: forward, and a step with and without full recomputation."""
+    forward = megatron(GPT.flops)
+    assert forward == expand(24 * b * s * h**2 + 4 * b * s**2 * h)
+    head = megatron(HEAD.flops + backward(HEAD).flops)
+    step = L * (forward + megatron(backward(GPT).flops)) + head
+    assert expand(step - 72 * b * L * s * h**2 * (1 + s / (6 * h) + V / (12 * L * h))) == 0
+    step = L * (forward + megatron(backward(full(GPT)).flops)) + head
+    assert expand(step - 96 * b * L * s * h**2 * (1 + s / (6 * h) + V / (16 * L * h))) == 0
+
+
+PLANS = {
+    "plain": (), "flash": (flash,), "selective": (selective,), "full": (full,), "full, flash": (full, flash),
+    "split": (tensor_parallel, sequence_parallel, flash),
+    "split, full": (tensor_parallel, sequence_parallel, flash, full),
+    "split, selective": (tensor_parallel, sequence_parallel, context_parallel, selective),
+    "selective, split": (selective, tensor_parallel, sequence_parallel, context_parallel),
+    "half": (tensor_parallel, sequence_parallel, lambda x: recompute(x, "x2", "h2")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@every_block
+def test_the_backward_pass_reads_what_was_saved(name, plan):
+    """Two derivations agree: the tensors a block says it saves are those its backward listing takes from outside."""
+    changed = BLOCKS[name].then(*PLANS[plan])
+    read = {x.name for x in backward(changed).inputs} - {f"d_{changed.ops[-1].name}"}
+    assert read == set(changed.saved_tensors)
+
+
+def test_what_enters_a_group_is_saved():
+    """As a checkpoint does, even where the backward pass of the group happens not to need it."""
+    assert {"x2", "down"} <= set(recompute(LLAMA, "y").saved_tensors)
+    assert "x2" not in recompute(LLAMA, "x2", "h2").saved_tensors
+
+
+def test_recomputing_the_core_costs_its_forward():
+    again = sum(op.flops for op in recomputation(selective(GPT)))
+    assert megatron(again) == 4 * b * s**2 * h
+    assert sum(op.flops for op in recomputation(GPT)) == 0
+
+
+@every_block
+def test_backward_is_twice_forward(name):
+    plain = BLOCKS[name]
+    assert expand(backward(plain).flops - 2 * plain.flops) == 0
+    for extra in (full, selective, flash):
+        changed = extra(plain)
+        again = sum(op.flops for op in recomputation(changed))
+        assert expand(backward(changed).flops - 2 * plain.flops - again) == 0
+    assert expand(sum(op.flops for op in recomputation(full(plain))) - plain.flops) == 0
+
+
+@every_block
+def test_every_weight_and_the_input_have_a_gradient_of_their_shape(name):
+    splits = [(), (tensor_parallel, sequence_parallel, flash), (tensor_parallel, full), (context_parallel, selective)]
+    for split in splits:
+        changed = BLOCKS[name].then(*split)
+        made = {x.name: x for op in backward(changed).ops for x in op.outs}
+        for weight in changed.weights:
+            assert made[f"d_{weight.name}"].indices == weight.indices
+        assert made["d_x"].indices == changed.inputs[0].indices
+
+
+def test_flash_makes_the_scores_again():
+    """Five products going back for two going forward (Dao 2023, FlashAttention-2: 2.5 times)."""
+    core = block("grouped", "gated").then(flash)
+    forward = next(k for k in core.kernels if k.name == "flash")
+    back = next(k for k in backward(core).kernels if k.name == "flash_backward")
+    assert expand(back.flops - Rational(5, 2) * forward.flops) == 0
+    quadratic = expand(forward.traffic.subs(symbol("context"), s)).coeff(s, 2)
+    assert quadratic == 0 and expand(back.traffic.subs(symbol("context"), s)).coeff(s, 2) == 0
+
+
+def kinds(changed):
+    return [c.kind for c in changed.collectives]
+
+
+@pytest.mark.parametrize("name", ["GPT", "LLAMA", "plain"])
+def test_tensor_parallelism_reduces_twice_a_pass(name):
+    """Shoeybi et al. 2019: one all-reduce of batch x seq x hidden after attention, one after the feed-forward layer."""
+    split = tensor_parallel(BLOCKS[name])
+    assert kinds(split) == ["all_reduce"] * 2
+    assert all(c.elements == b * s * h and c.ways == t for c in split.collectives)
+    assert backward(split).collectives == split.collectives
+
+
+WHOLE = {"Gain1", "Gain2", "Shift1", "Shift2", "Bo", "Bdown", "Wrouter", "Wkv_down", "Wq_down", "Wk_rope", "Gain_kv",
+         "Gain_q"}
+
+
+@every_block
+def test_tensor_parallelism_splits_every_other_weight(name):
+    plain, split = BLOCKS[name], tensor_parallel(BLOCKS[name])
+    whole = {w.name: w.elements for w in plain.weights if w.name in WHOLE}
+    assert expand(t * split.params - plain.params - (t - 1) * sum(whole.values())) == 0
+    assert expand(t * tensor_parallel(HEAD).flops - HEAD.flops) == 0
+
+
+def test_a_replicated_latent_sums_its_gradient():
+    """Every device computes MLA's latents whole, and the gradient of each from its own heads: those are all-reduced
+    instead of the gradient of the attention's input."""
+    split = tensor_parallel(MLA)
+    assert [c.elements for c in split.collectives] == [b * s * h] * 2
+    widths = [expand(c.elements.subs(symbol("context"), s) / (b * s)) for c in backward(split).collectives]
+    assert sorted(map(str, widths)) == ["hidden", "kv_rank", "q_rank", "rope_dim"]
+
+
+def test_sequence_parallelism_gathers_and_scatters():
+    split = GPT.then(tensor_parallel, sequence_parallel)
+    assert kinds(split) == ["all_gather", "reduce_scatter"] * 2
+    assert all(c.elements == b * s * h for c in split.collectives)
+    # Back: a gather for each scatter, a scatter for each gather, and each gather again for the weights' gradients.
+    assert sorted(kinds(backward(split))) == ["all_gather"] * 4 + ["reduce_scatter"] * 2
+
+
+def test_expert_parallelism_exchanges_tokens():
+    ep, k = symbol("ep"), symbol("top_k")
+    split = expert_parallel(MOE)
+    assert kinds(split) == ["all_to_all"] * 2 == kinds(backward(split))
+    assert all(expand(c.elements - b * s * k * h) == 0 for c in split.collectives)
+    assert expand(split.flops - MOE.flops) == 0  # as many tokens come as leave
+    routed = sum(w.elements for w in MOE.weights if w.is_routed)
+    assert expand(MOE.params - split.params - routed * (1 - 1 / ep)) == 0
+    assert expand(routed - 3 * symbol("experts") * h * symbol("expert_ffn")) == 0
+
+
+@pytest.mark.parametrize("name", ["MOE", "MLA_MOE", "plain experts"])
+def test_transformations_commute(name):
+    """The order in which a block is split does not matter to its costs."""
+    one = BLOCKS[name].then(tensor_parallel, sequence_parallel, expert_parallel, flash)
+    other = BLOCKS[name].then(flash, expert_parallel, tensor_parallel, sequence_parallel)
+    for cost in ("flops", "vector_flops", "params", "active_params", "traffic", "saved"):
+        assert expand(getattr(one, cost) - getattr(other, cost)) == 0, cost
+    assert sorted(map(str, one.collectives)) == sorted(map(str, other.collectives))
+
+
+def test_context_parallelism_gathers_keys_and_values():
+    split = context_parallel(LLAMA)
+    assert kinds(split) == ["all_gather"] * 2
+    kv = b * symbol("context") * symbol("kv_heads") * symbol("head_dim")
+    assert all(c.elements == kv for c in split.collectives)
+    assert sorted(kinds(backward(split))) == ["all_gather"] * 2 + ["reduce_scatter"] * 2
+    assert expand(split.flops * symbol("cp") - LLAMA.flops) == 0
+    assert split.params == LLAMA.params
+
+
+# --- Calculon, operation by operation
+
+CALCULON = {  # GPT-3 175B, tensor_par 8, micro-batch 1, float16: FLOPs, bytes (calculon-ai/calculon at caa4b11)
+    "h1": (226492416, 100712448), "q": (77309411328, 94371840), "k": (77309411328, 94371840),
+    "v": (77309411328, 94371840), "scores": (12884901888, 113246208), "probs": (251658240, 201326592),
+    "dropped": (50331648, 251658240), "mix": (12884901888, 113246208), "attended_partial": (77309411328, 94371840),
+    "a": (25165824, 125829120), "x2": (25165824, 150994944), "h2": (226492416, 100712448),
+    "up": (309237645312, 226492416), "active": (100663296, 50331648), "down_partial": (309237645312, 226492416),
+    "f": (25165824, 125829120), "y": (25165824, 150994944),
+}  # fmt: skip
+GPT3_175B = {b: 1, s: 2048, symbol("context"): 2048, h: 12288, a: 96, symbol("kv_heads"): 96, symbol("head_dim"): 128,
+             symbol("ffn"): 49152, t: 8} | BITS
+
+
+@pytest.mark.parametrize("name", CALCULON)
+def test_each_operation_costs_what_calculon_says(name):
+    op = GPT.then(unbiased, tensor_parallel)[name]
+    assert ((op.flops + op.vector_flops).subs(GPT3_175B), op.traffic.subs(GPT3_175B)) == CALCULON[name]
+
+
+def test_calculon_lists_the_same_operations_and_memory():
+    split = GPT.then(unbiased, tensor_parallel)
+    assert [k.name for k in split.kernels if not k.ops[0].is_collective] == list(CALCULON)
+    assert split.saved.subs(GPT3_175B) == 578813952  # its block_act_storage_space without recomputation
+    assert (split.params * 2).subs(GPT3_175B) == 453083136  # its block_weight_space
+    assert sequence_parallel(split).saved.subs(GPT3_175B) == 358612992  # with seq_par_ag_redo
+    assert full(split).saved.subs(GPT3_175B) == 50331648
+
+
+# --- Decoding
+
+def test_decoding_reads_weights_and_cache():
+    """One token: every weight and the whole cache are read once; per token 2 FLOPs a weight and 4 a cached pair."""
+    n, d, kv = map(symbol, ("context", "head_dim", "kv_heads"))
+    decode = LLAMA.then(cached, flash)
+    one = decode.flops.subs({s: 1, b: 1})
+    gains = 2 * h
+    assert expand(one - 2 * (LLAMA.params - gains) - 4 * n * a * d) == 0
+    assert expand(decode.cache - 2 * b * n * kv * d * symbol("kv_bits") / 8) == 0
+    moved = decode.traffic.subs({s: 1, b: 1})
+    large = expand(moved.subs(BITS) - 2 * LLAMA.params - decode.cache.subs({b: 1} | BITS))
+    assert not large.has(n)  # what remains are activations
+    assert large.subs({h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}) < 0.01 * 2 * LLAMA.params.subs(
+        {h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336})
+
+
+def test_unfused_decoding_also_moves_the_scores():
+    assert expand(cached(LLAMA).traffic - LLAMA.then(cached, flash).traffic).coeff(symbol("context")) != 0
+
+
+@pytest.mark.parametrize("expanded, absorbed", [("MLA", "MLA_ABSORBED"), ("MLA_MOE", "MLA_MOE_ABSORBED")])
+def test_absorbing_changes_the_work_but_not_the_model(expanded, absorbed):
+    assert expand(BLOCKS[expanded].params - BLOCKS[absorbed].params) == 0
+    latent = symbol("kv_rank") + symbol("rope_dim")
+    per_token = BLOCKS[absorbed].then(cached).cache / (b * symbol("context")) * 8 / symbol("kv_bits")
+    assert expand(per_token - latent) == 0  # DeepSeek-V2 §2.1.4: (d_c + d_h^R) elements a token and layer
+    n, per_pair = symbol("context"), 2 * a * (2 * symbol("kv_rank") + symbol("rope_dim"))
+    assert expand(BLOCKS[absorbed].flops).coeff(n) == expand(per_pair * b * s)
+    per_pair = 2 * a * (symbol("nope_dim") + symbol("rope_dim") + symbol("v_dim"))
+    assert expand(BLOCKS[expanded].flops).coeff(n) == expand(per_pair * b * s)
+
+
+def test_a_fused_latent_is_read_once():
+    n, width = symbol("context"), symbol("kv_bits") / 8
+    reads = expand(MLA_ABSORBED.then(cached, flash).traffic).coeff(n)
+    assert expand(reads - b * (symbol("kv_rank") + symbol("rope_dim")) * width) == 0
+
+
+def test_few_tokens_read_few_experts():
+    read = expand(MOE.traffic).coeff(symbol("visited_experts"))
+    assert expand(read - 3 * h * symbol("expert_ffn") * symbol("weight_bits") / 8) == 0
+
+
+def test_multi_query_attention_splits_the_queries():
+    """One key-value head on every device: its gradient, summed over the devices' queries, is all-reduced."""
+    split = shard(LLAMA, "tp", "group_size", "ffn")
+    assert split["k"].outs[0].elements == b * s * symbol("kv_heads") * symbol("head_dim")
+    kv = b * symbol("context") * symbol("kv_heads") * symbol("head_dim")
+    assert [c.elements for c in backward(split).collectives].count(kv) == 2
+
+
+# --- Parameters of published models
+
+MODELS = {key: {letter: cell["value"] if isinstance(cell, dict) else cell for letter, cell in row.items()}
+          for key, row in tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text()).items()}
+ROUNDED = "the publisher rounds"
+SIZE_IN_NAME = "the poster names sizes after 12 L h^2 to the next round number"
+R_MATRIX = "relative positions (Transformer-XL): one more hidden x hidden matrix a layer"
+DIFFER = {  # by more than 0.5 %, and how far at most
+    "gpt3_13b": (0.012, ROUNDED), "megatron_1_7b": (0.029, ROUNDED), "megatron_3_6b": (0.011, ROUNDED),
+    "megatron_1t": (0.009, ROUNDED), "opt_1_3b": (0.013, ROUNDED), "opt_6_7b": (0.007, ROUNDED),
+    "opt_13b": (0.012, ROUNDED), "llama1_7b": (0.006, ROUNDED), "qwen2_5_32b": (0.009, ROUNDED),
+    "qwen3_0_6b": (0.007, ROUNDED), "qwen3_1_7b": (0.013, ROUNDED), "qwen3_4b": (0.006, ROUNDED),
+    "kimi_k2": (0.014, ROUNDED), "glam": (0.04, ROUNDED + ", and the dense blocks have gates the row leaves out"),
+    "chinchilla_70b": (0.077, R_MATRIX), "gopher_280b": (0.079, R_MATRIX),
+    "llama4_scout": (0.012, "the published count includes the vision encoder"),
+    **{key: (0.072, SIZE_IN_NAME) for key in MODELS if key.startswith("poster_")},
+}  # fmt: skip
+COUNTED = [key for key, row in MODELS.items() if "embeddings" in row]  # Switch-C's embeddings are not published
+
+
+@pytest.mark.parametrize("key", COUNTED)
+def test_parameters_as_published(key):
+    row = MODELS[key]
+    error = abs(model_params(row) / row["params"] - 1)
+    limit, reason = DIFFER.get(key, (0.005, ""))
+    assert error < limit, f"{error:.3%} {reason}"
+
+
+def test_most_models_need_no_excuse():
+    assert len(set(COUNTED) - set(DIFFER)) >= 45
+
+
+@pytest.mark.parametrize("key", ["chinchilla_70b", "gopher_280b"])
+def test_relative_positions_explain_the_rest(key):
+    row = MODELS[key]
+    assert model_params(row) + row["layers"] * row["hidden"] ** 2 == pytest.approx(row["params"], rel=0.0015)
+
+
+# Counts of the released checkpoints, as their pages on Hugging Face state them.
+EXACT = {"gpt2_xl": 1557611200, "llama2_7b": 6738415616, "llama3_8b": 8030261248, "mistral_7b": 7241732096,
+         "mixtral_8x7b": 46702792704}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", EXACT)
+def test_parameters_to_the_last_one(key):
+    assert model_params(MODELS[key]) == EXACT[key]
+
+
+ONE_EMBEDDING = "the publisher leaves the input embedding out"
+ACTIVE_DIFFER = {
+    "deepseek_v2_lite": (0.11, ROUNDED + "; " + ONE_EMBEDDING), "gpt_oss_120b": (0.12, ONE_EMBEDDING),
+    "gpt_oss_20b": (0.17, ONE_EMBEDDING), "kimi_k2": (0.03, ROUNDED),
+    "glam": (0.09, "the published count includes the gates of the dense blocks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [key for key in COUNTED if MODELS[key].get("experts")])
+def test_active_parameters_as_published(key):
+    row = MODELS[key]
+    limit, reason = ACTIVE_DIFFER.get(key, (0.02, ""))
+    assert abs(model_active_params(row) / row["active_params"] - 1) < limit, reason
+
+
+def test_biases():
+    assert expand(GPT.params - unbiased(GPT).params - (2 * h + symbol("ffn") + symbol("head_dim") * (
+        a + 2 * symbol("kv_heads")))) == 0
+    qwen = biased(LLAMA, "q", "k", "v")
+    assert expand(qwen.params - LLAMA.params - symbol("head_dim") * (a + 2 * symbol("kv_heads"))) == 0
+    assert expand(qwen.flops - LLAMA.flops) == 0 and unbiased(qwen).params == LLAMA.params
+
+
+def test_parameters_are_symbolic():
+    """12 h^2 a layer, and the familiar 13 h of biases and norms."""
+    count = parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
+    rest = {symbol("embeddings"): 1, symbol("learned_positions"): s}
+    assert expand(count.subs(rest) - L * (12 * h**2 + 13 * h) - (V + s) * h - 2 * h) == 0
+
+
+# --- Properties over random sizes
+
+SIZES = st.fixed_dictionaries({name: st.integers(1, 9) for name in [
+    "batch", "seq", "kv_heads", "head_dim", "ffn", "hidden", "tp", "cp", "q_rank", "kv_rank", "rope_dim", "nope_dim",
+    "v_dim", "top_k", "expert_ffn", "shared_experts", "shared_ffn",
+]})  # fmt: skip
+
+
+def number(expr, sizes):
+    sizes = dict(sizes, heads=sizes["kv_heads"] * 2, context=sizes["seq"], experts=16, visited_experts=16)
+    values = {symbol(name): value for name, value in sizes.items()} | BITS
+    found = expr.subs(values)
+    assert found.is_Rational and found >= 0
+    return found
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(sorted(BLOCKS)), SIZES)
+def test_devices_share_the_work(name, sizes):
+    """Split over tp devices, each token and head is worked on once: no FLOP is lost or done twice."""
+    plain = BLOCKS[name]
+    tp, cp = sizes["tp"], sizes["cp"]
+    split = plain.then(tensor_parallel, sequence_parallel, context_parallel)
+    assert number(split.flops, sizes) * tp * cp == number(plain.flops, sizes)
+    assert number(split.saved, sizes) * tp * cp == number(plain.saved, sizes)
+    assert number(backward(split).flops, sizes) * tp * cp == 2 * number(plain.flops, sizes)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(sorted(BLOCKS)), SIZES)
+def test_recomputing_more_saves_less(name, sizes):
+    plain = BLOCKS[name]
+    kept = [number(f(plain).saved, sizes) for f in (lambda x: x, selective, full)]
+    assert kept[0] >= kept[1] >= kept[2] == 2 * sizes["batch"] * sizes["seq"] * sizes["hidden"]
+    assert number(flash(plain).traffic, sizes) < number(plain.traffic, sizes)
+    assert sum(number(op.traffic, sizes) for op in plain.ops) == number(plain.traffic, sizes)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(sorted(BLOCKS)), SIZES)
+def test_decoding_token_by_token_is_prefill(name, sizes):
+    """The limit of one new token: its contractions do 1/seq of the work of seq of them."""
+    decode = cached(BLOCKS[name])
+    assert number(decode.flops, sizes) == sizes["seq"] * number(decode.flops.subs(s, 1), sizes)
+    assert number(decode.flops, sizes) == number(BLOCKS[name].flops, sizes)
+
+
+@every_block
+def test_a_listing_reads_back(name):
+    for changed in (BLOCKS[name], BLOCKS[name].then(tensor_parallel, sequence_parallel, context_parallel)):
+        assert parse(str(changed)) == changed
+        assert parse(str(backward(changed))) == backward(changed)
+
+
+# --- What goes wrong is said
+
+READ = [
+    ("y[batch seq]", ValueError, "line 1: expected 'out[indices] = in[indices] In[indices]'"),
+    ("y[batch seq = x[batch seq] W[seq]", ValueError, "line 1: expected"),
+    ("\n\ny[seq] = x[seq] W[seq] V[seq]", ValueError, "line 3: expected"),
+    ("y[seq] = x[seq] W[hiden]", LookupError, "line 1: 'hiden' is no index; did you mean 'hidden'?"),
+    ("y[seq/tpp] = x[seq] W[seq]", LookupError, "line 1: 'tpp' is no index; did you mean"),
+    ("y[seq] = softmx(x[seq])", LookupError, "line 1: 'softmx' is no function; did you mean 'softmax'?"),
+    ("y[seq] = all_reduce(x[seq])", ValueError, "line 1: all_reduce needs 'over <ways>'"),
+    ("y[seq] = gelu(x[seq]) over tp", ValueError, "line 1: gelu takes no 'over <ways>'"),
+    ("y[seq] = all_reduce(x[seq]) over tpp", LookupError, "line 1: 'tpp' is no letter to split over; did you mean"),
+    ("y[seq ffn] = x[seq] W[seq]", ValueError, "'ffn' stands in the result but in no operand"),
+    ("y[seq] = gelu(x[seq])\ny[seq] = gelu(x[seq])", ValueError, "y is made twice"),
+    ("y[seq] = gelu(x[seq])\nz[ffn] = gelu(y[ffn])", ValueError, "y is first y[seq] and then read as y[ffn]"),
+    ("x[seq] = gelu(x[seq])", ValueError, "x is made twice, or read before it is made"),
+]
+
+
+@pytest.mark.parametrize("listing, error, message", READ)
+def test_reading_errors(listing, error, message):
+    with pytest.raises(error) as caught:
+        parse(listing)
+    assert message in str(caught.value)
+
+
+DONE = [
+    (lambda: shard(LLAMA, "tp", "fnf"), LookupError, "the block has no index 'fnf'; did you mean 'ffn'?"),
+    (lambda: shard(LLAMA, "tpp", "ffn"), LookupError, "no letter is called 'tpp'"),
+    (lambda: shard(LLAMA, "tp", "hidden"), ValueError, "hidden cannot be split: rmsnorm needs all of it"),
+    (lambda: shard(LLAMA, "cp", "context"), ValueError, "context cannot be split: softmax needs all of it"),
+    (lambda: LLAMA.then(tensor_parallel, tensor_parallel), ValueError, "cannot be split over tp twice"),
+    (lambda: sequence_parallel(LLAMA), ValueError, "apply tensor_parallel first"),
+    (lambda: expert_parallel(LLAMA), ValueError, "no routed experts to spread"),
+    (lambda: fuse(LLAMA, "score", kernel="k"), LookupError, "no line of the block makes 'score'; did you mean"),
+    (lambda: recompute(LLAMA), ValueError, "name the lines of the group"),
+    (lambda: recompute(LLAMA, "Wq"), LookupError, "no line of the block makes 'Wq'"),
+    (lambda: flash(HEAD), ValueError, "no softmax"),
+    (lambda: cached(HEAD), ValueError, "attends to nothing"),
+    (lambda: context_parallel(cached(LLAMA)), ValueError, "a block with a cache decodes"),
+    (lambda: backward(cached(LLAMA)), ValueError, "has no backward pass"),
+    (lambda: biased(LLAMA, "q_turned"), ValueError, "'q_turned' is made by rope"),
+    (lambda: LLAMA["scoers"], LookupError, "did you mean 'scores'?"),
+    (lambda: block("grouped", "gatd"), LookupError, "did you mean 'gated'?"),
+    (lambda: block("groupd", "gated"), LookupError, "did you mean 'grouped'?"),
+    (lambda: model_params({"layers": 2, "gating": 1, "hidden": 8}), LookupError, "the row lacks embeddings, ffn,"),
+]
+
+
+@pytest.mark.parametrize("act, error, message", DONE, ids=[message for *_, message in DONE])
+def test_errors(act, error, message):
+    with pytest.raises(error) as caught:
+        act()
+    assert message in str(caught.value)
+
+
+def test_blocks_of_a_model():
+    assert blocks_of(MODELS["gpt3_175b"]) == (GPT, None)
+    assert blocks_of(MODELS["llama3_8b"]) == (LLAMA, None)
+    assert blocks_of(MODELS["deepseek_v3"]) == (MLA, MLA_MOE)
+    assert blocks_of(MODELS["mixtral_8x7b"]) == (None, block("grouped", "gated experts"))
+
+
+def test_attention_core():
+    assert attention_core(GPT) == ("scores", "probs", "dropped", "mix")
+    assert attention_core(MLA_ABSORBED) == ("scores", "probs", "mix_latent")
+
+
+@every_block
+def test_rules_and_blocks_are_whole(name):
+    """Every function of the listings has a rule, and blocks do not change under what is made from them."""
+    assert {op.function for op in BLOCKS[name].ops} - {""} <= set(RULES)
+    before = BLOCKS[name].ops
+    full(tensor_parallel(BLOCKS[name]))
+    assert BLOCKS[name] == Block(before)

@@ -1,0 +1,91 @@
+"""environment.yml, pyproject.toml, constraints.txt and what is installed say the same, and every import is declared."""
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+PINS = [Requirement(x) for x in (ROOT / "constraints.txt").read_text().splitlines() if x and x[0] not in "# "]
+NAMED = {"python", "jupyterlab", "ipywidgets", "sympy", "numpy", "matplotlib", "nbval", "pip"}
+
+# Brought by what is declared, and used with it.
+BROUGHT = {"ipython": "ipywidgets", "nbclient": "jupyterlab", "nbformat": "jupyterlab", "traitlets": "ipywidgets",
+           "sphinx": "jupyter-book", "mpmath": "sympy"}  # fmt: skip
+DISTRIBUTIONS = {"IPython": "ipython", "yaml": "pyyaml", "py_mini_racer": "mini-racer", "mpl_toolkits": "matplotlib"}
+
+
+def requirements(lines):
+    return {canonicalize_name(r.name): r for r in map(Requirement, lines)}
+
+
+RUNTIME = requirements(PROJECT["dependencies"])
+DECLARED = RUNTIME | requirements(EXTRAS["book"]) | requirements(EXTRAS["test"])
+
+
+def test_conda_names_what_pyproject_names():
+    *named, pip = CONDA
+    assert {Requirement(x).name for x in named} == NAMED
+    assert pip == {"pip": ["-e .[book,test]"]}, "pip installs the rest as `make setup` does"
+    assert "-e '.[book,test]'" in (ROOT / "Makefile").read_text()
+    for name, wanted in requirements(named).items():
+        if name == "python":
+            assert str(wanted.specifier) == PROJECT["requires-python"]
+        elif name != "pip":
+            assert wanted.specifier == DECLARED[name].specifier, name
+
+
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_installed(name):
+    assert DECLARED[name].specifier.contains(metadata.version(name), prereleases=True)
+    pins = [p for p in PINS if canonicalize_name(p.name) == name and (p.marker is None or p.marker.evaluate())]
+    assert len(pins) == 1 and pins[0].specifier.contains(metadata.version(name)), "make constraints, or make setup"
+
+
+def sources():
+    for folder in ("scalebook", "tests", "tools", "book/_ext"):
+        yield from sorted((ROOT / folder).rglob("*.py"))
+    yield ROOT / "conftest.py"
+    yield from sorted((ROOT / "notebooks").rglob("*.ipynb"))
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level names of the packages a file imports, the standard library's and our own left out."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        text = "\n".join(re.sub(r"(?m)^\s*[%!].*$", "", c) for c in cells)
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.split(".")[0])
+    return found - set(sys.stdlib_module_names) - {"scalebook", "tests", "tools"}
+
+
+@pytest.mark.parametrize("path", list(sources()), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_are_declared(path):
+    allowed = RUNTIME if path.is_relative_to(ROOT / "scalebook") else DECLARED
+    for name in imports(path):
+        package = canonicalize_name(DISTRIBUTIONS.get(name, name))
+        assert BROUGHT.get(package, package) in allowed, f"{name} is not declared in pyproject.toml"
+
+
+def test_package_data_is_declared():
+    """Every file of the package that is not Python travels with an installation."""
+    kinds = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["scalebook"]
+    kept = {kind.removeprefix("**/*") for kind in kinds} | {".py", ".pyc"}
+    files = [p for p in (ROOT / "scalebook").rglob("*") if p.is_file()]
+    assert {p.suffix for p in files} <= kept

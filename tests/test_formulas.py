@@ -1,0 +1,69 @@
+"""Every formula: units, documentation, sources, and the same value in Python, NumPy, SymPy and JavaScript."""
+
+import inspect
+from collections import Counter
+
+import numpy as np
+import pytest
+import sympy
+
+from scalebook.language import NOTATION, SOURCES, code, symbol
+from scalebook.language.units import check
+
+from .support import COMPOSED, STATED, JavaScript, draw
+
+by_name = pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
+everything = pytest.mark.parametrize("f", [*STATED, *COMPOSED], ids=lambda f: f.name)
+ENGINE = JavaScript()
+
+
+def test_there_are_formulas_and_no_two_of_one_name():
+    assert len(STATED) > 25
+    assert not [name for name, n in Counter((f.__module__, f.name) for f in STATED).items() if n > 1]
+
+
+@by_name
+def test_documented(f):
+    assert f.meaning.endswith("."), f.meaning
+    assert ">>> " in f.__doc__, f"{f.name} has no worked number"
+
+
+@by_name
+def test_cited(f):
+    assert f.sources
+    for source in f.sources:
+        assert source.split()[0] in SOURCES
+
+
+@by_name
+def test_parameters_are_letters_and_the_body_uses_no_others(f):
+    names = list(inspect.signature(f.__wrapped__).parameters)
+    assert set(names) <= set(NOTATION)
+    assert set(f.inputs) <= set(names)
+
+
+@everything
+def test_units(f):
+    check(f)
+
+
+@everything
+def test_python_numpy_sympy_and_javascript_agree(f):
+    values = draw(f.inputs, 200)
+    array = np.broadcast_to(f.numpy(*values.values()), 200)
+    fine = np.flatnonzero(np.isfinite(array))[:24]
+    assert len(fine) == 24, "too few random points have a value"
+    rows = [{n: float(x[i]) for n, x in values.items()} for i in fine]
+    point = code.point(f.inputs, [(f.letter, f.rhs)], [f.letter])
+    assert [point(**row)[0] for row in rows] == pytest.approx(array[fine], rel=1e-12)
+    assert [x[f.letter] for x in ENGINE.each(f.js, [[row] for row in rows])] == pytest.approx(array[fine], rel=1e-12)
+    for row, expected in zip(rows[:6], array[fine], strict=False):
+        exact = f.rhs.subs({symbol(n): sympy.Float(x, 40) for n, x in row.items()}).evalf(30)
+        assert float(exact) == pytest.approx(expected, rel=1e-12)
+
+
+@everything
+def test_shows(f):
+    assert f.letter in repr(f)
+    assert f.latex.startswith(NOTATION[f.letter].tex)
+    assert all(f"⟦{n}⟧" in f.template() for n in f.inputs)

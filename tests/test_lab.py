@@ -1,0 +1,69 @@
+"""A real JupyterLab with a real kernel in a real browser: run the start notebook, drag a slider, read the number."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from .browser import drag, open_page
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "start.ipynb"
+PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
+           "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"]  # fmt: skip
+
+
+def answers(url: str, server: subprocess.Popen, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=2)
+            return True
+        except OSError:
+            time.sleep(0.25)
+    return False
+
+
+@pytest.fixture(scope="module")
+def lab(chromium, tmp_path_factory):
+    """The address of a copy of the start notebook in a JupyterLab that shares nothing with the reader's own."""
+    home = tmp_path_factory.mktemp("jupyter")
+    (home / "root").mkdir()
+    shutil.copy(NOTEBOOK, home / "root")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=test", f"--ServerApp.root_dir={home / 'root'}"]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(
+            command, env=os.environ | {key: str(home / key) for key in PRIVATE}, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        if not answers(f"http://127.0.0.1:{port}/api?token=test", server, 90):
+            pytest.fail(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
+        yield f"http://127.0.0.1:{port}/lab/tree/start.ipynb?token=test&reset"
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def test_slider_in_jupyterlab(chromium, lab):
+    with open_page(chromium, viewport={"width": 1400, "height": 1600}) as page:
+        page.goto(lab)
+        page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).first.click()
+        page.locator(".noUi-handle").first.wait_for(timeout=120_000)
+        number = page.locator(".widget-text input").first
+        before = float(number.input_value())
+        drag(page, page.locator(".noUi-handle").first, 60)
+        after = float(number.input_value())
+        assert after == pytest.approx(float(page.locator(".widget-readout").first.inner_text())) != before
+        assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+        assert page.outside == []

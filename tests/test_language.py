@@ -1,0 +1,648 @@
+"""Letters, units, calls, composition, solving, worked views and every error."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from sympy import Max, Min, Piecewise, ceiling
+
+from scalebook.language import NOTATION, Formula, code, formula, letter, parse, show, symbol, tex
+from scalebook.language.notation import nearest
+from scalebook.language.units import check, dimension, show_tex
+from scalebook.memory import (
+    decode_intensity,
+    decode_rate,
+    full_attention,
+    kv_cache,
+    kv_cache_per_token,
+    latency_floor,
+    max_batch,
+    sliding_window,
+    token_time,
+    weight_memory,
+)
+from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.tables import accelerators, models
+
+from .support import STATED, draw, live
+
+flops, traffic, batch, hidden, layers = map(symbol, ["flops", "traffic", "batch", "hidden", "layers"])
+UNITS = sorted({x.unit for x in NOTATION.values()})
+LIVE = live()
+
+
+def stated(name, rhs, title="f"):
+    return Formula(title, name, rhs)
+
+
+# Notation
+
+
+@pytest.mark.parametrize("name", NOTATION)
+def test_letter(name):
+    x = NOTATION[name]
+    assert dimension(x.unit) is not None
+    assert x.meaning and not x.meaning.endswith(".") and "$" not in x.tex
+    assert x.tex.count("{") == x.tex.count("}")
+    assert symbol(name) == x.symbol and getattr(x.symbol, f"is_{x.sign}")
+
+
+def test_no_two_letters_print_alike():
+    printed = {}
+    for name, x in NOTATION.items():
+        assert printed.setdefault(x.tex, name) == name, x.tex
+
+
+def test_entering_letters():
+    assert letter("hidden", "", NOTATION["hidden"].meaning, "h") == hidden
+    with pytest.raises(ValueError, match="'hidden' already means 'width of the residual stream'"):
+        letter("hidden", "B", "something else")
+    with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
+        symbol("hiden")
+    assert nearest("H100", ["h100"]) == "did you mean 'h100'?"
+    assert tex(hidden / layers) == r"\frac{h}{L}"
+
+
+# Units
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@settings(deadline=None)
+@given(value=some.floats(1e-9, 1e18))
+def test_what_is_shown_reads_back(unit, value):
+    text = show(value, unit)
+    if unit in ("", "year") or any(x in text for x in ("×", "illion", "days", "min", " h")):
+        return
+    assert parse(text.replace(",", ""), unit) == pytest.approx(value, rel=5.1e-4)
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_months(month):
+    assert show(parse(f"2024-{month:02d}", "year"), "year") == f"2024-{month:02d}"
+
+
+EDGES = [
+    0,
+    1,
+    999.95,
+    999.949,
+    999.95e3,
+    999949,
+    1e6,
+    999999.9,
+    123456,
+    1234567,
+    1234.5,
+    12345,
+    0.5,
+    0.00099995,
+    1e-3,
+    1e-13,
+    5e-324,
+    1e-12,
+    9.9995e-13,
+    1e15,
+    1e18,
+    9.9995e17,
+    1e20,
+    1e21,
+    1e22,
+    9.9995e21,
+    1e24,
+    1.7e308,
+    119.95,
+    120,
+    120.05,
+    7199,
+    7200,
+    172800,
+    59.5,
+    0.1 + 0.2,
+    2.0005,
+    1.0005,
+    10.005,
+    2**53,
+    2**53 + 2,
+    -1,
+    -1234.5,
+    -0.00012345,
+    8e12,
+    3.35e12,
+]
+
+
+def samples():
+    rng = np.random.default_rng(1)
+    spread = np.exp(rng.uniform(math.log(1e-16), math.log(1e27), 900))
+    ties = [float(f"{n}.5e{e}") for n in (1000, 1234, 4321, 9999) for e in range(-16, 24)]
+    powers = [float(f"{d}e{e}") for d in ("1", "9.9995", "9.99949", "9.9994999999999") for e in range(-16, 27)]
+    return [*EDGES, *spread.tolist(), *ties, *powers, *rng.integers(0, 10**7, 200).tolist()]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_page_writes_numbers_as_python_does(unit):
+    values = np.random.default_rng(2).uniform(1990, 2040, 500).tolist() if unit == "year" else samples()
+    for ours, theirs in ((show, "show"), (show_tex, "showTex")):
+        texts = LIVE(f"({json.dumps(values)}).map((x) => {theirs}(x, {json.dumps(unit)}))")
+        wrong = [(x, ours(x, unit), text) for x, text in zip(values, texts, strict=True) if ours(x, unit) != text]
+        assert not wrong, wrong[:5]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1234.5, "", "1,235"),
+        (0, "B", "0 B"),
+        (999.95e3, "B", "1 MB"),
+        (1e21, "B", "1,000 EB"),
+        (1e-13, "s", "0.1 ps"),
+        (1e-16, "s", "1×10⁻¹⁶ s"),
+        (119, "s", "119 s"),
+        (120, "s", "2 min"),
+        (3.35e12, "B/s", "3.35 TB/s"),
+        (295.3432, "FLOP/B", "295.3 FLOP/B"),
+        (123456, "", "123,456"),
+        (6.738e9, "", "6.738 billion"),
+        (16, "bit", "16 bit"),
+        (700, "W", "700 W"),
+        (1e-7, "", "1×10⁻⁷"),
+    ],
+)
+def test_shown(value, unit, text):
+    assert show(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("80 GB", "B/s"),
+        ("80", "B"),
+        ("80GB", "B"),
+        ("GB", "B"),
+        ("80 mB", "B"),
+        ("3 KiFLOP/s", "FLOP/s"),
+        ("80 gb", "B"),
+        ("", "B"),
+        ("7 billion", ""),
+        ("7e9", ""),
+        ("2022-13", "year"),
+        ("2022-00", "year"),
+        ("soon", "year"),
+        ("1,5 TB/s", "B/s"),
+        ("8 TB /s", "B/s"),
+    ],
+)
+def test_not_a_quantity(text, unit):
+    with pytest.raises(ValueError, match=unit.replace("/", ".") or "plain number") as refused:
+        parse(text, unit)
+    assert repr(text) in str(refused.value)
+
+
+def test_wrong_units_are_found():
+    for rhs in (
+        flops + traffic,
+        Max(flops, traffic),
+        Piecewise((traffic, flops > traffic), (traffic / 2, True)),
+        ceiling(traffic),
+    ):
+        with pytest.raises(ValueError, match="f does not have the unit of traffic, B"):
+            check(stated("traffic", rhs))
+    with pytest.raises(ValueError, match="cannot be checked"):
+        check(stated("traffic", traffic * sympy.sqrt(-1 - batch)))
+    with pytest.raises(ValueError, match="'furlong' is not a unit"):
+        dimension("furlong")
+
+
+# Calling with what you know
+
+
+H100 = accelerators.h100
+KERNEL = {"flops": 2e12, "traffic": 4e9, "peak_flops": 1e15, "hbm_bandwidth": 2e12}
+
+
+def test_numbers_rows_keywords_strings_and_results():
+    assert (
+        ridge_intensity(H100)
+        == ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+        == 989.4e12 / 3.35e12
+    )
+    assert ridge_intensity(H100, peak_flops=1e15) == 1e15 / 3.35e12
+    assert ridge_intensity({"peak_flops": "1 PFLOP/s"}, hbm_bandwidth=np.int64(10**12)) == 1000
+    assert memory_time(roofline(**KERNEL)) == 0.002
+    assert type(ridge_intensity(H100)) is float
+    assert ridge_intensity(peak_flops=sympy.Integer(10) ** 15, hbm_bandwidth=sympy.Rational(10**12)) == 1000
+
+
+def test_arrays():
+    widths = [1e12, 2e12, 4e12]
+    for given_as in (
+        widths,
+        tuple(widths),
+        np.array(widths),
+        np.array(widths, np.float32),
+        np.array(widths).astype(int),
+    ):
+        assert ridge_intensity(H100, hbm_bandwidth=given_as) == pytest.approx(989.4e12 / np.array(widths), rel=1e-6)
+    assert ridge_intensity(peak_flops=[[1e15], [2e15]], hbm_bandwidth=widths).shape == (2, 3)
+    assert ridge_intensity(peak_flops=1e15, hbm_bandwidth=[]).shape == (0,)
+    large = np.full((3, 20_000), 1e12)
+    assert (ridge_intensity(peak_flops=1e15, hbm_bandwidth=large) == 1000).all()
+    assert weight_memory(params=np.array([10**18, 3 * 10**18]), weight_bits=np.array([64])) == pytest.approx(
+        [8e18, 2.4e19]
+    )
+
+
+def test_branches_without_letters_fill_arrays():
+    one = stated("intensity", Piecewise((1, batch < 5), (2, True)))
+    assert list(one(batch=[1, 9])) == [1, 2]
+
+
+def test_knowing_less_leaves_a_formula():
+    less = ridge_intensity(peak_flops=1e15)
+    assert isinstance(less, Formula) and less.inputs == ("hbm_bandwidth",) and less(hbm_bandwidth=1e12) == 1000
+    assert ridge_intensity().rhs == ridge_intensity.rhs
+    assert ridge_intensity(peak_flops=0.1e15 + 0.125)(hbm_bandwidth=1e12) == ridge_intensity(
+        peak_flops=0.1e15 + 0.125, hbm_bandwidth=1e12
+    )
+
+
+def test_expressions():
+    grown = ridge_intensity(peak_flops=batch * 1e12)
+    assert grown.inputs == ("batch", "hbm_bandwidth") and grown(batch=4, hbm_bandwidth=1e12) == 4
+    plain = ridge_intensity(peak_flops=sympy.Symbol("batch"))(batch=4)
+    assert plain.inputs == ("hbm_bandwidth",) and plain(hbm_bandwidth=1) == 4
+
+
+def test_assumptions_by_position():
+    known = {"batch": 1, "context": 4096, "kv_bits": 16}
+    model = models.gpt_oss_120b
+    assert kv_cache(full_attention, model, **known) > kv_cache(model, **known)
+    assert kv_cache(model, full_attention, **known) == kv_cache(full_attention)(model, **known)
+    given_it = kv_cache(cached=4096, kv_cache_per_token="1 MB", batch=2)
+    assert given_it == 2 * 4096 * 1e6
+
+
+def test_a_keyword_overrides_what_followed_from_the_row():
+    assert kv_cache_per_token(models.llama2_7b, kv_heads=8, kv_bits=16) == 524288 / 4
+    row = roofline(**KERNEL)
+    assert roofline(row, flops=4e12).roofline_time == 0.004
+    assert roofline(row, compute_time=1).roofline_time == 1
+
+
+# Composing
+
+
+def test_composition_and_travelling_sources():
+    f = roofline_time.compose(compute_time, memory_time)
+    assert f.inputs == ("flops", "hbm_bandwidth", "peak_flops", "traffic") and f(**KERNEL) == 0.002
+    assert set(f.sources) == {*roofline_time.sources, *compute_time.sources, *memory_time.sources}
+    assert set(decode_rate(token_time).sources) >= set(token_time.sources)
+    g = stated("intensity", hidden * layers).compose(
+        stated("hidden", layers + batch, "g"), stated("layers", batch * 2, "h")
+    )
+    assert g.rhs == 6 * batch**2
+    assert f.name == "roofline_time" and f.meaning == roofline_time.meaning
+
+
+def test_solving_keeps_sources():
+    assert ridge_intensity.solve("peak_flops").sources == ridge_intensity.sources
+    assert max_batch.solve("hbm_capacity").sources[: len(max_batch.sources)] == max_batch.sources
+
+
+@pytest.mark.parametrize(
+    ("formulas", "words"),
+    [
+        ([kv_cache], "kv_cache gives kv_cache, which roofline_time does not use; it uses compute_time, memory_time"),
+        (
+            [compute_time, stated("compute_time", flops / 2, "other")],
+            "two of these give the same letter: compute_time, other",
+        ),
+        ([stated("compute_time", symbol("roofline_time"), "round")], "go in a circle: round"),
+        (
+            [stated("compute_time", symbol("memory_time"), "a"), stated("memory_time", symbol("compute_time"), "b")],
+            "go in a circle: ",
+        ),
+    ],
+)
+def test_not_composed(formulas, words):
+    with pytest.raises(ValueError, match=words):
+        roofline_time.compose(*formulas)
+
+
+# Solving
+
+
+@pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
+def test_solving_for_every_letter_gives_it_back(f):
+    values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5).items()}
+    with np.errstate(all="ignore"):
+        value = float(f.numpy(*values.values()))
+    sign = {"positive": value > 0, "nonnegative": value >= 0, "real": True}[NOTATION[f.letter].sign]
+    if not (math.isfinite(value) and sign):
+        pytest.skip("no value at this point")
+    for name in f.inputs:
+        if name == f.letter:
+            continue
+        inverse, others = f.solve(name), {n: x for n, x in values.items() if n != name}
+        assert inverse.letter == name and inverse.method in ("symbolic", "numeric")
+        try:
+            found = inverse(**others, **{f.letter: value})
+        except ValueError as refused:  # where it must be refused: no single value, or none of the letter's sign
+            assert any(x in str(refused) for x in ("values of", "must be", "no value")), refused
+            continue
+        assert f(**others, **{name: found}) == pytest.approx(value, rel=1e-6)
+
+
+def test_symbolic():
+    f = ridge_intensity.solve("hbm_bandwidth")
+    assert f.method == "symbolic" and f.rhs == symbol("peak_flops") / symbol("ridge_intensity")
+    root = stated("flops", batch**2 + 3).solve("batch")
+    assert root.method == "symbolic" and root(flops=7) == 2
+    assert kv_cache_per_token.solve("kv_bits")(models.llama2_7b, kv_cache_per_token=524288) == 16
+
+
+def test_through_assumptions():
+    assert kv_cache.solve("context")(models.llama2_7b, batch=2, kv_cache=2 * 2**30, kv_bits=16) == 2048
+    assert repr(kv_cache.solve("context")) == "context = kv_cache/(batch*kv_cache_per_token)"
+    model, known = models.gpt_oss_120b, {"batch": 3, "kv_bits": 16}
+    assert 0 < model.window_layers < model.layers
+    for assumed in ([], [full_attention], [sliding_window]):
+        for f in (kv_cache, kv_cache.compose(kv_cache_per_token)):
+            size = f(model, *assumed, context=100_000, **known)
+            assert f.solve("context")(model, *assumed, kv_cache=size, **known) == pytest.approx(100_000)
+    assert latency_floor.solve("hbm_bandwidth")(
+        models.llama2_7b, weight_bits=16, latency_floor="4 ms"
+    ) == pytest.approx(latency_floor(models.llama2_7b, weight_bits=16, hbm_bandwidth=1) / 0.004)
+
+
+def test_several_branches_are_searched_and_narrowed():
+    parabola = stated("flops", (batch - 3) ** 2)
+    f = parabola.solve("batch")
+    assert f.method == "numeric" and "found numerically" in repr(f) and "b" in f.latex
+    assert f(flops=16) == pytest.approx(7)
+    with pytest.raises(
+        ValueError, match=r"2 values of batch between .* give flops = 1 FLOP; narrow it with solve\('batch', between="
+    ):
+        f(flops=1)
+    assert parabola.solve("batch", between=(3, 10))(flops=1) == pytest.approx(4)
+    assert parabola.solve("batch", between=(0.5, 3))(flops=1) == pytest.approx(2)
+
+
+MAX = stated("roofline_time", Max(symbol("compute_time"), symbol("memory_time")))
+
+
+def test_numeric():
+    f = roofline_time.solve("compute_time")
+    assert f.method == "numeric" and f(memory_time=2, roofline_time=3) == 3
+    assert list(f(memory_time=[1, 2], roofline_time=3)) == [3, 3]
+    assert roofline_time.solve("flops")({**KERNEL, "roofline_time": 0.004}) == pytest.approx(4e12)
+    steps = stated("microbatches", ceiling(batch / 8))
+    assert steps.solve("batch")(microbatches=3) == pytest.approx(16, abs=1e-6)
+    with pytest.raises(ValueError, match=r"no batch between .* gives microbatches = 2.5"):
+        steps.solve("batch")(microbatches=2.5)
+    bent = stated("flops", Piecewise((batch, batch < 10), (batch * 3, True)))
+    assert bent.solve("batch")(flops=60) == pytest.approx(20)
+    with pytest.raises(ValueError, match=r"no batch between .* gives flops = 20 FLOP"):
+        bent.solve("batch")(flops=20)
+    assert float(Min(batch, 5).subs({batch: stated("flops", Min(batch, 5)).solve("batch")(flops=4)})) == pytest.approx(
+        4
+    )
+
+
+def test_numeric_with_rows_and_assumptions():
+    known = {"max_batch": 59, "weight_bits": 16, "kv_bits": 16}
+    context = max_batch.solve("context")(models.llama3_8b, H100, **known)
+    assert max_batch(models.llama3_8b, H100, context=context, weight_bits=16, kv_bits=16) == 59
+    assert max_batch(models.llama3_8b, H100, context=context * 0.999, weight_bits=16, kv_bits=16) == 60
+    f = max_batch.solve("cached")
+    composed = f.compose(weight_memory)
+    given_ = {"hbm_capacity": 80e9, "kv_cache_per_token": 131072, "max_batch": 59, "params": 8e9, "weight_bits": 16}
+    assert (
+        composed(**given_)
+        == f(weight_memory, **given_)
+        == f(weight_memory=16e9, **{k: given_[k] for k in list(given_)[:3]})
+    )
+    assert "= 59" in repr(composed.worked(**given_))
+    assert f.solve("max_batch") is f.formula
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda f: f(memory_time=2, roofline_time=2), ValueError, "many values of compute_time between"),
+        (
+            lambda f: f(memory_time=2, roofline_time=1),
+            ValueError,
+            "no compute_time between .* gives roofline_time = 1 s",
+        ),
+        (lambda f: f(memory_time=2), TypeError, "needs every other letter; it lacks roofline_time"),
+        (
+            lambda f: f(memory_time=[1, 2], roofline_time=[1, 2, 3]),
+            ValueError,
+            r"memory_time \(2,\), roofline_time \(3,\)",
+        ),
+        (lambda f: f.js, NotImplementedError, "no closed form"),
+        (lambda f: f.rhs, TypeError, "no closed form here"),
+        (lambda f: roofline_time.compose(f), TypeError, "compute_time has no closed form here"),
+        (
+            lambda f: roofline_time.solve("compute_time", between=(0, 1)),
+            ValueError,
+            "compute_time must be positive, not 0",
+        ),
+        (lambda f: roofline_time.solve("compute_time", between=(2, 1)), ValueError, "0 < low < high"),
+        (lambda f: roofline_time.solve("hbm_capacity"), ValueError, "does not depend on hbm_capacity"),
+        (lambda f: roofline_time.solve("compute_tme"), LookupError, "did you mean 'compute_time'"),
+        (lambda f: stated("flops", flops + 1).solve("flops"), ValueError, "flops on both sides"),
+        (
+            lambda f: stated("intensity", 1 / (batch - 5)).solve("batch", between=(1, 10))(intensity=1e-9),
+            ValueError,
+            "no batch",
+        ),
+    ],
+)
+def test_not_solved(call, error, words):
+    with pytest.raises(error, match=words):
+        call(roofline_time.solve("compute_time"))
+
+
+@settings(deadline=None)
+@given(some.floats(1e-3, 1e3), some.floats(1e-3, 1e3))
+def test_numeric_inverse_gives_back(x, y):
+    f = stated("flops", Max(batch**2 + batch, hidden))
+    value = max(x * x + x, y)
+    if value > y * (1 + 1e-6):
+        assert f.solve("batch")(hidden=y, flops=value) == pytest.approx(x, rel=1e-6)
+
+
+# Worked, text and LaTeX
+
+
+def test_worked():
+    text = repr(weight_memory.worked(params=7e9, weight_bits=4))
+    assert text.split("\n") == [
+        "weight_memory = params*weight_bits/8",
+        "              = (7 billion)*(4 bit)/8",
+        "              = 3.5 GB",
+    ]
+    page = weight_memory.worked(params=7e9, weight_bits=4)._repr_latex_()
+    assert page.startswith("$$") and page.endswith("$$") and "⟦" not in page and r"3.5\,\mathrm{GB}" in page
+    with pytest.raises(TypeError, match="weight_memory needs params to be worked out"):
+        weight_memory.worked(weight_bits=4)
+    with pytest.raises(TypeError, match="at one point"):
+        weight_memory.worked(params=[1, 2], weight_bits=4)
+    assert ridge_intensity.worked(H100).value == ridge_intensity(H100)
+
+
+@pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
+def test_worked_view_of_every_formula(f):
+    values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5).items()}
+    try:
+        worked = f.worked(**values)
+    except ValueError:
+        return
+    assert "⟦" not in worked._repr_latex_() and len(repr(worked).split("\n")) == 3
+    assert repr(worked).endswith(show(worked.value, f.unit))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        ("80 GB", ValueError, "is not a number with the unit B/s"),
+        ("fast", ValueError, "'fast' is not a number"),
+        ("nan B/s", ValueError, "must be positive, not nan"),
+        (0, ValueError, "must be positive, not 0"),
+        (-1, ValueError, "must be positive, not -1"),
+        (math.nan, ValueError, "not nan"),
+        (math.inf, ValueError, "not inf"),
+        (sympy.oo, ValueError, "not inf"),
+        ([1, math.nan], ValueError, "not nan"),
+        ([1, -2], ValueError, "not -2"),
+        (True, TypeError, "must be a number, not True"),
+        ([True], TypeError, "must be a number"),
+        (None, TypeError, "must be a number, not None"),
+        ([None], TypeError, "must be a number"),
+        (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
+        (np.array(["1"]), TypeError, "must be a number"),
+        ([[1], [1, 2]], TypeError, "must be a number"),
+        (1j, TypeError, "must be a number, not 1j"),
+        (sympy.I, TypeError, "must be a number, not I"),
+        (sympy.true, TypeError, "must be a number"),
+        ({}, TypeError, "must be a number"),
+        (ridge_intensity, TypeError, "must be a number"),
+    ],
+)
+def test_values_that_are_refused(value, error, words):
+    for call in (ridge_intensity, roofline):
+        with pytest.raises(error, match=words) as refused:
+            call(hbm_bandwidth=value, peak_flops=1e15)
+        said = str(refused.value)
+        assert "hbm_bandwidth" in said and "memory bandwidth of one device" in said and "B/s" in said
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: ridge_intensity(peak_flps=1),
+            LookupError,
+            "no letter is called 'peak_flps'; did you mean 'peak_flops'",
+        ),
+        (
+            lambda: ridge_intensity(peak_flops=1, hidden=3),
+            TypeError,
+            "ridge_intensity depends on hbm_bandwidth, peak_flops, not on hidden",
+        ),
+        (lambda: ridge_intensity({"peak_flps": 1}), LookupError, "did you mean 'peak_flops'"),
+        (
+            lambda: ridge_intensity(5),
+            TypeError,
+            "expected rows of tables, results or formulas before the keywords, not 5",
+        ),
+        (lambda: ridge_intensity("h100"), TypeError, "expected rows"),
+        (lambda: ridge_intensity(compute_time, "h100"), (TypeError, ValueError), "expected rows|does not use"),
+        (lambda: ridge_intensity(peak_flops=sympy.Symbol("zz")), LookupError, "no letter is called 'zz'"),
+        (
+            lambda: ridge_intensity(peak_flops=[1, 2]),
+            TypeError,
+            r"of an array \(peak_flops\) needs every letter; it lacks hbm_bandwidth",
+        ),
+        (
+            lambda: ridge_intensity(peak_flops=[1, 2], hbm_bandwidth=[1, 2, 3]),
+            ValueError,
+            r"hbm_bandwidth \(3,\), peak_flops \(2,\)",
+        ),
+        (
+            lambda: ridge_intensity(H100, accelerators.h200),
+            ValueError,
+            "hbm_capacity is given twice, as 80 GB by .*H100.* and 141 GB by .*H200",
+        ),
+        (
+            lambda: decode_intensity(models.lama2_7b, kv_bits=16),
+            AttributeError,
+            "models has no 'lama2_7b'; did you mean 'llama2_7b'",
+        ),
+        (lambda: accelerators["h10"], KeyError, "accelerators has no 'h10'; did you mean 'h100'"),
+        (lambda: H100.hbm_bandwith, AttributeError, "nothing called 'hbm_bandwith'; did you mean 'hbm_bandwidth'"),
+        (lambda: H100["layers"], KeyError, "NVIDIA H100 SXM has no layers"),
+        (lambda: formula("flops")(lambda hiden: hiden), LookupError, "did you mean 'hidden'"),
+        (lambda: formula("flop"), LookupError, "no letter is called 'flop'; did you mean 'flops'"),
+        (lambda: stated("flops", "2*hiden").inputs, LookupError, "did you mean 'hidden'"),
+        (lambda: stated("flops", 1 / (batch - 1))(batch=1), ValueError, "flops has no value at batch=1"),
+        (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be positive, not inf"),
+        (
+            lambda: stated("flops", batch - 5)(batch=1),
+            ValueError,
+            "flops must be positive, not -4 at batch=1: it is arithmetic, in FLOP",
+        ),
+        (lambda: stated("flops", sympy.sqrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
+        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
+        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]), ValueError, "flops must be positive, not nan"),
+        (lambda: stated("flops", batch**400)(batch=1e5), ValueError, "flops has no value at batch=100,000"),
+        (
+            lambda: stated("flops", batch * hidden)(batch=1e300, hidden=1e300),
+            ValueError,
+            "flops must be positive, not inf",
+        ),
+        (lambda: stated("flops", ceiling(batch / (hidden - 1)))(batch=1, hidden=1), ValueError, "no value"),
+        (lambda: stated("flops", Piecewise((1, batch < 5)))(batch=9), ValueError, "no value|nan"),
+        (lambda: stated("flops", Piecewise((1, batch < 5)))(batch=[1, 9]), ValueError, "not nan"),
+    ],
+)
+def test_errors_say_what_was_wrong(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@settings(deadline=None)
+@given(
+    some.dictionaries(
+        some.sampled_from(["peak_flops", "hbm_bandwidth"]), some.floats(allow_nan=True, allow_infinity=True), min_size=2
+    )
+)
+def test_nothing_is_nan_or_infinite(values):
+    try:
+        result = ridge_intensity(**values)
+    except ValueError:
+        return
+    assert math.isfinite(result) and result > 0
+
+
+# Code
+
+
+def test_code():
+    with pytest.raises(NotImplementedError, match="Sum has no JavaScript"):
+        code.javascript(["batch"], [("flops", sympy.Sum(batch, (layers, 1, hidden)))], ["flops"])
+    shared = [("flops", (batch + 1) ** 2 / layers), ("traffic", flops * (batch + 1) ** 2)]
+    assert code.vector(["batch", "layers"], shared, ["traffic"])(np.array([1.0]), 2.0)[0] == [8]
+    wide = Max(batch, hidden, layers, 3)
+    assert code.vector(["batch", "hidden", "layers"], [("flops", wide)], ["flops"])(np.array([1.0, 9.0]), 4.0, 2.0)[
+        0
+    ].tolist() == [4, 9]

@@ -1,0 +1,194 @@
+"""The formulas against published measurements: how far apart they are, and what the calibrated numbers rest on."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scalebook.measurements as measurements
+from scalebook.measurements import CONFRONTATIONS, confront, decode
+from scalebook.measurements.__main__ import main
+from scalebook.tables import SOURCES
+
+FOLDER = Path(measurements.__file__).parent
+KEYS = {"rows", "mean", "median", "p90", "worst", "bias"}
+NAMES = list(CONFRONTATIONS)
+
+# Mean and worst of |predicted/measured - 1| and the rows, as measured plus about a fifth: a changed formula shows.
+BOUNDS = {
+    ("batch1_floor", "GeForce"): (0.59, 1.76),
+    ("batch1_floor", "RTX workstation"): (0.42, 0.92),
+    ("batch1_floor", "Apple"): (0.79, 1.84),
+    ("batch1_decode", "calibrated on"): (0.063, 0.24),
+    ("batch1_decode", "RTX workstation"): (0.026, 0.094),
+    ("batch1_decode", "data centre, GDDR6"): (0.095, 0.153),
+    ("batch1_decode", "Apple"): (0.33, 1.04),
+    ("batch1_decode", "data centre, HBM"): (0.58, 1.13),
+    ("batch_decode_mi300x", "calibrated on"): (0.009, 0.014),
+    ("batch_decode_mi300x", "70B, batch 1 to 4"): (0.071, 0.09),
+    ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.16, 0.195),
+    ("batch_decode_mi300x", "70B, batch 64 or more"): (0.6, 0.72),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestEvery:
+    def test_has_finite_errors_and_all_figures(self, name):
+        result = confront(name)
+        assert set(result.summary) == KEYS
+        assert all(np.isfinite(x) for group in [result.summary, *result.groups.values()] for x in group.values())
+        assert len(result.rows) == len(result.predicted) == len(result.measured)
+        assert sum(g["rows"] for g in result.groups.values()) == len(result.rows)
+        assert result.summary["rows"] == len(result.rows) - result.fitted.sum()
+        assert bool(result.confrontation.calibrated) == bool(result.fitted.any())
+
+    def test_accounts_for_every_row(self, name):
+        result = confront(name)
+        with (FOLDER / result.confrontation.file).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(result.rows) + sum(result.left_out.values()) == len(rows)
+        assert len({row["row_id"] for row in rows}) == len(rows)
+        assert all(row["source"] for row in rows)
+
+    def test_shows_its_worst_rows_first(self, name):
+        worst = confront(name).worst(4)
+        assert len(worst) == 4
+        assert [abs(row["error"]) for row in worst] == sorted((abs(row["error"]) for row in worst), reverse=True)
+        assert abs(worst[0]["error"]) == np.abs(confront(name).errors).max()
+
+    def test_shows_a_table(self, name):
+        result = confront(name)
+        shown = result._repr_html_()
+        assert shown.count("<tr>") == 2 + len(result.groups)
+        assert all(str(g["rows"]) in shown for g in result.groups.values())
+        assert "nan" not in shown + repr(result) and "inf" not in repr(result)
+
+    def test_its_sources_are_known(self, name):
+        assert all(key in SOURCES for key in CONFRONTATIONS[name].sources)
+
+    def test_another_file_with_the_same_rows_gives_the_same(self, name, tmp_path):
+        own = FOLDER / CONFRONTATIONS[name].file
+        other = tmp_path / "other.csv"
+        other.write_bytes(own.read_bytes())
+        assert confront(name, other).groups == confront(name).groups
+
+    def test_rows_that_were_not_calibrated_on_are_a_test(self, name, tmp_path):
+        other = tmp_path / "other.csv"
+        other.write_text((FOLDER / CONFRONTATIONS[name].file).read_text().replace("infer_", "new_"))
+        assert not confront(name, other).fitted.any()
+
+    def test_command(self, name):
+        said = main([name])
+        assert said.startswith(f"{name}: ")
+        assert said.count("predicted ") == 5
+
+
+@pytest.mark.parametrize(("name", "group"), BOUNDS)
+def test_errors_stay_within_what_was_found(name, group):
+    mean, worst = BOUNDS[name, group]
+    found = confront(name).groups[group]
+    assert 0.6 * mean < found["mean"] < mean
+    assert 0.6 * worst < found["worst"] < worst
+
+
+def test_nothing_is_faster_than_the_floor():
+    rates, times = confront("batch1_floor"), confront("batch_floor_mi300x")
+    assert (rates.measured < rates.predicted).all()
+    assert (times.measured > times.predicted).all()
+    assert (rates.measured / rates.predicted).max() == pytest.approx(0.87, abs=0.01)
+
+
+def _seconds(function, rows):
+    """Each row's time as t/efficiency + blocks * overhead: t and blocks."""
+    floor = np.array([function(row) for row in rows])
+    return floor, np.array([function(row, overhead=1.0) for row in rows]) - floor
+
+
+def test_the_calibrated_numbers_fit_the_rows_they_name():
+    result = confront("batch1_decode")
+    rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+    engines = np.array([decode.ENGINES[row["engine"]][0] for row in rows])
+    assert set(engines) == set(decode.BLOCK_OVERHEAD)
+    assert {"3090", "4090"} <= {row["gpu"].removeprefix("RTX ").split()[0] for row in rows}
+    measured = 1 / result.measured[result.fitted]
+    traffic, blocks = _seconds(decode.token_seconds, rows)
+    columns = [traffic, *(np.where(engines == e, blocks, 0) for e in decode.BLOCK_OVERHEAD)]
+    found = np.linalg.lstsq(np.column_stack(columns) / measured[:, None], np.ones(len(rows)), rcond=None)[0]
+    assert 1 / found[0] == pytest.approx(decode.BANDWIDTH_EFFICIENCY, rel=0.002)
+    assert found[1:] == pytest.approx(list(decode.BLOCK_OVERHEAD.values()), rel=0.015)
+
+
+def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
+    result = confront("batch_decode_mi300x")
+    rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+    assert {(row["model"][:13], row["batch"]) for row in rows} == {("Llama-3.1-70B", "1")}
+    measured = result.measured[result.fitted]
+    rest = measured - [decode.batch_seconds(row, decode.BANDWIDTH_EFFICIENCY) for row in rows]
+    _, blocks = _seconds(decode.batch_seconds, rows)
+    a, b = blocks / measured, rest / measured
+    assert (a @ b) / (a @ a) == pytest.approx(decode.VLLM_MI300X_OVERHEAD, rel=0.01)
+
+
+def test_every_file_has_its_source_and_licence():
+    said = (FOLDER / "README.md").read_text().split("\n## ")[1:]
+    assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv")}
+    assert {c.file for c in CONFRONTATIONS.values()} == {path.name for path in FOLDER.glob("*.csv")}
+    assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
+
+
+def test_all_are_written_to_a_file(tmp_path):
+    file = tmp_path / "confront.json"
+    main(["--all", "--json", str(file)])
+    record = json.loads(file.read_text())
+    assert list(record) == NAMES
+    assert all(record[name]["summary"] == confront(name).summary for name in NAMES)
+
+
+def test_the_command_lists_the_names():
+    done = subprocess.run([sys.executable, "-m", "scalebook.measurements"], capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == NAMES
+
+
+HEADER = "row_id,engine,model,quant,gpu,n_gpus,phase,batch,tok_s,spec_bw_gbs,source\n"
+ROW = "x-1,llama cpp,Llama2-7B,FP16,RTX 4090,1,decode,1,{},1008.0,mine\n"
+WRONG = {
+    "an unknown name": (["batch1_flor"], None, "did you mean 'batch1_floor'"),
+    "no file": (["batch1_floor", "--csv", "none.csv"], None, "none.csv: No such file"),
+    "a column missing": (["batch1_floor"], "row_id,engine\n", "lacks the columns model, quant, gpu"),
+    "one column missing": (["batch1_floor"], HEADER.replace(",source", ""), "lacks the column source"),
+    "no row": (["batch1_floor"], HEADER, "has no row to confront batch1_floor with: it is empty"),
+    "no row that fits": (
+        ["batch1_floor"],
+        HEADER + ROW.replace("Llama2", "Llama9").format(9),
+        "1 of a model that the table",
+    ),
+    "a word": (["batch1_floor"], HEADER + ROW.format("fast"), "x-1: tok_s is 'fast', not a positive number"),
+    "nan": (["batch1_floor"], HEADER + ROW.format("nan"), "x-1: tok_s is 'nan', not a positive number"),
+    "no number": (["batch1_floor"], HEADER + ROW.format(""), "x-1: tok_s is '', not a positive number"),
+    "a file for all": (["--all", "--csv", "x.csv"], None, "--csv goes with one confrontation: name it"),
+    "nothing to write": (["--json", "x.json"], None, "name one confrontation or say --all"),
+    "a name and all": (["batch1_floor", "--all"], None, "name one confrontation or say --all"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "text", "said"), WRONG.values(), ids=WRONG)
+def test_the_command_says_what_is_wrong(arguments, text, said, tmp_path, capsys):
+    if text is not None:
+        (tmp_path / "given.csv").write_text(text)
+        arguments = [*arguments, "--csv", str(tmp_path / "given.csv")]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_row_by_hand(tmp_path):
+    """Llama 2 7B in FP16: 2 bytes for all but the input embedding, and for 8,192 values in 32 layers for 72 tokens."""
+    (tmp_path / "one.csv").write_text(HEADER + ROW.format(50))
+    [predicted] = confront("batch1_floor", tmp_path / "one.csv").predicted
+    traffic = 2 * (6.738e9 - 32000 * 4096) + 2 * 32 * 8192 * 72
+    assert predicted == pytest.approx(1008e9 / traffic)

@@ -1,0 +1,188 @@
+"""Every sheet of the package, and what a sheet can do."""
+
+import numpy as np
+import pytest
+
+from scalebook.language import NOTATION, Formula, Sheet, code, symbol
+from scalebook.memory import decoding, full_attention, kv_cache
+from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.tables import accelerators, models
+
+from .support import SHEETS, JavaScript, draw
+
+every = pytest.mark.parametrize("sheet", SHEETS, ids=lambda s: s.name)
+ENGINE = JavaScript()
+GIVEN = {"batch": 8, "context": 8192, "weight_bits": 16, "kv_bits": 16}
+KERNEL = {"flops": "2 TFLOP", "traffic": "4 GB", "peak_flops": "1 PFLOP/s", "hbm_bandwidth": "2 TB/s"}
+
+
+def equation(letter, text, name="f"):
+    """A formula of a letter, for a test."""
+    return Formula(name, letter, eval(text, {n: symbol(n) for n in NOTATION}))
+
+
+@every
+def test_python_numpy_and_javascript_agree(sheet):
+    values = draw(sheet.inputs, 60)
+    statements, outputs = [(n, f.rhs) for n, f in sheet.formulas.items()], list(sheet.formulas)
+    with np.errstate(all="ignore"):
+        arrays = code.vector(sheet.inputs, statements, outputs)(*values.values())
+    arrays = [np.broadcast_to(x, 60) for x in arrays]
+    point = code.point(sheet.inputs, statements, outputs)
+    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(60)]
+    pages = ENGINE.each(sheet.js, [[row] for row in rows])
+    for i, (row, page) in enumerate(zip(rows, pages, strict=True)):
+        numbers = dict(zip(outputs, (float(x[i]) for x in arrays), strict=True))
+        fine = {n: x for n, x in numbers.items() if np.isfinite(x)}
+        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-11)
+        if len(fine) == len(numbers):
+            assert dict(zip(outputs, point(**row), strict=True)) == pytest.approx(fine, rel=1e-11)
+
+
+@every
+def test_shows(sheet):
+    assert sheet.sources
+    for text in (repr(sheet), sheet._repr_html_()):
+        assert sheet.name in text
+    assert len(repr(sheet).splitlines()) == len(sheet.formulas) + 1
+
+
+def test_building_runs_no_body_twice_and_makes_no_code(monkeypatch):
+    calls = []
+    lazy = Formula("lazy", "intensity", lambda: calls.append(1) or symbol("flops") / symbol("traffic"))
+    monkeypatch.setattr(code, "_compile", lambda *_: pytest.fail("code was made before a call"))
+    sheet = Sheet("lazy", lazy, ridge_intensity)
+    Sheet("again", *sheet.formulas.values()).only("intensity")
+    assert len(calls) == 1
+
+
+def test_code_is_made_once_for_the_same_letters(monkeypatch):
+    sheet, made, compile_ = Sheet("kernel", *roofline.formulas.values()), [], code._compile
+    monkeypatch.setattr(code, "_compile", lambda *x: made.append(1) or compile_(*x))
+    for flops in (1e12, 2e12, 3e12):
+        sheet(KERNEL, flops=flops)
+    assert len(made) == 1
+
+
+def test_a_row_of_everything_that_follows():
+    row = roofline(**KERNEL)
+    assert row.compute_time == 0.002 and row["memory_time"] == 0.002 and row.intensity == row.ridge_intensity == 500
+    assert set(row) == {*roofline.inputs, *roofline.formulas}
+    assert roofline(row, flops=4e12).compute_time == 0.004
+    for name, f in roofline.formulas.items():
+        assert f(row) == row[name]
+
+
+def test_arrays_in_and_out():
+    flops = np.geomspace(1e9, 1e15, 7)
+    row = roofline(KERNEL, flops=flops)
+    assert row.roofline_time.shape == (7,)
+    assert row.roofline_time == pytest.approx(np.maximum(flops / 1e15, 0.002))
+    many = roofline(KERNEL, flops=np.full(3 * code.BLOCK + 5, 2e12))
+    assert (many.compute_time == 0.002).all() and many.compute_time.shape == (3 * code.BLOCK + 5,)
+
+
+def test_all_devices_at_once():
+    devices = accelerators.having("peak_flops")
+    row = roofline(devices.columns, flops=1e12, traffic=1e9)
+    assert list(row.compute_time) == [1e12 / x.peak_flops for x in devices.values()]
+
+
+def test_what_lacks_an_input_says_so():
+    row = roofline(flops=1e12, peak_flops=1e15)
+    assert row.compute_time == 1e-3 and "memory_time" not in row
+    with pytest.raises(AttributeError, match="memory_time of roofline needs hbm_bandwidth, traffic"):
+        _ = row.memory_time
+    with pytest.raises(KeyError, match="did you mean 'compute_time'"):
+        row["compute_tme"]
+
+
+def test_a_given_letter_keeps_its_value():
+    assert roofline(KERNEL, compute_time=1).roofline_time == 1
+    assert roofline(KERNEL, compute_time=1).why("compute_time").equation == "compute_time = 1 s"
+
+
+def test_using_swaps_and_calls_take_formulas_too():
+    row = decoding.using(full_attention)(models.gpt_oss_120b, accelerators.h200, **GIVEN)
+    assert row.cached == 8192 and decoding(models.gpt_oss_120b, accelerators.h200, **GIVEN).cached < 8192
+    assert decoding(full_attention, models.gpt_oss_120b, accelerators.h200, **GIVEN).token_time == row.token_time
+    with pytest.raises(ValueError, match="roofline does not use bubble, which idle gives"):
+        roofline.using(equation("bubble", "1 / pp", "idle"))
+
+
+def test_only():
+    part = decoding.only("kv_cache")
+    assert set(part.formulas) == {"kv_cache", "cached", "kv_cache_per_token"}
+    with pytest.raises(ValueError, match="no formula for 'kv_cach'; did you mean 'kv_cache'"):
+        decoding.only("kv_cach")
+
+
+def test_closed_form():
+    f = roofline.formula("roofline_time")
+    assert f.inputs == ("flops", "hbm_bandwidth", "peak_flops", "traffic")
+    assert f(**KERNEL) == roofline(**KERNEL).roofline_time
+    assert set(compute_time.sources + memory_time.sources + roofline_time.sources) == set(f.sources)
+    assert "compute_time" in roofline.formula("roofline_time", keep=("compute_time",)).inputs
+    with pytest.raises(ValueError, match="no formula for 'compute_tme' to keep; did you mean 'compute_time'"):
+        roofline.formula("roofline_time", keep=("compute_tme",))
+    with pytest.raises(ValueError, match="did you mean 'roofline_time'"):
+        roofline.formula("rofline_time")
+    point = {**models.llama3_8b, **accelerators.h100, **GIVEN}
+    for name in decoding.formulas:
+        f = decoding.formula(name)
+        assert f(**{x: point[x] for x in f.inputs}) == pytest.approx(decoding(point)[name], rel=1e-12)
+
+
+def test_why_goes_down_to_the_tables():
+    row = decoding(models.llama3_8b, accelerators.h100, **GIVEN)
+    text = repr(row.why("token_time"))
+    assert text.startswith("token_time = Max(compute_time, memory_time) = Max(")
+    assert "hbm_bandwidth = 3.35 TB/s  [NVIDIA H100 SXM: nvidia-h100" in text
+    assert "batch = 8  [given]" in text and "    memory_time = " in text and "[as above]" in text
+    page = row.why("token_time")._repr_html_()
+    assert page.count("<details") == page.count("</details>") > 5 and "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("formulas", "error", "words"),
+    [
+        ([("flops", "traffic"), ("flops", "2 * traffic")], ValueError, "two formulas for flops: f0 and f1"),
+        (
+            [("flops", "traffic"), ("traffic", "flops")],
+            ValueError,
+            "goes in a circle: .*flops.*traffic|circle: .*traffic.*flops",
+        ),
+        ([("flops", "flops + 1")], ValueError, "goes in a circle: flops → flops"),
+    ],
+)
+def test_refused(formulas, error, words):
+    with pytest.raises(error, match=words):
+        Sheet("s", *(equation(letter, text, f"f{i}") for i, (letter, text) in enumerate(formulas)))
+
+
+def test_more_that_is_refused():
+    with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
+        Sheet("s", Formula("f", "flops", "2 * hiden"))
+    with pytest.raises(TypeError, match="takes formulas, not 'kv_cache'"):
+        Sheet("s", "kv_cache")
+    with pytest.raises(TypeError, match="closed forms, and compute_time of roofline_time is found numerically"):
+        Sheet("s", roofline_time.solve("compute_time"))
+    with pytest.raises(TypeError, match="does not use hbm_capacity"):
+        roofline(hbm_capacity=1)
+    with pytest.raises(LookupError, match="did you mean 'hbm_bandwidth'"):
+        roofline({"hbm_bandwith": 1.0})
+    with pytest.raises(TypeError, match=r"needs numbers, not symbols \(flops\)"):
+        roofline(KERNEL, flops=symbol("batch"))
+    with pytest.raises(ValueError, match=r"do not broadcast together: flops \(2,\), traffic \(3,\)"):
+        roofline(KERNEL, flops=[1, 2], traffic=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"layers is given twice, as .* by .*Llama.* and .* by .*Llama"):
+        decoding(models.llama3_8b, models.llama3_70b, **GIVEN)
+    with pytest.raises(ValueError, match="intensity has no value"):
+        Sheet("s", equation("intensity", "flops / (batch - 1)"))(flops=1, batch=1)
+    with pytest.raises(ValueError, match="intensity must be positive, not inf"):
+        Sheet("s", equation("intensity", "flops / (batch - 1)"))(flops=1, batch=[1, 2])
+
+
+def test_a_sheet_agrees_with_its_formulas_called_alone():
+    row = decoding(models.llama3_70b, accelerators.h200, **GIVEN)
+    assert kv_cache(models.llama3_70b, **{k: GIVEN[k] for k in ("batch", "context", "kv_bits")}) == row.kv_cache

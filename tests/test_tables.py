@@ -1,0 +1,158 @@
+"""The tables as they load: every cell sourced and shown, errors that name the place, the promised numbers."""
+
+import doctest
+import re
+
+import numpy as np
+import pytest
+
+from scalebook.language import NOTATION, SOURCES, cite
+from scalebook.language.row import quantity
+from scalebook.memory import kv_cache_per_token, weight_memory
+from scalebook.roofline import ridge_intensity
+from scalebook.tables import Table, accelerators, links, models, precisions
+
+from .support import MODULES
+
+TABLES = [accelerators, links, models, precisions]
+ROWS = [pytest.param(table, key, id=f"{table.name}-{key}") for table in TABLES for key in table]
+tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
+    tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100"""
+
+
+def test_what_the_book_promises():
+    assert weight_memory(params=7e9, weight_bits=4) == 3.5e9
+    assert kv_cache_per_token(models.llama2_7b, kv_bits=16) == 524288.0
+    assert round(ridge_intensity(accelerators.h100.at("bf16")), 1) == 295.3
+    assert accelerators.gb200.hbm_bandwidth == 8e12 and accelerators.gb200.scaleup_size == 72
+    assert repr(ridge_intensity.solve("hbm_bandwidth")) == "hbm_bandwidth = peak_flops/ridge_intensity"
+
+
+@pytest.mark.parametrize("key", DEVICES.split())
+def test_required_device(key):
+    device = accelerators[key]
+    assert {"hbm_capacity", "hbm_bandwidth", "tdp", "launch"} <= set(device) or key.startswith(
+        ("tpu", "trainium", "inferentia", "maia")
+    )
+    assert device.peak_flops == device.at("bf16" if "peak_bf16" in device else "fp16").peak_flops
+    for name in device:
+        if name.startswith("peak_") and name not in ("peak_flops", "peak_vector"):
+            at = device.at(name.removeprefix("peak_"))
+            assert at.peak_flops == device[name] and name.removeprefix("peak_") in at.why("peak_flops").cell.note
+            assert at.at("bf16" if "peak_bf16" in device else "fp16").peak_flops == device.peak_flops
+
+
+def test_a_precision_that_a_device_lacks():
+    with pytest.raises(LookupError, match="NVIDIA A100 SXM 80 GB has no peak at 'fp4'; it has fp64, fp32"):
+        accelerators.a100.at("fp4")
+    assert accelerators.h100.at("fp8").at("bf16").name == "NVIDIA H100 SXM at bf16"
+
+
+@pytest.mark.parametrize(("table", "key"), ROWS)
+def test_row(table, key):
+    row = table[key]
+    assert row is getattr(table, key) and row.name and key.isidentifier() and key not in dir(Table)
+    for name, cell in row.cells.items():
+        assert quantity(name, cell.value) == cell.value
+        assert row.sources[name].split()[0].rstrip(",") in SOURCES
+        if cell.formula is None:
+            assert cite(cell.source).startswith(cite(cell.source.split()[0]))
+        else:
+            assert cell.formula(row) == cell.value
+        assert f"{name} = " in repr(row.why(name))
+    assert row.name in repr(row)
+    page = row._repr_html_()
+    assert page.count("<tr>") == len(row) + 1 and not re.search(
+        r"<(?!/?(table|caption|thead|tbody|tr|th|td|code|span|details|summary|ul|li|small|a)\b)", page
+    )
+
+
+@tables
+def test_table(table):
+    assert len({row.name for row in table.values()}) == len(table), "two rows of one name are one entry of a menu"
+    page = table._repr_html_()
+    assert page.count("<tr>") == len(table) + 1
+    assert page.count("<td") == len(table) * sum(any(x in row for row in table.values()) for x in NOTATION)
+    assert all(key in repr(table) for key in table)
+    columns = table.columns
+    assert all(np.array_equal(columns[x], [row[x] for row in table.values()]) for x in columns)
+    assert all(x in columns for x in next(iter(table.values())) if all(x in row for row in table.values()))
+
+
+def test_choosing_rows():
+    fp8 = accelerators.having("peak_fp8", "scaleup_bandwidth")
+    assert "h100" in fp8 and "a100" not in fp8 and all("peak_fp8" in row for row in fp8.values())
+    assert list(accelerators[["h200", "h100"]]) == ["h200", "h100"]
+    assert ridge_intensity(accelerators[["h200", "h100"]].columns).shape == (2,)
+    assert len(accelerators.having("kv_heads").columns) == 0
+    assert accelerators.get("h10") is None and SOURCES.get("nobody2000") is None
+    with pytest.raises(LookupError, match="did you mean 'hbm_bandwidth'"):
+        accelerators.having("hbm_bandwith")
+
+
+def test_html_is_escaped(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text(
+        '[a]\nname = "<b>&"\nsource = "williams2009 <i>"\ncores = {value = 4, note = "x < \\"y\\" & z"}\n', "utf-8"
+    )
+    row = (table := Table.read(path)).a
+    for page in (table._repr_html_(), row._repr_html_(), row.why("cores")._repr_html_()):
+        assert "<b>" not in page and "<i>" not in page and '"y"' not in page
+        assert "&lt;" in page
+
+
+@pytest.mark.parametrize(
+    ("stanza", "words"),
+    [
+        (
+            'hbm_capacity = "80 GBs"',
+            ["hbm_capacity", "'80 GBs' is not a number with the unit B", "'80 GB'", "memory capacity"],
+        ),
+        ('hbm_capacity = "80 TB/s"', ["hbm_capacity", "with the unit B "]),
+        ("hbm_capacity = 80e9", ["hbm_capacity", "lacks its unit, B"]),
+        ('hbm_capcity = "80 GB"', ["hbm_capcity", "no letter is called", "did you mean 'hbm_capacity'"]),
+        ('cores = "132"', ["cores", "plain number"]),
+        ("cores = -1", ["cores must be positive, not -1"]),
+        ("cores = nan", ["cores", "not nan"]),
+        ("cores = true", ["cores must be a number, not True"]),
+        ("cores = [1, {}]", ["cores must be a number"]),
+        ('launch = "2022-13"', ["launch", "unit year"]),
+        ('cores = {value = 4, sorce = "x"}', ["cores", "sorce is out of place"]),
+        ('cores = {note = "x"}', ["cores", "value is out of place or missing"]),
+        (
+            'cores = {value = 4, source = "williams2008"}',
+            ["cores", "'williams2008' is not among the sources", "did you mean 'williams2009'"],
+        ),
+    ],
+)
+def test_a_mistake_stops_the_load(tmp_path, stanza, words):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[good]\nsource = "williams2009"\ncores = 3\n[bad]\nsource = "williams2009"\n{stanza}\n', "utf-8")
+    with pytest.raises(ValueError) as refused:
+        Table.read(path)
+    assert str(refused.value).startswith("mine.toml, [bad], ")
+    for word in words:
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[a]\ncores = 4\n", "mine.toml, [a], cores: no source, neither of the cell nor of the stanza"),
+        ("[a]\ncores = \n", "mine.toml: "),
+        ("cores = 4\n", "mine.toml: cores = 4 stands before the first stanza"),
+        ("[a]\nsource = 5\ncores = 4\n", "mine.toml, [a], cores: the source 5 is not among the sources"),
+    ],
+)
+def test_other_mistakes(tmp_path, text, words):
+    (path := tmp_path / "mine.toml").write_text(text, "utf-8")
+    with pytest.raises(ValueError) as refused:
+        Table.read(path)
+    assert str(refused.value).startswith(words)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.testmod(MODULES[name], optionflags=flags).failed == 0

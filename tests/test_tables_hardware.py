@@ -1,0 +1,159 @@
+"""The hardware tables say what they mean: every cell has a unit and a source, and notes agree with numbers."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scalebook.language.notation import NOTATION
+from scalebook.language.units import parse
+
+FOLDER = Path(__file__).parent.parent / "scalebook" / "tables"
+
+
+def read(name):
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+DEVICES, LINKS, SOURCES = read("accelerators"), read("links"), read("sources-hardware")
+WORDS = {"name", "source", "vendor", "kind"}
+ROWS = [pytest.param(row, id=key) for table in (DEVICES, LINKS) for key, row in table.items()]
+CELLS = [
+    pytest.param(letter, cell if isinstance(cell, dict) else {"value": cell}, id=f"{key}-{letter}")
+    for table in (DEVICES, LINKS)
+    for key, row in table.items()
+    for letter, cell in row.items()
+    if letter not in WORDS
+]
+REQUIRED_DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x
+    mi355x tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100"""
+REQUIRED_LINKS = """nvlink2 nvlink3 nvlink4 nvlink5 nvlink6 nvlink_c2c pcie3 pcie4 pcie5 pcie6 infiniband_hdr
+    infiniband_ndr infiniband_xdr ethernet_400 ethernet_800 efa_v3 cxl2 cxl3 nvme_pcie4 nvme_pcie5 nvmeof lpddr5x_grace
+    infinity_fabric_mi250x infinity_fabric_mi300x infinity_fabric_mi350x"""
+KINDS = {"scale-up", "scale-out", "host", "memory", "storage"}
+PRECISIONS = ["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4"]  # each at least as fast as those before
+
+
+def number(row, letter):
+    """A cell in base units, or None where the table has none."""
+    cell = row.get(letter)
+    value = cell["value"] if isinstance(cell, dict) else cell
+    return parse(value, NOTATION[letter].unit) if isinstance(value, str) else value
+
+
+def note(row, letter):
+    return row[letter].get("note", "") if isinstance(row[letter], dict) else ""
+
+
+def cited_by(row):
+    return [row["source"], *(c["source"] for c in row.values() if isinstance(c, dict) and "source" in c)]
+
+
+def quantity(digits, unit):
+    return parse(f"{digits.replace(',', '')} {unit.replace('OPS', 'FLOP/s')}", "B/s" if "B" in unit else "FLOP/s")
+
+
+def test_the_rows_that_others_count_on():
+    assert set(REQUIRED_DEVICES.split()) <= set(DEVICES)
+    assert set(REQUIRED_LINKS.split()) <= set(LINKS)
+    assert len({row["name"] for row in DEVICES.values()}) == len(DEVICES)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_row(row):
+    assert row["name"]
+    assert row["source"].split()[0] in SOURCES
+
+
+@pytest.mark.parametrize(("letter", "cell"), CELLS)
+def test_cell(letter, cell):
+    assert letter in NOTATION
+    assert set(cell) <= {"value", "source", "note"}
+    assert "source" not in cell or cell["source"].split()[0] in SOURCES
+    assert cell.get("note", "x")
+    if isinstance(cell["value"], str):
+        assert parse(cell["value"], NOTATION[letter].unit) > 0
+    else:
+        assert NOTATION[letter].unit == "" and cell["value"] > 0
+
+
+@pytest.mark.parametrize("key", SOURCES)
+def test_source(key):
+    source = SOURCES[key]
+    assert set(source) - {"read"} == {"title", "author", "year", "url"}
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key)
+    assert source["url"].startswith("https://") and 2010 < source["year"] < 2030
+    cited = {str(x).split()[0] for row in (*DEVICES.values(), *LINKS.values()) for x in cited_by(row)}
+    assert key in cited
+
+
+@pytest.mark.parametrize("row", LINKS.values(), ids=list(LINKS))
+def test_link(row):
+    assert row["kind"] in KINDS
+    bandwidth, achieved = number(row, "link_bandwidth"), number(row, "link_achieved")
+    assert note(row, "link_bandwidth")
+    assert achieved is None or achieved < bandwidth
+    assert "link_latency" not in row or note(row, "link_latency")
+
+
+@pytest.mark.parametrize("row", DEVICES.values(), ids=list(DEVICES))
+class TestDevice:
+    def test_has_what_every_device_needs(self, row):
+        assert row["vendor"]
+        assert {"hbm_capacity", "hbm_bandwidth"} <= set(row)
+        assert any(letter.startswith("peak_") for letter in row)
+
+    def test_lower_precision_is_no_slower(self, row):
+        peaks = [peak for p in PRECISIONS if (peak := number(row, f"peak_{p}"))]
+        assert peaks == sorted(peaks)
+        if {"peak_int8", "peak_bf16"} <= set(row) and "cut" not in note(row, "peak_int8"):
+            assert number(row, "peak_int8") >= number(row, "peak_bf16")
+        if {"peak_vector", "peak_fp32"} <= set(row):
+            assert number(row, "peak_vector") <= number(row, "peak_fp32")
+
+    def test_says_what_the_vendor_counts_otherwise(self, row):
+        for letter in {"scaleup_bandwidth", "scaleout_bandwidth", "host_capacity", "host_bandwidth"} & set(row):
+            assert note(row, letter), letter
+        if "peak_int8" in row:
+            assert note(row, "peak_int8").startswith("integer operations")
+        if "preliminary" in row["name"]:
+            unmarked = [x for x in row if x not in WORDS | {"launch"} and "preliminary" not in note(row, x)]
+            assert not unmarked
+        if row["name"].startswith(("NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "AMD Instinct MI3")):
+            fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
+            assert all("sparsity" in note(row, letter) for letter in fast)
+            assert "cores" in note(row, "peak_fp64")
+
+    def test_notes_agree_with_the_numbers(self, row):
+        for letter in (x for x in row if x.startswith("peak_")):
+            value, text = number(row, letter), note(row, letter)
+            if found := re.search(r"(?:^|; )([\d,.]+) ([TP](?:FLOP/s|OPS)) with sparsity", text):
+                with_sparsity = quantity(*found.groups())
+                if row["vendor"] in ("NVIDIA", "AMD") and letter != "peak_fp4":
+                    assert with_sparsity == pytest.approx(2 * value, rel=0.012), letter
+                assert with_sparsity > value, letter
+            if found := re.search(r"half of the ([\d,.]+) ([TP](?:FLOP/s|OPS))", text):
+                assert quantity(*found.groups()) == pytest.approx(2 * value, rel=1e-3), letter
+            if found := re.search(r"derived: ([\d,.]+) (\w+/?\w*) .*?for (8|two GPUs|the two GPUs)(.*)", text):
+                digits, unit, devices, rest = found.groups()
+                share = (8 if devices == "8" else 2) * (2 if rest.startswith(" with sparsity") else 1)
+                assert quantity(digits, unit) / share == pytest.approx(value, rel=0.01), letter
+
+
+SUMMED = [c for c in CELLS if c.values[0] in ("scaleup_bandwidth", "link_bandwidth")]
+
+
+@pytest.mark.parametrize(("letter", "cell"), SUMMED)
+def test_one_direction_is_half_of_both_and_the_sum_of_its_links(letter, cell):
+    value, text = parse(cell["value"], "B/s"), cell["note"]
+    if both := re.search(r"([\d,.]+) ([GT]B/s)(?: for both directions|.*taken as both directions)", text):
+        assert quantity(*both.groups()) == pytest.approx(2 * value)
+    if "half of" in text and (printed := re.search(r"half of the ([\d,.]+) ([GT]i?B/s)", text)):
+        assert quantity(*printed.groups()) == pytest.approx(2 * value)
+    if links := re.search(r"(\d+) links of ([\d.]+) (GB/s)", text):
+        assert int(links[1]) * quantity(links[2], links[3]) == pytest.approx(value)
+    if lanes := re.search(r"(\d+) lanes of (\d+) GT/s", text):
+        assert int(lanes[1]) * int(lanes[2]) / 8 * 1e9 == value
+    if channels := re.search(r"(\d+) channels of 8 bytes at ([\d,]+) MT/s", text):
+        assert int(channels[1]) * 8 * float(channels[2].replace(",", "")) * 1e6 == value

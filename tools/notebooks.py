@@ -1,0 +1,73 @@
+"""Run the notebooks and store their outputs, byte-stable: a second run changes no file.
+
+`python tools/notebooks.py` runs all of them, or those it is given; `--check` runs nothing and says which
+files are not as this tool would have stored them.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+STATE = "application/vnd.jupyter.widget-state+json"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def notebooks() -> list[Path]:
+    """Every notebook of the book."""
+    return sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+def normal(book: nbformat.NotebookNode, stem: str) -> str:
+    """A notebook's text without what differs from run to run: times, addresses, chance names of widgets and cells."""
+    widgets = book.metadata.get("widgets")
+    book.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    if widgets and widgets.get(STATE, {}).get("state"):
+        book.metadata["widgets"] = widgets
+    for number, cell in enumerate(book.cells):
+        cell["id"] = f"cell-{number:03d}"
+        for key in ("execution", "collapsed", "scrolled", "trusted"):
+            cell.metadata.pop(key, None)
+    text = nbformat.writes(book)
+    # Widgets are stored in the order of their making, and sorting these names keeps it.
+    for number, name in enumerate(book.metadata.get("widgets", {}).get(STATE, {}).get("state", {})):
+        text = text.replace(name, f"{stem}-{number:04d}")
+    text = re.sub(r"( at )0x[0-9a-f]{6,}", r"\g<1>0x0", text)
+    return json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def run(path: Path) -> str:
+    """The normal text of a notebook after running it in its own folder."""
+    book = nbformat.read(path, as_version=4)
+    book.metadata.pop("widgets", None)
+    folder = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(book, timeout=300, kernel_name="python3", resources=folder, coalesce_streams=True).execute()
+    return normal(book, path.stem)
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="run nothing; fail if a stored notebook is not normal")
+    parser.add_argument("paths", nargs="*", type=Path, help="notebooks (all of the book's)")
+    options = parser.parse_args(argv)
+    changed = []
+    for path in options.paths or notebooks():
+        stored = path.read_text(encoding="utf-8")
+        fresh = normal(nbformat.reads(stored, as_version=4), path.stem) if options.check else run(path)
+        if fresh != stored:
+            changed.append(path)
+            if not options.check:
+                path.write_text(fresh, encoding="utf-8")
+    verdict = "not as `make notebooks` stores it" if options.check else "changed"
+    for path in changed:
+        print(f"{path}: {verdict}")
+    return int(options.check and bool(changed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
