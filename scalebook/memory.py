@@ -148,7 +148,11 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     return 2 * batch * (used_params + layers * attention_width * cached)
 
 
-@formula("decode_intensity", "recasens2025 §IV", given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent])
+@formula(
+    "decode_intensity",
+    "recasens2025 §IV",
+    given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
+)
 def decode_intensity(attention_width, kv_width, kv_bits):
     """Attention in decoding: each cached value is read once and used in one multiply-add per head that shares it.
 

@@ -90,3 +90,14 @@ def drag(page, handle, by: float):
     page.mouse.down()
     page.mouse.move(x + by, y, steps=6)
     page.mouse.up()
+
+
+def chosen(calculator) -> list[str]:
+    """What the controls of a calculator stand at, as they say it."""
+    return calculator.evaluate("""(box) => [...box.querySelectorAll(".sb-control")].map((control) =>
+      control.querySelector("select")?.selectedOptions[0].text.replaceAll("\u00a0", " ").trim() ?? control.querySelector(".widget-readout").textContent.trim())""")
+
+
+def answered(calculator) -> list[str]:
+    """The answers of a calculator, as they are shown."""
+    return [x.strip() for x in calculator.locator(".sb-value").all_inner_texts()]

@@ -9,7 +9,7 @@ import numpy as np
 from py_mini_racer import MiniRacer
 
 import scalebook
-from scalebook.language import FORMULAS, NOTATION, Formula, Sheet
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
@@ -51,3 +51,24 @@ def live():
     """An engine that knows the functions of live.js."""
     text = (ROOT / "display" / "live.js").read_text("utf-8")
     return JavaScript(text.replace("export default", "const live =").replace("export ", ""))
+
+
+def specs(notebook):
+    """What the calculators of a stored notebook are made of, in their order."""
+    widgets = json.loads(Path(notebook).read_text("utf-8"))["metadata"]["widgets"]
+    states = widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    return [x["state"]["spec"] for _, x in sorted(states.items()) if "spec" in x["state"]]
+
+
+def python_says(sheet, spec, labels):
+    """What a sheet answers, called as any reader would, for controls that stand at these labels."""
+    options = [
+        next(o for o in control["options"] if o["label"] == label)
+        for control, label in zip(spec["controls"], labels, strict=True)
+    ]
+    letters = {k: v for option in options for k, v in option["letters"].items()}
+    peaks, precision = (next((o[k] for o in options if k in o), None) for k in ("peaks", "peak"))
+    if precision:
+        letters["peak_flops"] = peaks[precision]
+    row = sheet(letters)
+    return [show(row[x["letter"]], x["unit"]) for x in spec["outputs"]]

@@ -11,7 +11,6 @@ from sympy import Rational, expand
 import scalebook
 from scalebook.block.backward import backward, recomputation
 from scalebook.block.listing import Block, parse
-from scalebook.language.notation import symbol
 from scalebook.block.models import (
     EMBEDDING,
     GPT,
@@ -41,17 +40,32 @@ from scalebook.block.transformations import (
     selective,
     unbiased,
 )
+from scalebook.language.notation import symbol
 
-BLOCKS = {"GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
-          "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
-          "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"),
-          "plain": block("grouped", "plain"), "plain experts": block("grouped", "plain experts"),
-          "gated experts": block("grouped", "gated experts")}
+BLOCKS = {
+    "GPT": GPT,
+    "LLAMA": LLAMA,
+    "MOE": MOE,
+    "MLA": MLA,
+    "MLA_ABSORBED": MLA_ABSORBED,
+    "MLA_MOE": MLA_MOE,
+    "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED,
+    "MLA, plain queries": block("latent, plain queries", "gated"),
+    "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"),
+    "plain": block("grouped", "plain"),
+    "plain experts": block("grouped", "plain experts"),
+    "gated experts": block("grouped", "gated experts"),
+}
 every_block = pytest.mark.parametrize("name", BLOCKS)
 
 b, s, h, a, L, p, m, V, t = map(symbol, ["batch", "seq", "hidden", "heads", "layers", "pp", "chunks", "vocab", "tp"])
-BITS = {symbol("activation_bits"): 16, symbol("weight_bits"): 16, symbol("gradient_bits"): 16, symbol("kv_bits"): 16,
-        symbol("mask_bits"): 8}
+BITS = {
+    symbol("activation_bits"): 16,
+    symbol("weight_bits"): 16,
+    symbol("gradient_bits"): 16,
+    symbol("kv_bits"): 16,
+    symbol("mask_bits"): 8,
+}
 
 
 def megatron(expr):
@@ -80,8 +94,9 @@ SAVED = [
 ]
 
 
-@pytest.mark.parametrize("transformations, published", SAVED,
-                         ids=lambda x: "+".join(f.__name__ for f in x) if isinstance(x, tuple) else "")
+@pytest.mark.parametrize(
+    "transformations, published", SAVED, ids=lambda x: "+".join(f.__name__ for f in x) if isinstance(x, tuple) else ""
+)
 def test_saved_activations(transformations, published):
     assert megatron(GPT.then(*transformations).saved) == expand(published)
 
@@ -191,8 +206,20 @@ def test_tensor_parallelism_reduces_twice_a_pass(name):
     assert backward(split).collectives == split.collectives
 
 
-WHOLE = {"Gain1", "Gain2", "Shift1", "Shift2", "Bo", "Bdown", "Wrouter", "Wkv_down", "Wq_down", "Wk_rope", "Gain_kv",
-         "Gain_q"}
+WHOLE = {
+    "Gain1",
+    "Gain2",
+    "Shift1",
+    "Shift2",
+    "Bo",
+    "Bdown",
+    "Wrouter",
+    "Wkv_down",
+    "Wq_down",
+    "Wk_rope",
+    "Gain_kv",
+    "Gain_q",
+}
 
 
 @every_block
@@ -261,8 +288,17 @@ CALCULON = {  # GPT-3 175B, tensor_par 8, micro-batch 1, float16: FLOPs, bytes (
     "up": (309237645312, 226492416), "active": (100663296, 50331648), "down_partial": (309237645312, 226492416),
     "f": (25165824, 125829120), "y": (25165824, 150994944),
 }  # fmt: skip
-GPT3_175B = {b: 1, s: 2048, symbol("context"): 2048, h: 12288, a: 96, symbol("kv_heads"): 96, symbol("head_dim"): 128,
-             symbol("ffn"): 49152, t: 8} | BITS
+GPT3_175B = {
+    b: 1,
+    s: 2048,
+    symbol("context"): 2048,
+    h: 12288,
+    a: 96,
+    symbol("kv_heads"): 96,
+    symbol("head_dim"): 128,
+    symbol("ffn"): 49152,
+    t: 8,
+} | BITS
 
 
 @pytest.mark.parametrize("name", CALCULON)
@@ -282,6 +318,7 @@ def test_calculon_lists_the_same_operations_and_memory():
 
 # --- Decoding
 
+
 def test_decoding_reads_weights_and_cache():
     """One token: every weight and the whole cache are read once; per token 2 FLOPs a weight and 4 a cached pair."""
     n, d, kv = map(symbol, ("context", "head_dim", "kv_heads"))
@@ -294,7 +331,8 @@ def test_decoding_reads_weights_and_cache():
     large = expand(moved.subs(BITS) - 2 * LLAMA.params - decode.cache.subs({b: 1} | BITS))
     assert not large.has(n)  # what remains are activations
     assert large.subs({h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}) < 0.01 * 2 * LLAMA.params.subs(
-        {h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336})
+        {h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}
+    )
 
 
 def test_unfused_decoding_also_moves_the_scores():
@@ -334,8 +372,10 @@ def test_multi_query_attention_splits_the_queries():
 
 # --- Parameters of published models
 
-MODELS = {key: {letter: cell["value"] if isinstance(cell, dict) else cell for letter, cell in row.items()}
-          for key, row in tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text()).items()}
+MODELS = {
+    key: {letter: cell["value"] if isinstance(cell, dict) else cell for letter, cell in row.items()}
+    for key, row in tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text()).items()
+}
 ROUNDED = "the publisher rounds"
 SIZE_IN_NAME = "the poster names sizes after 12 L h^2 to the next round number"
 R_MATRIX = "relative positions (Transformer-XL): one more hidden x hidden matrix a layer"
@@ -396,8 +436,14 @@ def test_active_parameters_as_published(key):
 
 
 def test_biases():
-    assert expand(GPT.params - unbiased(GPT).params - (2 * h + symbol("ffn") + symbol("head_dim") * (
-        a + 2 * symbol("kv_heads")))) == 0
+    assert (
+        expand(
+            GPT.params
+            - unbiased(GPT).params
+            - (2 * h + symbol("ffn") + symbol("head_dim") * (a + 2 * symbol("kv_heads")))
+        )
+        == 0
+    )
     qwen = biased(LLAMA, "q", "k", "v")
     assert expand(qwen.params - LLAMA.params - symbol("head_dim") * (a + 2 * symbol("kv_heads"))) == 0
     assert expand(qwen.flops - LLAMA.flops) == 0 and unbiased(qwen).params == LLAMA.params

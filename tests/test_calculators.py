@@ -61,7 +61,7 @@ def on_a_page(calc, several):
 def test_the_menus_offer_every_row_that_serves():
     assert {o["key"] for o in TOKEN.spec["controls"][0]["options"]} == set(accelerators)
     assert len(TOKEN.spec["controls"][1]["options"]) > 60
-    assert list(TOKEN.controls) == ["device", "model", "batch", "context", "weight_bits", "kv_bits", "precision"]
+    assert list(TOKEN.controls) == ["device", "model", "precision", "batch", "context", "weight_bits", "kv_bits"]
     for control in TOKEN.spec["controls"]:
         labels = [o["label"] for o in control["options"]]
         assert len(set(labels)) == len(labels)
@@ -112,7 +112,7 @@ def test_the_words_are_those_of_the_sheet():
                     device.at(precision),
                     **{k: v for k, v in given.items() if k in decoding.only(name).inputs},
                 )[name]
-            except ValueError:
+            except KeyError:
                 assert text == "none"
             else:
                 assert text == show(value, NOTATION[name].unit)

@@ -1,4 +1,4 @@
-"""A real JupyterLab with a real kernel in a real browser: run the start notebook, drag a slider, read the number."""
+"""A real JupyterLab with a real kernel in a real browser: run the chapter, drag its sliders, read the numbers."""
 
 import os
 import shutil
@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from .browser import drag, open_page
+from scalebook.memory import decoding
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "start.ipynb"
+from .browser import answered, chosen, drag, open_page
+from .support import python_says, specs
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "1-scaling-compute" / "memory-bottlenecks.ipynb"
 PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
            "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"]  # fmt: skip
 
@@ -31,7 +34,7 @@ def answers(url: str, server: subprocess.Popen, seconds: float) -> bool:
 
 @pytest.fixture(scope="module")
 def lab(chromium, tmp_path_factory):
-    """The address of a copy of the start notebook in a JupyterLab that shares nothing with the reader's own."""
+    """The address of a copy of the chapter in a JupyterLab that shares nothing with the reader's own."""
     home = tmp_path_factory.mktemp("jupyter")
     (home / "root").mkdir()
     shutil.copy(NOTEBOOK, home / "root")
@@ -47,23 +50,26 @@ def lab(chromium, tmp_path_factory):
     try:
         if not answers(f"http://127.0.0.1:{port}/api?token=test", server, 90):
             pytest.fail(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
-        yield f"http://127.0.0.1:{port}/lab/tree/start.ipynb?token=test&reset"
+        yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}?token=test&reset"
     finally:
         server.terminate()
         server.wait(30)
 
 
-def test_slider_in_jupyterlab(chromium, lab):
+def test_chapter_in_jupyterlab(chromium, lab):
+    """Python and the page's JavaScript both answer here, and agree."""
     with open_page(chromium, viewport={"width": 1400, "height": 1600}) as page:
         page.goto(lab)
         page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
-        page.locator(".noUi-handle").first.wait_for(timeout=120_000)
-        number = page.locator(".widget-text input").first
-        before = float(number.input_value())
-        drag(page, page.locator(".noUi-handle").first, 60)
-        after = float(number.input_value())
-        assert after == pytest.approx(float(page.locator(".widget-readout").first.inner_text())) != before
+        box, spec = page.locator(".sb-calculator").first, specs(NOTEBOOK)[0]
+        box.locator(".sb-curve path").first.wait_for(timeout=120_000)
+        for handle in box.locator(".noUi-handle").all():
+            before = answered(box)
+            drag(page, handle, -120)
+            page.wait_for_timeout(1000)  # the kernel has answered too
+            assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+        assert box.locator(".sb-worked mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
         assert page.outside == []

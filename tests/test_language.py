@@ -338,12 +338,11 @@ def test_not_composed(formulas, words):
 
 @pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
 def test_solving_for_every_letter_gives_it_back(f):
-    values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5).items()}
+    drawn = draw(f.inputs, 5000, seed=5)
     with np.errstate(all="ignore"):
-        value = float(f.numpy(*values.values()))
-    sign = {"positive": value > 0, "nonnegative": value >= 0, "real": True}[NOTATION[f.letter].sign]
-    if not (math.isfinite(value) and sign):
-        pytest.skip("no value at this point")
+        heights = np.broadcast_to(f.numpy(*drawn.values()), 5000)
+    at = np.flatnonzero(np.isfinite(heights) & (heights > 0))[0]
+    values, value = {n: float(x[at]) for n, x in drawn.items()}, float(heights[at])
     for name in f.inputs:
         if name == f.letter:
             continue

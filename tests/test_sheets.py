@@ -1,5 +1,7 @@
 """Every sheet of the package, and what a sheet can do."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -177,10 +179,34 @@ def test_more_that_is_refused():
         roofline(KERNEL, flops=[1, 2], traffic=[1, 2, 3])
     with pytest.raises(ValueError, match=r"layers is given twice, as .* by .*Llama.* and .* by .*Llama"):
         decoding(models.llama3_8b, models.llama3_70b, **GIVEN)
-    with pytest.raises(ValueError, match="intensity has no value"):
-        Sheet("s", equation("intensity", "flops / (batch - 1)"))(flops=1, batch=1)
-    with pytest.raises(ValueError, match="intensity must be positive, not inf"):
-        Sheet("s", equation("intensity", "flops / (batch - 1)"))(flops=1, batch=[1, 2])
+
+
+def test_a_letter_without_a_value_says_so_and_stops_no_other():
+    sheet = Sheet(
+        "s",
+        equation("intensity", "flops / (batch - 1)"),
+        equation("kv_cache", "2 * intensity"),
+        equation("traffic", "flops"),
+    )
+    for batch, value in [(1, "nan"), ([1, 2], "inf")]:
+        row = sheet(flops=1, batch=batch)
+        assert "intensity" not in row and "kv_cache" not in row and np.all(row.traffic == 1)
+        for name in ("intensity", "kv_cache"):
+            with pytest.raises(
+                AttributeError, match=f"{name} of s has no value here: intensity must be positive, not {value}"
+            ):
+                getattr(row, name)
+    row = decoding(models.deepseek_v3, accelerators.h200, batch=1, context=4096, weight_bits=8, kv_bits=8)
+    assert row.token_time > 0 and "ridge_context" in row.missing
+
+
+def test_formulas_and_rows_travel_between_processes():
+    for thing in (kv_cache, kv_cache.solve("context"), roofline_time.solve("traffic")):
+        back = pickle.loads(pickle.dumps(thing))
+        assert repr(back) == repr(thing) and back.sources == thing.sources
+    row = roofline(KERNEL)
+    assert dict(pickle.loads(pickle.dumps(row))) == dict(row)
+    assert pickle.loads(pickle.dumps(models.llama3_8b)).why("kv_width").inputs
 
 
 def test_a_sheet_agrees_with_its_formulas_called_alone():

@@ -1,14 +1,20 @@
 """The published site as a reader has it: no kernel, no network, from a web server and from a folder, on a phone too."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from .browser import drag, open_page
+from scalebook.memory import decoding
+
+from .browser import answered, chosen, drag, open_page
 from .conftest import SITE
+from .support import python_says, specs
 
 LIVE = "html[data-widgets=live]"
 START = "notebooks/start.html"
+CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
+NOTEBOOKS = Path(__file__).parents[1]
 
 
 def pages():
@@ -72,27 +78,63 @@ FAINT = """() => {
 }"""
 
 
+def drawn(box):
+    """The curve and the marks on it."""
+    return box.locator(".sb-curve svg").inner_html()
+
+
 @pytest.mark.parametrize("place", ["server", "folder"])
-def test_a_slider_is_live_without_a_kernel(chromium, address, site, place):
+def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
+    """Drag every slider of the chapter's calculators: number, formula and curve follow, and say what Python says."""
     base = address if place == "server" else site.as_uri()
     with open_page(chromium, viewport={"width": 1200, "height": 900}) as page:
-        visit(page, f"{base}/{START}")
-        number = page.locator(".widget-text input").first
-        before = float(number.input_value())
-        drag(page, page.locator(".noUi-handle").first, 60)
-        after = float(number.input_value())
-        assert after == pytest.approx(float(page.locator(".widget-readout").first.inner_text())) != before
+        visit(page, f"{base}/{CHAPTER}.html")
+        boxes = page.locator(".sb-calculator")
+        assert boxes.count() == len(specs(NOTEBOOKS / f"{CHAPTER}.ipynb")) >= 2
+        for box, spec in zip(boxes.all(), specs(NOTEBOOKS / f"{CHAPTER}.ipynb"), strict=True):
+            assert answered(box) == python_says(decoding, spec, chosen(box))
+            for handle in box.locator(".noUi-handle").all():
+                before = chosen(box), answered(box), drawn(box)
+                drag(page, handle, -120)
+                page.wait_for_timeout(80)
+                if chosen(box) == before[0]:  # it stood at its left end
+                    drag(page, handle, 120)
+                    page.wait_for_timeout(80)
+                assert chosen(box) != before[0]
+                assert answered(box) == python_says(decoding, spec, chosen(box)) != before[1]
+                assert drawn(box) != before[2] or answered(box)[0] == before[1][0]  # the curve is of the first answer
+            assert box.locator(".sb-worked mjx-container").count() == 1
         check(page)
 
 
-def test_a_slider_is_live_from_the_keyboard(chromium, address):
+def test_a_calculator_is_live_from_the_keyboard(chromium, address):
+    """Tab reaches menus and sliders, which have names; arrows move them."""
     with open_page(chromium) as page:
-        visit(page, f"{address}/{START}")
-        number = page.locator(".widget-text input").first
-        before = float(number.input_value())
-        page.locator(".noUi-handle").first.focus()
-        page.keyboard.press("ArrowRight")
-        assert float(number.input_value()) > before
+        visit(page, f"{address}/{CHAPTER}.html")
+        box, spec = page.locator(".sb-calculator").first, specs(NOTEBOOKS / f"{CHAPTER}.ipynb")[0]
+        for handle in box.locator(".noUi-handle").all():
+            assert handle.get_attribute("aria-label").replace(" ", "_") in {c["name"] for c in spec["controls"]}
+            before = answered(box)
+            handle.focus()
+            page.keyboard.press("ArrowLeft")
+            page.wait_for_timeout(80)
+            assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+        before = answered(box)
+        box.locator("select").first.focus()
+        page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(80)
+        assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+        check(page)
+
+
+def test_a_device_without_the_precision_says_so(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(".sb-calculator").first
+        box.locator("select").last.select_option("fp4")
+        box.locator(".sb-message", has_text="NVIDIA H100 SXM has no peak at fp4").wait_for()
+        assert set(answered(box)) == {"none"}
+        check(page)
 
 
 def test_front_door_leads_to_the_book(chromium, address, site):

@@ -10,8 +10,21 @@ pass are transformations that return another listing.
 from .backward import backward, recomputation
 from .listing import Block, Collective, parse
 from .models import (
-    EMBEDDING, GPT, HEAD, LLAMA, MLA, MLA_ABSORBED, MLA_MOE, MLA_MOE_ABSORBED, MOE, active_parameters, block, blocks_of,
-    model_active_params, model_params, parameters,
+    EMBEDDING,
+    GPT,
+    HEAD,
+    LLAMA,
+    MLA,
+    MLA_ABSORBED,
+    MLA_MOE,
+    MLA_MOE_ABSORBED,
+    MOE,
+    active_parameters,
+    block,
+    blocks_of,
+    model_active_params,
+    model_params,
+    parameters,
 )  # fmt: skip
 from .operations import Kernel, Op, Tensor
 from .sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel

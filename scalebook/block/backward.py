@@ -88,8 +88,9 @@ class _Pass:
                     self.values.setdefault(tensor.name, []).append(d_out)
             return
         shared = {t.name for t in args if len(self.block.users[t.name]) > 1}
-        d_args = tuple(replace(t, name=self.fresh(f"d_{t.name}_part" if t.name in shared else f"d_{t.name}"))
-                       for t in args)
+        d_args = tuple(
+            replace(t, name=self.fresh(f"d_{t.name}_part" if t.name in shared else f"d_{t.name}")) for t in args
+        )
         if op.function in DUAL:
             self.ops.append(Op(d_args, ((d_out,),), DUAL[op.function], op.over))
         else:
@@ -147,6 +148,7 @@ class _Pass:
 
     def rebuild(self, op: Op, kernel: str, inside: bool):
         """Repeat a line; inside a fused kernel's backward its inner operands are repeated there too."""
+
         def read(tensor):
             in_group = op.again and not inside and self.again.get((tensor.name, False))
             return replace(in_group, indices=tensor.indices) if in_group else self.at_hand(tensor, kernel)

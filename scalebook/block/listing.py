@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from sympy import Expr, S, factor_terms
 
-from scalebook.language.notation import NOTATION, nearest, symbol
 from scalebook.block.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
+from scalebook.language.notation import NOTATION, nearest, symbol
 
 __all__ = ["Block", "Collective", "parse"]
 
@@ -137,8 +137,9 @@ class Block:
         """Whether the backward pass makes a tensor again instead of reading it: what a fused kernel or a group run
         again keeps to itself, and what a gather would hold whole where its shard is enough."""
         maker = self.makers.get(tensor.name)
-        return maker is not None and (maker.function == "all_gather" or self.is_inner(tensor, "kernel")
-                                      or self.is_inner(tensor, "again"))
+        return maker is not None and (
+            maker.function == "all_gather" or self.is_inner(tensor, "kernel") or self.is_inner(tensor, "again")
+        )
 
     @cached_property
     def saved_tensors(self) -> dict[str, Expr]:
@@ -228,16 +229,20 @@ def parse(listing: str) -> Block:
 
 
 _TENSOR = r"\w+\s*\[[^\[\]]*\]"
-_LINE = re.compile(rf"(?P<outs>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*=\s*("
-                   rf"(?P<function>\w+)\s*\(\s*(?P<args>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*\)(\s*over\s+(?P<over>\w+))?|"
-                   rf"(?P<terms>{_TENSOR}(\s+{_TENSOR})?(\s*\+\s*{_TENSOR}(\s+{_TENSOR})?)*))")
+_LINE = re.compile(
+    rf"(?P<outs>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*=\s*("
+    rf"(?P<function>\w+)\s*\(\s*(?P<args>{_TENSOR}(\s*,\s*{_TENSOR})*)\s*\)(\s*over\s+(?P<over>\w+))?|"
+    rf"(?P<terms>{_TENSOR}(\s+{_TENSOR})?(\s*\+\s*{_TENSOR}(\s+{_TENSOR})?)*))"
+)
 
 
 def _read(line: str) -> Op:
     found = _LINE.fullmatch(line)
     if not found:
-        raise ValueError(f"expected 'out[indices] = in[indices] In[indices]' or "
-                         f"'out[indices] = function(in[indices], ...)', not {line!r}")
+        raise ValueError(
+            f"expected 'out[indices] = in[indices] In[indices]' or "
+            f"'out[indices] = function(in[indices], ...)', not {line!r}"
+        )
     outs, function, over = _tensors(found["outs"]), found["function"] or "", found["over"] or ""
     terms = (_tensors(found["args"]),) if function else tuple(map(_tensors, found["terms"].split("+")))
     if function and (name := function.removesuffix("_backward")) not in RULES:

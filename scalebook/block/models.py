@@ -12,8 +12,23 @@ from sympy import Expr
 from scalebook.block.listing import Block, parse
 from scalebook.language.notation import nearest, symbol
 
-__all__ = ["EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE",
-           "active_parameters", "block", "blocks_of", "model_active_params", "model_params", "parameters"]
+__all__ = [
+    "EMBEDDING",
+    "GPT",
+    "HEAD",
+    "LLAMA",
+    "MLA",
+    "MLA_ABSORBED",
+    "MLA_MOE",
+    "MLA_MOE_ABSORBED",
+    "MOE",
+    "active_parameters",
+    "block",
+    "blocks_of",
+    "model_active_params",
+    "model_params",
+    "parameters",
+]
 
 # The block of GPT-2 and GPT-3 as Megatron trains it (Korthikanti et al. 2022 §4.1): what it keeps is their table.
 GPT = parse("""
@@ -119,7 +134,7 @@ _ROUTER = """
 _EXPERTS_GATED = """
     gate[experts expert_tokens expert_ffn] = sent[experts expert_tokens hidden] Wgate[experts hidden expert_ffn]
     active[experts expert_tokens expert_ffn] = swiglu(up[experts expert_tokens expert_ffn], gate[experts expert_tokens expert_ffn])
-"""  # noqa: E501
+"""
 _EXPERTS_PLAIN = """
     active[experts expert_tokens expert_ffn] = gelu(up[experts expert_tokens expert_ffn])
 """
@@ -231,7 +246,8 @@ def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
 
 def _sum(dense, moe, cost):
     layers, moe_layers, hidden, vocab, embeddings, positions = map(
-        symbol, ("layers", "moe_layers", "hidden", "vocab", "embeddings", "learned_positions"))
+        symbol, ("layers", "moe_layers", "hidden", "vocab", "embeddings", "learned_positions")
+    )
     blocks = getattr(dense or moe, cost) * layers
     if dense and moe:
         blocks = getattr(dense, cost) * (layers - moe_layers) + getattr(moe, cost) * moe_layers

@@ -97,8 +97,17 @@ class Tensor:
         """Bytes per element."""
         if self.name.startswith("fp32_"):
             return S(4)
-        kind = ("weight" if self.is_weight else "gradient" if re.match("d_[A-Z]", self.name) else
-                "kv" if self.name.endswith("_cache") else "mask" if self.name.startswith("mask") else "activation")
+        kind = (
+            "weight"
+            if self.is_weight
+            else "gradient"
+            if re.match("d_[A-Z]", self.name)
+            else "kv"
+            if self.name.endswith("_cache")
+            else "mask"
+            if self.name.startswith("mask")
+            else "activation"
+        )
         return symbol(f"{kind}_bits") / 8
 
     @cached_property
@@ -158,8 +167,9 @@ class Op:
         """Matrix FLOPs: a multiply and an add for every combination of a contraction's indices."""
         if self.function:
             return S.Zero
-        return sum((2 * Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1),
-                   S.Zero)
+        return sum(
+            (2 * Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1), S.Zero
+        )
 
     @property
     def vector_flops(self) -> Expr:
@@ -208,8 +218,12 @@ class Kernel(NamedTuple):
     @property
     def traffic(self) -> Expr:
         """Bytes moved: each operand from outside read once, each result that leaves written once."""
-        written = {t.name: (t.elements if op.function != "append" else op.args[0].elements) * t.width
-                   for op in self.ops for t in op.outs if not op.is_collective and t.name not in self.inner}
+        written = {
+            t.name: (t.elements if op.function != "append" else op.args[0].elements) * t.width
+            for op in self.ops
+            for t in op.outs
+            if not op.is_collective and t.name not in self.inner
+        }
         made = {t.name for op in self.ops for t in op.outs}
         read = {t.name: t.read for op in self.ops for t in op.args if not op.is_collective and t.name not in made}
         return sum([*read.values(), *written.values()], S.Zero)

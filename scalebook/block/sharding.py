@@ -8,8 +8,8 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
-from scalebook.language.notation import nearest, symbol
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
+from scalebook.language.notation import nearest, symbol
 
 __all__ = ["context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]
 
@@ -44,8 +44,11 @@ def shard(block: Block, way: str, *names: str) -> Block:
             raise ValueError(f"{', '.join(names)} cannot be split over {way} twice: {op}")
         if op.function and RULES[op.function].whole and base(op.args[0].indices[-1]) in names:
             raise ValueError(f"{op.args[0].indices[-1]} cannot be split: {op.function} needs all of it in {op}")
-        new = replace(op, outs=tuple(_map(t, names, way) for t in op.outs),
-                      terms=tuple(tuple(_map(t, names, way) for t in term) for term in op.terms))
+        new = replace(
+            op,
+            outs=tuple(_map(t, names, way) for t in op.outs),
+            terms=tuple(tuple(_map(t, names, way) for t in term) for term in op.terms),
+        )
         summed = {base(i) for t in op.args for i in t.indices} - {base(i) for i in op.outs[0].indices}
         if not op.function and summed & set(names):
             partial = Tensor(f"{op.name}_partial", new.outs[0].indices)
@@ -92,8 +95,13 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
         elif any(map(is_split, (*op.outs, *op.args))):
             ops.append(_gather(block, op, ops, gathered, way, lambda t: not is_split(t)))
         else:
-            ops.append(replace(op, outs=tuple(_split_tokens(t, way) for t in op.outs),
-                               terms=tuple(tuple(_split_tokens(t, way) for t in term) for term in op.terms)))
+            ops.append(
+                replace(
+                    op,
+                    outs=tuple(_split_tokens(t, way) for t in op.outs),
+                    terms=tuple(tuple(_split_tokens(t, way) for t in term) for term in op.terms),
+                )
+            )
     return Block(tuple(ops))
 
 
@@ -103,6 +111,7 @@ def _split_tokens(tensor: Tensor, way: str) -> Tensor:
 
 def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wanted) -> Op:
     """Let `op` read its wanted operands whole, through gathers that are entered into `ops` once."""
+
     def read(tensor):
         if tensor.is_weight or not wanted(tensor) or not any(base(i) in TOKENS for i in tensor.indices):
             return tensor
@@ -113,6 +122,7 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
             whole = gathered[tensor.name] = Tensor(name, tensor.indices)
             ops.append(Op((whole,), ((_map(tensor, TOKENS, way),),), "all_gather", way, again=op.again))
         return replace(whole, indices=tensor.indices)
+
     return replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms))
 
 
@@ -164,8 +174,10 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
             ops += [replace(op, outs=(sent,)), Op((spread(op.outs[0]),), ((sent,),), "all_to_all", way, again=op.again)]
         elif op.function == "combine":
             back = replace(op.args[0], name=f"{op.args[0].name}_back")
-            ops += [Op((back,), ((spread(op.args[0]),),), "all_to_all", way, again=op.again),
-                    replace(op, terms=((back, *op.args[1:]),))]
+            ops += [
+                Op((back,), ((spread(op.args[0]),),), "all_to_all", way, again=op.again),
+                replace(op, terms=((back, *op.args[1:]),)),
+            ]
         elif any(base(i) == "expert_tokens" for t in op.args for i in t.indices):
             terms = tuple(tuple(map(spread, term)) for term in op.terms)
             ops.append(replace(op, outs=tuple(map(spread, op.outs)), terms=terms))

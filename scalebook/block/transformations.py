@@ -22,6 +22,7 @@ def cached(block: Block) -> Block:
     """
     ops, caches = [], {}
     for op in block.ops:
+
         def read(tensor):
             if not block.is_attended(tensor):
                 return tensor
@@ -130,8 +131,9 @@ def unbiased(block: Block) -> Block:
     >>> print(unbiased(GPT)["up"])
     up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]
     """
-    return Block(tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1))
-                       for op in block.ops))
+    return Block(
+        tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1)) for op in block.ops)
+    )
 
 
 def biased(block: Block, *names: str) -> Block:

@@ -1,5 +1,6 @@
-"""Figures and calculators."""
+"""Figures, calculators and small tables."""
 
 from .calculator import Calculator, calculator
+from .grid import Grid
 
-__all__ = ["Calculator", "calculator"]
+__all__ = ["Calculator", "Grid", "calculator"]

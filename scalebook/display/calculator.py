@@ -45,17 +45,26 @@ class Calculator(widgets.VBox):
         self._labels = [widgets.Label() for _ in spec["outputs"]]
         self._worked, self._message = widgets.HTMLMath(), widgets.Label()
         self.values = {}
-        for widget, name in [*((x, "sb-value") for x in self._labels), (self._worked, "sb-worked"), (self._message, "sb-message")]:
+        for widget, name in [
+            *((x, "sb-value") for x in self._labels),
+            (self._worked, "sb-worked"),
+            (self._message, "sb-message"),
+        ]:
             widget.add_class(name)
         for control in controls.values():
             control.add_class("sb-control")
             control.observe(self._update, "index")
         self._update()
-        answers = [widgets.HBox([widgets.Label(x["meaning"]), label]) for x, label in zip(spec["outputs"], self._labels, strict=True)]
+        answers = [
+            widgets.HBox([widgets.Label(x["meaning"]), label])
+            for x, label in zip(spec["outputs"], self._labels, strict=True)
+        ]
         for answer in answers:
             answer.add_class("sb-answer")
         answers[0].add_class("sb-first")
-        live = Live(spec=spec, controls=list(controls.values()), labels=self._labels, worked=self._worked, message=self._message)
+        live = Live(
+            spec=spec, controls=list(controls.values()), labels=self._labels, worked=self._worked, message=self._message
+        )
         super().__init__([*controls.values(), answers[0], self._worked, self._message, *answers[1:], live])
         self.add_class("sb-calculator")
 
@@ -75,7 +84,10 @@ class Calculator(widgets.VBox):
         elif precision:
             letters["peak_flops"] = device["peaks"][precision["peak"]]
         self.values = {} if message else {**letters, **_evaluate(self.sheet, letters)}
-        texts = [show(self.values[x["letter"]], x["unit"]) if _good(self.values.get(x["letter"]), x["sign"]) else "none" for x in spec["outputs"]]
+        texts = [
+            show(self.values[x["letter"]], x["unit"]) if _good(self.values.get(x["letter"]), x["sign"]) else "none"
+            for x in spec["outputs"]
+        ]
         first, worked = spec["outputs"][0], ""
         if texts[0] == "none":
             message = message or f"no {first['meaning']} here"
@@ -102,10 +114,16 @@ def _evaluate(sheet, letters):
 
 
 def _good(value, sign):
-    return value is not None and np.isfinite(value) and (sign == "real" or value > 0 or (sign == "nonnegative" and value == 0))
+    return (
+        value is not None
+        and np.isfinite(value)
+        and (sign == "real" or value > 0 or (sign == "nonnegative" and value == 0))
+    )
 
 
-def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), curve=(), start=None, precision=(), **choices) -> Calculator:
+def calculator(
+    sheet: Sheet | Formula, answer: str | None = None, *, also=(), curve=(), start=None, precision=(), **choices
+) -> Calculator:
     """A calculator of one letter of a sheet (or of a formula), and of others that go with it.
 
     answer: the letter to compute; `also`: letters shown beneath it.
@@ -119,30 +137,38 @@ def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), cu
     """
     if isinstance(sheet, Formula):
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
-    curve_x, curve_y = (curve[0], curve[1:] or (answer,)) if curve else (None, ())
+    also, curve, precision = ([x] if isinstance(x, str) else list(x) for x in (also, curve, precision))
+    curve_x, curve_y = (curve[0], curve[1:] or [answer]) if curve else (None, [])
     start, outputs = start or {}, [answer, *also]
     sheet = sheet.only(*outputs, *curve_y, given=choices)
     fixed, menus, controls = {}, [], {}
+    for name, table in choices.items():
+        if isinstance(table, Table):
+            controls[name], options = _menu(name, table, sheet, bool(precision), start)
+            menus.append(dict(name=name, options=options))
+    if precision:
+        options = [dict(label=p, letters={}, peak=p) for p in precision]
+        controls["precision"] = _dropdown("precision", options, start)
+        if not any("peaks" in o for m in menus for o in m["options"]):
+            raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
+        menus.append(dict(name="precision", options=options))
     for name, choice in choices.items():
         if isinstance(choice, Table):
-            controls[name], options = _menu(name, choice, sheet, bool(precision), start)
-            menus.append(dict(name=name, options=options))
-        elif name not in sheet.inputs:
+            continue
+        if name not in sheet.inputs:
             raise TypeError(f"{sheet.name} for {', '.join(outputs)} does not use {name}; {nearest(name, sheet.inputs)}")
-        elif isinstance(choice, (tuple, list)):
+        if isinstance(choice, (tuple, list)):
             controls[name], options = _slider(name, choice, start)
             menus.append(dict(name=name, options=options))
         else:
             fixed[name] = quantity(name, choice)
-    if precision:
-        options = [dict(label=p, letters={}, peak=p) for p in precision]
-        controls["precision"] = _dropdown("precision", options, start)
-        menus.append(dict(name="precision", options=options))
-        if not any("peaks" in o for m in menus for o in m["options"]):
-            raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
-    given = {x for m in menus for x in m["options"][0]["letters"]} | fixed.keys() | ({"peak_flops"} if precision else set())
+    given = (
+        {x for m in menus for x in m["options"][0]["letters"]} | fixed.keys() | ({"peak_flops"} if precision else set())
+    )
     if lacking := [x for x in sheet.inputs if x not in given]:
-        raise TypeError(f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number")
+        raise TypeError(
+            f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
+        )
     for name in start:
         if name not in controls:
             raise TypeError(f"start names {name!r}, which is no control; {nearest(name, controls)}")
@@ -156,7 +182,9 @@ def calculator(sheet: Sheet | Formula, answer: str | None = None, *, also=(), cu
             raise TypeError(f"the curve runs along a slider, and {curve_x!r} is none; {nearest(curve_x, controls)}")
         unit = NOTATION[curve_x].unit
         label = f"{NOTATION[curve_x].meaning}{f' ({unit})' if unit else ''}"
-        spec["curve"] = dict(x=curve_x, unit=unit, label=label, control=list(controls).index(curve_x), y=[_letter(y) for y in curve_y])
+        spec["curve"] = dict(
+            x=curve_x, unit=unit, label=label, control=list(controls).index(curve_x), y=[_letter(y) for y in curve_y]
+        )
     return Calculator(sheet, spec, controls)
 
 
@@ -167,7 +195,9 @@ def _letter(name):
 
 def _menu(name, table, sheet, with_peaks, start):
     """A menu of the rows that know every letter the sheet needs of this table."""
-    needed = [x for x in sheet.inputs if any(x in row for row in table.values()) and not (with_peaks and x == "peak_flops")]
+    needed = [
+        x for x in sheet.inputs if any(x in row for row in table.values()) and not (with_peaks and x == "peak_flops")
+    ]
     rows = {k: row for k, row in table.items() if all(x in row for x in needed)}
     if not rows:
         raise TypeError(f"no row of {table.name} has all of {', '.join(needed)}, which {sheet.name} needs")
@@ -175,7 +205,11 @@ def _menu(name, table, sheet, with_peaks, start):
     for key, row in rows.items():
         option = dict(key=key, label=row.name, letters={x: row[x] for x in needed})
         if with_peaks and hasattr(row, "at"):
-            option["peaks"] = {x.removeprefix("peak_"): row[x] for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")}
+            option["peaks"] = {
+                x.removeprefix("peak_"): row[x]
+                for x in row
+                if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")
+            }
         options.append(option)
     return _dropdown(name, options, start), options
 
@@ -186,7 +220,9 @@ def _dropdown(name, options, start):
     if name in start and start[name] not in keys:
         raise LookupError(f"start: {name} has no {start[name]!r} to offer; {nearest(str(start[name]), keys)}")
     index = keys.index(start[name]) if name in start else 0
-    return widgets.Dropdown(options=labels, index=index, description=name.replace("_", " "), style={"description_width": "9rem"})
+    return widgets.Dropdown(
+        options=labels, index=index, description=name.replace("_", " "), style={"description_width": "9rem"}
+    )
 
 
 def _slider(name, choice, start):
@@ -194,7 +230,9 @@ def _slider(name, choice, start):
     values = [quantity(name, x) for x in choice]
     if isinstance(choice, tuple):
         if len(values) != 2 or not 0 < values[0] < values[1]:
-            raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}")
+            raise ValueError(
+                f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}"
+            )
         values = _steps(*values)
     index = 0
     if name in start:

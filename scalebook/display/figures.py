@@ -9,11 +9,12 @@ from importlib.resources import files
 
 import matplotlib.pyplot as plt
 import numpy as np
+import sympy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from scalebook.language import NOTATION, Formula, Sheet, show
+from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.measurements import Result
 from scalebook.roofline import attainable_flops, ridge_intensity
 
@@ -41,19 +42,21 @@ def _axis(axis, name, values):
 def _ticks(name):
     """Tick labels: a unit that takes prefixes stands on each, another only in the axis label."""
     unit = NOTATION[name].unit
-    return FuncFormatter(lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year") else ""))
+    return FuncFormatter(
+        lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year") else "")
+    )
 
 
 def _end_labels(ax: Axes) -> None:
     """Name every line at its right end, pushed apart where the ends are close."""
     lines = [x for x in ax.get_lines() if not x.get_label().startswith("_")]
     ax.figure.draw_without_rendering()
-    ends = sorted(((ax.transData.transform((x.get_xdata()[-1], x.get_ydata()[-1])), x) for x in lines), key=lambda e: e[0][1])
-    gap, low = 15 * ax.figure.dpi / 100, -np.inf
-    for (px, py), line in ends:
-        low = max(low + gap, py)
+    ends = [(ax.transData.transform((x.get_xdata()[-1], x.get_ydata()[-1]))[1], x) for x in lines]
+    gap, high = 15 * ax.figure.dpi / 100, np.inf
+    for end, line in sorted(ends, key=lambda e: -e[0]):  # from the top down, so that none leaves the axes
+        high = min(high - gap, end)
         ax.annotate(
-            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), xytext=(8, (low - py) * 72 / ax.figure.dpi),
+            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), xytext=(8, (high - end) * 72 / ax.figure.dpi),
             textcoords="offset points", va="center", color=line.get_color(), annotation_clip=False, fontsize=9.5,
         )  # fmt: skip
     ax.set_xmargin(0)
@@ -82,13 +85,33 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
     _axis(ax.yaxis, "attainable_flops", [1, 1e3])
     for name, value in (marks or {}).items():
         ax.axvline(value, color="#777777", linewidth=1, linestyle="-", label="_mark")
-        ax.annotate(name, (value, 0.02), xycoords=("data", "axes fraction"), rotation=90, va="bottom", ha="right", fontsize=9, color="#555555")
+        ax.annotate(
+            name,
+            (value, 0.02),
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            va="bottom",
+            ha="right",
+            fontsize=9,
+            color="#555555",
+        )
+    low, high = ax.get_ylim()
+    ax.set_ylim(low / 12 if marks else low, high * 2)
     ax.set_title("Rooflines")
     _end_labels(ax)
     return ax
 
 
-def curve(what: Formula | Sheet, against: str, values, *knowns, answer: str | None = None, label: str | None = None, ax: Axes | None = None, **letters) -> Axes:
+def curve(
+    what: Formula | Sheet,
+    against: str,
+    values,
+    *knowns,
+    answer: str | None = None,
+    label: str | None = None,
+    ax: Axes | None = None,
+    **letters,
+) -> Axes:
     """A formula, or a letter of a sheet, against one of its letters.
 
     >>> from scalebook.roofline import ridge_intensity
@@ -106,7 +129,9 @@ def curve(what: Formula | Sheet, against: str, values, *knowns, answer: str | No
     return ax
 
 
-def bars(parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, limit: dict[str, float] | None = None) -> Axes:
+def bars(
+    parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, limit: dict[str, float] | None = None
+) -> Axes:
     """Stacked horizontal bars of one letter: `{bar: {part: value}}`, and limits as vertical lines.
 
     >>> bars({"a": {"weights": 1e9, "cache": 2e9}}, "weight_memory").get_xlabel()
@@ -121,12 +146,20 @@ def bars(parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, 
         left += widths
     for text, value in (limit or {}).items():
         ax.axvline(value, color="#444444", linewidth=1.2, linestyle="--", label="_limit")
-        ax.annotate(f" {text}", (value, 1.0), xycoords=("data", "axes fraction"), va="bottom", ha="center", fontsize=9, color="#444444")
+        ax.annotate(
+            f" {text}",
+            (value, 1.0),
+            xycoords=("data", "axes fraction"),
+            va="bottom",
+            ha="center",
+            fontsize=9,
+            color="#444444",
+        )
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     ax.set_xlabel(_label(name))
     ax.xaxis.set_major_formatter(_ticks(name))
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.22), ncols=3, borderaxespad=0)
     return ax
 
 
@@ -138,19 +171,37 @@ def confrontation(result: Result, ax: Axes | None = None) -> Axes:
     'measured (token/s)'
     """
     ax = ax or plt.gca()
-    kinds = np.array(["calibrated on" if f else result.confrontation.group(r) for r, f in zip(result.rows, result.fitted, strict=True)])
-    ends = np.array([min(result.measured.min(), result.predicted.min()) * 0.8, max(result.measured.max(), result.predicted.max()) * 1.25])
+    kinds = np.array(
+        [
+            "calibrated on" if f else result.confrontation.group(r)
+            for r, f in zip(result.rows, result.fitted, strict=True)
+        ]
+    )
+    ends = np.array(
+        [
+            min(result.measured.min(), result.predicted.min()) * 0.8,
+            max(result.measured.max(), result.predicted.max()) * 1.25,
+        ]
+    )
     ax.plot(ends, ends, color="#888888", linewidth=1, linestyle="-", label="_equal")
     for kind, mark in zip(sorted(set(kinds), key=lambda k: (k != "calibrated on", k)), "o^sDvP*", strict=False):
         here = kinds == kind
-        ax.plot(result.measured[here], result.predicted[here], mark, linestyle="none", markersize=5, alpha=0.85, label=f"{kind} ({here.sum()})")
+        ax.plot(
+            result.measured[here],
+            result.predicted[here],
+            mark,
+            linestyle="none",
+            markersize=5,
+            alpha=0.85,
+            label=f"{kind} ({here.sum()})",
+        )
     unit = result.confrontation.unit
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
     plain = FuncFormatter(lambda x, _: show(x))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(plain)
         axis.set_minor_formatter(NullFormatter())
-    ax.legend(loc="upper left", fontsize=9)
+    ax.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), fontsize=9, ncols=2, columnspacing=1, borderaxespad=0)
     return ax
 
 
@@ -172,13 +223,15 @@ def describe(figure: Figure) -> str:
 
 
 def _in_notebooks():
-    """Let a notebook say the description in the place of `<Figure size ...>`."""
+    """Let a notebook say a figure's description, and typeset SymPy expressions in the book's notation."""
     try:
         from IPython import get_ipython
     except ImportError:
         return
-    if get_ipython():  # a formatter would be dropped when the inline backend starts; a method is not
+    if shell := get_ipython():
+        # A formatter for figures would be dropped when the inline backend starts; a method is not.
         Figure._repr_pretty_ = lambda self, p, cycle: p.text(describe(self))
+        shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, lambda x: rf"$\displaystyle {tex(x)}$")
 
 
 _in_notebooks()

@@ -141,10 +141,10 @@ function draw(svg, spec, sheet, choice) {
   options.forEach((x, i) => {
     if (i % every) return;
     add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
-    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": i ? "middle" : "start" }, show(x, spec.curve.unit));
+    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, show(x, spec.curve.unit));
   });
   add("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "sb-axis" });
-  add("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, spec.curve.label);
+  add("text", { x: width - right, y: height - 8, "text-anchor": "end" }, spec.curve.label);
   spec.curve.y.forEach((y, k) => {
     let path = "", pen = "M";
     for (const [x, values] of points) {

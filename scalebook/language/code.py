@@ -72,7 +72,7 @@ def _compile(printer, module, name, inputs, statements, outputs) -> Callable:
     lines += [f"    {letter} = {printer.doprint(expr)}" for letter, expr in statements]
     lines += [f"    return ({''.join(f'{x}, ' for x in outputs)})"]
     space = {name: module}
-    exec("\n".join(lines), space)  # noqa: S102  (our own expressions, printed by SymPy)
+    exec("\n".join(lines), space)
     return space["f"]
 
 
@@ -138,7 +138,7 @@ def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np
     size = math.prod(shape)
     with np.errstate(all="ignore"):
         if size <= 2 * BLOCK:
-            return [np.broadcast_to(np.asarray(x, float), shape) for x in function(*values.values())]
+            return [np.array(np.broadcast_to(x, shape), float) for x in function(*values.values())]
         flat = [np.broadcast_to(x, shape).reshape(-1) if np.ndim(x) else x for x in values.values()]
         out = None
         for start in range(0, size, BLOCK):

@@ -111,7 +111,9 @@ class Formula:
     def _put(self, values):
         if arrays := [name for name, x in values.items() if np.ndim(x)]:
             lacking = ", ".join(x for x in self.inputs if x not in values)
-            raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) needs every letter; it lacks {lacking or 'numbers'}")
+            raise TypeError(
+                f"{self.name} of an array ({', '.join(arrays)}) needs every letter; it lacks {lacking or 'numbers'}"
+            )
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
         return self._with(self.rhs.subs(exact, simultaneous=True))
 
@@ -243,6 +245,9 @@ class Formula:
     def _work(self, values):
         return Worked(self, values, self._value(values))
 
+    def __reduce__(self):
+        return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given)
+
     def _repr_latex_(self):
         return rf"$\displaystyle {self.latex}$"
 
@@ -301,7 +306,9 @@ def _usual(name, given, known, taken):
         return None
     options = [g for g in given if g.letter == name]
     reach = {g: [i in known or bool(_usual(i, g.given, known, taken)) for i in g.inputs] for g in options}
-    return next((g for g in options if all(reach[g])), None) or next((g for g in reversed(options) if any(reach[g])), None)
+    return next((g for g in options if all(reach[g])), None) or next(
+        (g for g in reversed(options) if any(reach[g])), None
+    )
 
 
 def _exact(value):

@@ -184,7 +184,12 @@ letter("saved_activations", "B", "activations a block keeps for its backward pas
 # The machine.
 letter("peak_flops", "FLOP/s", "peak arithmetic rate of one device, dense", "F")
 for _precision in ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8"]:
-    letter(f"peak_{_precision}", "FLOP/s", f"peak arithmetic rate in {_precision}, dense", f"F_{{\\mathrm{{{_precision}}}}}")
+    letter(
+        f"peak_{_precision}",
+        "FLOP/s",
+        f"peak arithmetic rate in {_precision}, dense",
+        f"F_{{\\mathrm{{{_precision}}}}}",
+    )
 letter("peak_vector", "FLOP/s", "peak rate of the vector units in fp32", r"F_{\mathrm{vec}}")
 letter("hbm_capacity", "B", "memory capacity of one device", r"C_{\mathrm{hbm}}")
 letter("hbm_bandwidth", "B/s", "memory bandwidth of one device", r"W_{\mathrm{hbm}}")
@@ -221,7 +226,9 @@ letter("token_time", "s", "time between two tokens of one sequence", r"T_{\mathr
 letter("decode_rate", "token/s", "tokens per second, whole batch", r"R")
 letter("ridge_context", "", "context beyond which no batch makes decoding compute-bound", r"n^{\star}")
 letter("latency_floor", "s", "least time per token: bytes over bandwidth", r"T_{\min}")
-letter("block_overhead", "s", "time a block adds to a decoding step whatever its size: launches, waiting", r"\tau_L", _ZERO)
+letter(
+    "block_overhead", "s", "time a block adds to a decoding step whatever its size: launches, waiting", r"\tau_L", _ZERO
+)
 
 # Parallelism.
 letter("tp", "", "tensor-parallel ways", "t")

@@ -72,7 +72,7 @@ def quantity(name: str, value) -> Value:
             numeric = all(isinstance(x, (Real, Decimal, sympy.Expr)) and not isinstance(x, bool) for x in array.flat)
         if not numeric:
             raise TypeError
-        array = array.astype(float, copy=False)
+        array = array.astype(float)  # a copy: a row does not change when the caller's array does
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, not {value!r}: {_what(name)}") from None
     refuse(name, array)
@@ -134,7 +134,9 @@ def _brief(value: Value, unit: str) -> str:
 class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`."""
 
-    def __init__(self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None):
+    def __init__(
+        self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None
+    ):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
 
     def __getitem__(self, name):
@@ -162,10 +164,14 @@ class Row(Mapping):
 
     def _absent(self, name):
         if name in self.missing:
-            return f"{name} of {self.name} needs {', '.join(self.missing[name])}"
+            return f"{name} of {self.name} {self.missing[name]}"
         if name in NOTATION:
-            return f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
-        return f"{self.name} has nothing called {name!r}; {nearest(str(name), [*self.cells, *self.missing, *self.words])}"
+            return (
+                f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
+            )
+        return (
+            f"{self.name} has nothing called {name!r}; {nearest(str(name), [*self.cells, *self.missing, *self.words])}"
+        )
 
     def why(self, name: str) -> "Why":
         """Where a number comes from: its formula with the numbers put in, and the same for each letter used."""
@@ -175,7 +181,9 @@ class Row(Mapping):
     @property
     def sources(self) -> dict[str, str]:
         """The source of each letter: the table's for a cell, the formula's for what follows."""
-        return {n: c.source or ", ".join(c.formula.sources if c.formula else ()) or c.origin for n, c in self.cells.items()}
+        return {
+            n: c.source or ", ".join(c.formula.sources if c.formula else ()) or c.origin for n, c in self.cells.items()
+        }
 
     def __repr__(self):
         lines = [f"{n:<22} {_brief(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
@@ -189,7 +197,7 @@ class Row(Mapping):
         )
         head = "<tr><th>letter</th><th>value</th><th>meaning</th><th>where it comes from</th></tr>"
         name = html.escape(self.name)
-        return f'<table class="sb-row"><caption>{name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        return f'<table class="sb-row tex2jax_ignore"><caption>{name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
 class Why:
@@ -231,11 +239,14 @@ class Why:
             unit = NOTATION[self.name].unit
             return [f"{self.name} = {_brief(self.cell.value, unit)}  [as above]"]
         seen.add(self.name)
-        return [f"{self.equation}  [{self._said(str)}]", *("    " + line for x in self.inputs for line in x._lines(seen))]
+        return [
+            f"{self.equation}  [{self._said(str)}]",
+            *("    " + line for x in self.inputs for line in x._lines(seen)),
+        ]
 
     def _repr_html_(self):
-        line = f'{html.escape(self.equation)} <small>{self._said(cite_html, html.escape)}</small>'
+        line = f"{html.escape(self.equation)} <small>{self._said(cite_html, html.escape)}</small>"
         if not self.cell.inputs:
-            return f'<span class="sb-why">{line}</span>'
+            return f'<span class="sb-why tex2jax_ignore">{line}</span>'
         inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)
-        return f'<details class="sb-why"><summary>{line}</summary><ul>{inside}</ul></details>'
+        return f'<details class="sb-why tex2jax_ignore"><summary>{line}</summary><ul>{inside}</ul></details>'

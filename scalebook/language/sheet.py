@@ -67,8 +67,9 @@ class Sheet:
         """Everything that follows from what is known, as a row.
 
         Positional: rows, results, and formulas, which replace the sheet's own for their letter.
-        A letter given a value keeps it, whatever its formula says.  What lacks an input is listed
-        in `row.missing` with what it lacks.
+        A letter given a value keeps it, whatever its formula says.  What lacks an input, or has no
+        value here (its formula gives no finite number of its sign), is not in the row; asking for it
+        says why, and `row.missing` lists it.
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
@@ -79,35 +80,45 @@ class Sheet:
                 raise TypeError(f"{self.name} does not use {name}; {nearest(name, used)}")
         cells = {n: c for n, c in gather(knowns, letters).items() if n in used}
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
-            raise TypeError(f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)")
+            raise TypeError(
+                f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)"
+            )
         inputs, outputs, missing, point, vector = self._plan(frozenset(cells))
         values = {n: cells[n].value for n in inputs}
         if any(np.ndim(x) for x in values.values()):
             results = code.blocks(vector(), values)
         else:
             results = self._at_point(point(), values, outputs)
+        missing = dict(missing)
         for name, result in zip(outputs, results, strict=True):
-            refuse(name, np.asarray(result), f" in {self.name}")
             f = self.formulas[name]
-            used_here = {i: cells[i] for i in f.inputs}
-            cells[name] = Cell(result, f.name, formula=f, inputs=used_here)
+            if bad := next((missing[i] for i in f.inputs if i in missing), None):
+                missing[name] = bad
+                continue
+            try:
+                refuse(name, np.asarray(result))
+            except ValueError as error:
+                missing[name] = f"has no value here: {error}"
+                continue
+            cells[name] = Cell(result, f.name, formula=f, inputs={i: cells[i] for i in f.inputs})
         return Row(self.name, cells, missing=missing)
 
     def _plan(self, known):
         """What can be computed from these letters, and the code that does it, made once."""
         if known not in self._plans:
-            have, outputs, missing = set(known), [], {}
+            have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
                 if name in known:
                     continue
                 lacking = [i for i in f.inputs if i not in have]
                 if lacking:
-                    missing[name] = sorted({x for i in lacking for x in missing.get(i, [i])})
+                    needs[name] = sorted({x for i in lacking for x in needs.get(i, [i])})
                 else:
                     have.add(name)
                     outputs.append(name)
             statements = [(n, self.formulas[n].rhs) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
+            missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
             self._plans[known] = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
                                   _once(code.vector, inputs, statements, outputs))  # fmt: skip
         return self._plans[known]
@@ -117,17 +128,22 @@ class Sheet:
             return [float(x) for x in function(*values.values())]
         except (ArithmeticError, TypeError, ValueError):
             known = dict(values)
-            for name in outputs:  # one at a time, to name the letter that fails
+            for name in outputs:  # one at a time: some letter has no value, and the others may
                 f = self.formulas[name]
-                known[name] = f._value({i: known[i] for i in f.inputs})
-            raise
+                try:
+                    known[name] = f._value({i: known[i] for i in f.inputs})
+                except ValueError:
+                    known[name] = float("nan")
+            return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
         """The sheet with these formulas for their letters; raises ValueError for a letter it does not use."""
         used = {*self.inputs, *self.formulas}
         for f in formulas:
             if f.letter not in used:
-                raise ValueError(f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}")
+                raise ValueError(
+                    f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}"
+                )
         return Sheet(self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__)
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
@@ -174,7 +190,9 @@ class Sheet:
             for n, f in self.formulas.items()
         )
         head = "<tr><th>formula</th><th>meaning</th><th>unit</th><th>source</th></tr>"
-        return f'<table class="sb-sheet"><caption>{self.name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        return (
+            f'<table class="sb-sheet"><caption>{self.name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        )
 
 
 def _once(make, *args):

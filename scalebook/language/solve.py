@@ -121,6 +121,9 @@ class Numeric(Formula):
             low, high = (middle, high) if sign(middle) == before else (low, middle)
         return high
 
+    def __reduce__(self):
+        return Numeric, (self.formula, self.letter, self.between)
+
     @property
     def latex(self):
         return rf"{NOTATION[self.letter].tex}:\ {self.formula.latex}"

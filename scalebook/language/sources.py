@@ -65,7 +65,7 @@ def cite(source: str) -> str:
 
 def cite_html(source: str) -> str:
     """The key as a link to the source, its words on hovering."""
-    key, _, place = source.partition(" ")
+    key = source.partition(" ")[0]
     url = SOURCES[key].get("url", "") if key in SOURCES else ""
     shown = html.escape(source)
     return f'<a href="{html.escape(url)}" title="{html.escape(cite(source))}">{shown}</a>' if url else shown

@@ -153,15 +153,16 @@ class Result:
             f"<tr><th scope='row'>{html.escape(name)}</th>{''.join(f'<td>{x}</td>' for x in figures)}</tr>"
             for name, *figures in self._table()
         )
-        said = [
-            c.what, f"Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean.",
-            f"Calibrated: {c.calibrated or 'nothing'}.",
-            *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
+        first = f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean."
+        more = [
+            *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),
             *(f"Source: {cite(s)}." for s in c.sources),
-        ]  # fmt: skip
+        ]
+        listed = "".join(f"<li>{html.escape(x)}</li>" for x in more)
         return (
             f'<div class="sb-table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-            f"<p>{'<br>'.join(html.escape(x) for x in said)}</p>"
+            f"<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"
+            f"<details><summary>Sources, and rows left out</summary><ul>{listed}</ul></details>"
         )
 
 

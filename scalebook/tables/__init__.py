@@ -43,9 +43,15 @@ def _model(key, cells):
         layers, limit = cells["layers"], cells.get("max_context")
         cells["window_layers"] = Cell(0.0, layers.origin, layers.source, "every layer attends to the whole context")
         if limit:
-            cells["window"] = Cell(limit.value, layers.origin, limit.source, "no layer has a window; shown as the longest context")
-    if not cells.setdefault("experts", Cell(0.0, cells["layers"].origin, cells["layers"].source, "a dense model")).value:
-        cells["routed_share"] = Cell(1.0, cells["layers"].origin, cells["layers"].source, "a dense model: nothing is routed")
+            cells["window"] = Cell(
+                limit.value, layers.origin, limit.source, "no layer has a window; shown as the longest context"
+            )
+    if not cells.setdefault(
+        "experts", Cell(0.0, cells["layers"].origin, cells["layers"].source, "a dense model")
+    ).value:
+        cells["routed_share"] = Cell(
+            1.0, cells["layers"].origin, cells["layers"].source, "a dense model: nothing is routed"
+        )
     for f in _FOLLOWS:
         if f.letter not in cells and all(x in cells for x in f.inputs):
             inputs = {x: cells[x] for x in f.inputs}

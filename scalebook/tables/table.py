@@ -38,7 +38,11 @@ class Device(Row):
             raise LookupError(f"{self.name} has no peak at {precision!r}; it has {', '.join(peaks)}")
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
-        return Device(f"{cell.origin} at {precision}", {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)}, self.words)
+        return Device(
+            f"{cell.origin} at {precision}",
+            {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)},
+            self.words,
+        )
 
 
 class Table(Mapping):
@@ -112,7 +116,8 @@ class Table(Mapping):
             for key, row in self.items()
         )
         return (
-            f'<div class="sb-table" style="overflow-x: auto"><table style="white-space: nowrap"><thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+            '<div class="sb-table tex2jax_ignore" style="overflow-x: auto"><table style="white-space: nowrap">'
+            f"<thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
             "<p>Hover over a value, or follow its mark, for the source.</p>"
         )
 
@@ -142,12 +147,16 @@ def _row(file, key, stanza, kind, words, finish):
             raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
         entry = entry if isinstance(entry, dict) else {"value": entry}
         if stray := entry.keys() - {"value", "source", "note"} or ({"value"} - entry.keys()):
-            raise ValueError(f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing")
+            raise ValueError(
+                f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing"
+            )
         source = entry.get("source", default)
         if not source:
             raise ValueError(f"{where}: no source, neither of the cell nor of the stanza")
         if str(source).partition(" ")[0] not in SOURCES:
-            raise ValueError(f"{where}: the source {source!r} is not among the sources; {nearest(str(source).partition(' ')[0], SOURCES)}")
+            raise ValueError(
+                f"{where}: the source {source!r} is not among the sources; {nearest(str(source).partition(' ')[0], SOURCES)}"
+            )
         value = entry["value"]
         if NOTATION[name].unit and not isinstance(value, str):
             unit = NOTATION[name].unit
