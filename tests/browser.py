@@ -95,7 +95,8 @@ def drag(page, handle, by: float):
 def chosen(calculator) -> list[str]:
     """What the controls of a calculator stand at, as they say it."""
     return calculator.evaluate("""(box) => [...box.querySelectorAll(".sb-control")].map((control) =>
-      control.querySelector("select")?.selectedOptions[0].text.replaceAll("\u00a0", " ").trim() ?? control.querySelector(".widget-readout").textContent.trim())""")
+      (control.querySelector("select")?.selectedOptions[0].text ?? control.querySelector(".widget-readout").textContent)
+        .replaceAll("\u00a0", " ").trim())""")
 
 
 def answered(calculator) -> list[str]:

@@ -9,10 +9,22 @@ Traceback (most recent call last):
 LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_decode' or ...?
 """
 
-from .confrontation import Confrontation, Result
-from .decode import CONFRONTATIONS, find
+from scalebook.language.notation import nearest
 
-__all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront"]
+from . import decode
+from .confrontation import Confrontation, Result
+
+__all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront", "find"]
+
+
+CONFRONTATIONS: dict[str, Confrontation] = {**decode.CONFRONTATIONS}
+
+
+def find(name: str) -> Confrontation:
+    """The confrontation of that name; raises LookupError, naming the nearest, where there is none."""
+    if name not in CONFRONTATIONS:
+        raise LookupError(f"no confrontation is called {name!r}; {nearest(name, CONFRONTATIONS)}")
+    return CONFRONTATIONS[name]
 
 
 def confront(name: str, csv=None) -> Result:

@@ -10,7 +10,6 @@ import re
 
 import numpy as np
 
-from scalebook.language.notation import nearest
 from scalebook.memory import decode_flops, decode_rate, decode_traffic, ridge_batch, token_time_overhead
 from scalebook.roofline import compute_time, memory_time
 from scalebook.tables import accelerators, models
@@ -199,10 +198,3 @@ CONFRONTATIONS = {c.name: c for c in (
         lambda row: not _no_latency(row) and "70B" in row["model"] and number(row, "batch") == 1,
     ),
 )}  # fmt: skip
-
-
-def find(name: str) -> Confrontation:
-    """The confrontation of that name; raises LookupError, naming the nearest, where there is none."""
-    if name not in CONFRONTATIONS:
-        raise LookupError(f"no confrontation is called {name!r}; {nearest(name, CONFRONTATIONS)}")
-    return CONFRONTATIONS[name]
