@@ -23,6 +23,13 @@ def notebooks() -> list[Path]:
     return sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
 
+def described(cell: nbformat.NotebookNode) -> None:
+    """Let the page read out what a figure's description says (scalebook.display.figures gives it one)."""
+    shown = [o.data for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+    if shown:
+        cell.metadata.setdefault("mystnb", {})["image"] = {"alt": " ".join(data["text/plain"] for data in shown)}
+
+
 def normal(book: nbformat.NotebookNode, stem: str) -> str:
     """A notebook's text without what differs from run to run: times, addresses, chance names of widgets and cells."""
     widgets = book.metadata.get("widgets")
@@ -33,6 +40,7 @@ def normal(book: nbformat.NotebookNode, stem: str) -> str:
         cell["id"] = f"cell-{number:03d}"
         for key in ("execution", "collapsed", "scrolled", "trusted"):
             cell.metadata.pop(key, None)
+        described(cell)
     text = nbformat.writes(book)
     # Widgets are stored in the order of their making, and sorting these names keeps it.
     for number, name in enumerate(book.metadata.get("widgets", {}).get(STATE, {}).get("state", {})):

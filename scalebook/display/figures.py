@@ -216,7 +216,8 @@ def describe(figure: Figure) -> str:
     said = []
     for ax in figure.axes:
         title = ax.get_title(loc="left") or ax.get_title()
-        text = f"{title + '. ' if title else ''}{ax.get_ylabel() or 'bars'} against {ax.get_xlabel() or 'position'}."
+        upward = ax.get_ylabel() or ("bars" if ax.patches else "the same")
+        text = f"{title + '. ' if title else ''}{upward} against {ax.get_xlabel() or 'position'}."
         names = [x for x in ax.get_legend_handles_labels()[1] if not x.startswith("_")]
         said.append(text + (f" Lines: {', '.join(names)}." if names else ""))
     return "Figure: " + " ".join(said)

@@ -23,6 +23,7 @@ hbm_bandwidth = peak_flops/ridge_intensity
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
@@ -228,7 +229,8 @@ class Formula:
             number = (numbers or {}).get(word, word)
             return number if number.replace(".", "").isalnum() or number == word else f"({number})"
 
-        return words_in(Text().doprint(self.rhs), put)
+        text = words_in(Text().doprint(self.rhs), put)
+        return re.sub(r"(?<=[(,])( ?)\(([^(),]*)\)(?=[,)])", r"\1\2", text)  # Max(1 ms, 2 ms), not Max((1 ms), (2 ms))
 
     def worked(self, *knowns, **letters) -> "Worked":
         """The formula, the formula with the numbers put in, and the value with its unit.
