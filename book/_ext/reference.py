@@ -112,7 +112,7 @@ def table(name: str, title: str, said: str):
 
     def page() -> str:
         html = getattr(tables, name)._repr_html_().replace("\n", " ")
-        return f"# {title}\n\n{said}\n\n{html}\n"
+        return f'# {title}\n\n{said}\n\n<div class="sb-wide">{html}</div>\n'
 
     return page
 
