@@ -91,7 +91,7 @@ def decode_memory(weight_memory, kv_cache):
     return weight_memory + kv_cache
 
 
-@formula("max_batch", "pope2022 §2.1", given=[weight_memory, kv_cache_per_token, sliding_window, full_attention])
+@formula("max_batch", "memory-bottlenecks", given=[weight_memory, kv_cache_per_token, sliding_window, full_attention])
 def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
     """Whole sequences whose cache fits beside the weights; 0 where the weights alone do not fit.
 
@@ -115,7 +115,7 @@ def used_params(active_params, embeddings, vocab, hidden):
     return active_params - (embeddings - 1) * vocab * hidden
 
 
-@formula("read_params", "austin2025 ch. 7", given=[used_params])
+@formula("read_params", "memory-bottlenecks", given=[used_params])
 def read_params(used_params, params, active_params, routed_share, batch):
     """What a step reads: each token visits a random share of the experts, so a batch visits most of them.
 
@@ -138,7 +138,7 @@ def decode_traffic(read_params, weight_bits, kv_cache):
     return read_params * weight_bits / 8 + kv_cache
 
 
-@formula("flops", "kaplan2020 table 1", given=[used_params, sliding_window, full_attention])
+@formula("flops", "memory-bottlenecks", given=[used_params, sliding_window, full_attention])
 def decode_flops(batch, used_params, layers, attention_width, cached):
     """A multiply and an add for every weight used, and for every pair of the new token and a cached one.
 
@@ -253,7 +253,7 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
     return used_params * weight_bits / 8 / hbm_bandwidth
 
 
-@formula("ridge_batch", "pope2022 §2.1", given=[ridge_intensity])
+@formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
 def ridge_batch(ridge_intensity, weight_bits):
     """Sequences at which reading a dense model's weights takes as long as multiplying by them, caches aside.
 
@@ -264,7 +264,7 @@ def ridge_batch(ridge_intensity, weight_bits):
     return ridge_intensity * weight_bits / 16
 
 
-@formula("ridge_context", "pope2022 §2.1", given=[used_params, ridge_intensity, kv_cache_per_token])
+@formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
 def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
     """Beyond this context reading the caches outlasts all arithmetic, however large the batch.
 

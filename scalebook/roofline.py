@@ -76,9 +76,9 @@ def roofline_time(compute_time, memory_time):
     return Max(compute_time, memory_time, evaluate=False)
 
 
-@formula("idle_fraction", "williams2009 §3", given=[compute_time, memory_time])
+@formula("idle_fraction", "memory-bottlenecks", given=[compute_time, memory_time])
 def idle_fraction(compute_time, memory_time):
-    """What the larger time leaves of the smaller: how long the arithmetic units wait for memory.
+    """The share of the time that the arithmetic does not fill: how long its units wait for memory.
 
     >>> idle_fraction(compute_time=1, memory_time=4)
     0.75

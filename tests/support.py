@@ -69,6 +69,6 @@ def python_says(sheet, spec, labels):
     letters = {k: v for option in options for k, v in option["letters"].items()}
     peaks, precision = (next((o[k] for o in options if k in o), None) for k in ("peaks", "peak"))
     if precision:
-        letters["peak_flops"] = peaks[precision]
+        letters["peak_flops"] = dict(peaks)[precision]
     row = sheet(letters)
     return [show(row[x["letter"]], x["unit"]) for x in spec["outputs"]]

@@ -48,7 +48,7 @@ def test_letter(name):
     assert dimension(x.unit) is not None
     assert x.meaning and not x.meaning.endswith(".") and "$" not in x.tex
     assert x.tex.count("{") == x.tex.count("}")
-    assert symbol(name) == x.symbol and getattr(x.symbol, f"is_{x.sign}")
+    assert symbol(name) == x.symbol and getattr(x.symbol, "is_nonnegative" if x.sign == "share" else f"is_{x.sign}")
 
 
 def test_no_two_letters_print_alike():
@@ -146,6 +146,7 @@ def samples():
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_page_writes_numbers_as_python_does(unit):
     values = np.random.default_rng(2).uniform(1990, 2040, 500).tolist() if unit == "year" else samples()
+    values = [x for x in values if abs(x) < 1e300]  # a percentage is written a hundred times as large
     for ours, theirs in ((show, "show"), (show_tex, "showTex")):
         texts = LIVE(f"({json.dumps(values)}).map((x) => {theirs}(x, {json.dumps(unit)}))")
         wrong = [(x, ours(x, unit), text) for x, text in zip(values, texts, strict=True) if ours(x, unit) != text]
@@ -181,7 +182,6 @@ def test_shown(value, unit, text):
     [
         ("80 GB", "B/s"),
         ("80", "B"),
-        ("80GB", "B"),
         ("GB", "B"),
         ("80 mB", "B"),
         ("3 KiFLOP/s", "FLOP/s"),
@@ -515,7 +515,7 @@ def test_worked_view_of_every_formula(f):
     [
         ("80 GB", ValueError, "is not a number with the unit B/s"),
         ("fast", ValueError, "'fast' is not a number"),
-        ("nan B/s", ValueError, "must be positive, not nan"),
+        ("nan B/s", ValueError, "is not a number with the unit B/s"),
         (0, ValueError, "must be positive, not 0"),
         (-1, ValueError, "must be positive, not -1"),
         (math.nan, ValueError, "not nan"),
@@ -562,7 +562,7 @@ def test_values_that_are_refused(value, error, words):
         (
             lambda: ridge_intensity(5),
             TypeError,
-            "expected rows of tables, results or formulas before the keywords, not 5",
+            "expected rows of tables, results or formulas before the keywords, give numbers by keyword, not 5",
         ),
         (lambda: ridge_intensity("h100"), TypeError, "expected rows"),
         (lambda: ridge_intensity(compute_time, "h100"), (TypeError, ValueError), "expected rows|does not use"),
@@ -594,7 +594,7 @@ def test_values_that_are_refused(value, error, words):
         (lambda: formula("flop"), LookupError, "no letter is called 'flop'; did you mean 'flops'"),
         (lambda: stated("flops", "2*hiden").inputs, LookupError, "did you mean 'hidden'"),
         (lambda: stated("flops", 1 / (batch - 1))(batch=1), ValueError, "flops has no value at batch=1"),
-        (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be positive, not inf"),
+        (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be a finite number, not inf"),
         (
             lambda: stated("flops", batch - 5)(batch=1),
             ValueError,
@@ -602,12 +602,12 @@ def test_values_that_are_refused(value, error, words):
         ),
         (lambda: stated("flops", sympy.sqrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
         (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
-        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]), ValueError, "flops must be positive, not nan"),
+        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]), ValueError, "flops must be a finite number, not nan"),
         (lambda: stated("flops", batch**400)(batch=1e5), ValueError, "flops has no value at batch=100,000"),
         (
             lambda: stated("flops", batch * hidden)(batch=1e300, hidden=1e300),
             ValueError,
-            "flops must be positive, not inf",
+            "flops must be a finite number, not inf",
         ),
         (lambda: stated("flops", ceiling(batch / (hidden - 1)))(batch=1, hidden=1), ValueError, "no value"),
         (lambda: stated("flops", Piecewise((1, batch < 5)))(batch=9), ValueError, "no value|nan"),

@@ -193,7 +193,7 @@ def test_a_letter_without_a_value_says_so_and_stops_no_other():
         assert "intensity" not in row and "kv_cache" not in row and np.all(row.traffic == 1)
         for name in ("intensity", "kv_cache"):
             with pytest.raises(
-                AttributeError, match=f"{name} of s has no value here: intensity must be positive, not {value}"
+                AttributeError, match=f"{name} of s has no value here: intensity must be a finite number, not {value}"
             ):
                 getattr(row, name)
     row = decoding(models.deepseek_v3, accelerators.h200, batch=1, context=4096, weight_bits=8, kv_bits=8)

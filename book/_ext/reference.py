@@ -57,7 +57,7 @@ def bibliography() -> str:
         title = plain(source["title"])
         if url := source.get("url"):
             title = f"[{title}](<{url}>)"
-        read = f" Read {plain(source['read'])}." if source.get("read") else ""
+        read = f" ({plain(source['read'])})" if source.get("read") else ""
         who = ", ".join(plain(str(source[k])) for k in ("author", "year") if source.get(k))
         lines += [f"(source-{key})=", f"`{key}`", f": {title}. {who}.{read}", ""]
     return "\n".join(lines)
@@ -90,11 +90,10 @@ def entry(f) -> list[str]:
     usual = ", ".join(f"[`{g.name}`](#formula-{g.name})" for g in f.given)
     return [
         f"(formula-{f.name})=", f"### `{f.name}`", "", f"$${f.latex}$$", "", prose, "",
-        "| | |", "| :-- | :-- |",
-        f"| gives | ${NOTATION[f.letter].tex}$ `{f.letter}`: {plain(NOTATION[f.letter].meaning)} |",
-        f"| unit | {plain(f.unit) or 'count'} |", f"| of | {letters} |",
-        *([f"| usual formulas for letters not known | {usual} |"] if usual else []),
-        f"| source | {cited(f.sources)} |", f"| code | [{Path(file).name}, line {line}](<{code}>) |", "",
+        f"- gives ${NOTATION[f.letter].tex}$ `{f.letter}`, {plain(NOTATION[f.letter].meaning)}, in {plain(f.unit) or 'units of one'}",
+        f"- of {letters}",
+        *([f"- usual formulas for letters that are not known: {usual}"] if usual else []),
+        f"- source {cited(f.sources)}", f"- code [{Path(file).name}, line {line}](<{code}>)", "",
     ]  # fmt: skip
 
 
@@ -107,12 +106,25 @@ def formulas() -> str:
     return "\n".join(lines)
 
 
+def notes(rows) -> list[str]:
+    """The cells of a table that carry a note, in words: what hovering says, for those who cannot hover."""
+    said = []
+    for key, row in rows.items():
+        cells = {n: c for n, c in row.cells.items() if c.note and not c.formula and n != "peak_flops"}
+        if cells:
+            said += [f"**{plain(row.name)}** `{key}`", ""]
+            said += [f"- {n.replace('_', ' ')}: {plain(c.note)} ({cited([c.source])})" for n, c in cells.items()]
+            said += [""]
+    return ["## Notes", "", "::::{dropdown} What the asterisks say", *said, "::::"] if said else []
+
+
 def table(name: str, title: str, said: str):
-    """The page of one table, with a source for every cell."""
+    """The page of one table, with a source for every cell and the notes in words."""
 
     def page() -> str:
-        html = getattr(tables, name)._repr_html_().replace("\n", " ")
-        return f'# {title}\n\n{said}\n\n<div class="sb-wide">{html}</div>\n'
+        rows = getattr(tables, name)
+        html = rows._repr_html_().replace("\n", " ")
+        return "\n".join([f"# {title}", "", said, "", f'<div class="sb-wide">{html}</div>', "", *notes(rows), ""])
 
     return page
 

@@ -163,38 +163,32 @@ def bars(
     return ax
 
 
-def confrontation(result: Result, ax: Axes | None = None) -> Axes:
+def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | None = None) -> Axes:
     """Predicted against measured, a mark for each kind of row; on the line they are equal.
+
+    `kinds` gives each kind its place among colours and marks, where several figures should agree.
 
     >>> from scalebook.measurements import confront
     >>> confrontation(confront("batch1_decode")).get_xlabel()
     'measured (token/s)'
     """
     ax = ax or plt.gca()
-    kinds = np.array(
-        [
-            "calibrated on" if f else result.confrontation.group(r)
-            for r, f in zip(result.rows, result.fitted, strict=True)
-        ]
-    )
-    ends = np.array(
-        [
-            min(result.measured.min(), result.predicted.min()) * 0.8,
-            max(result.measured.max(), result.predicted.max()) * 1.25,
-        ]
-    )
+    group = [
+        "calibrated on" if fitted else result.confrontation.group(row)
+        for row, fitted in zip(result.rows, result.fitted, strict=True)
+    ]
+    values = np.concatenate([result.measured, result.predicted])
+    ends = np.array([values.min() * 0.8, values.max() * 1.25])
     ax.plot(ends, ends, color="#888888", linewidth=1, linestyle="-", label="_equal")
-    for kind, mark in zip(sorted(set(kinds), key=lambda k: (k != "calibrated on", k)), "o^sDvP*", strict=False):
-        here = kinds == kind
-        ax.plot(
-            result.measured[here],
-            result.predicted[here],
-            mark,
-            linestyle="none",
-            markersize=5,
-            alpha=0.85,
-            label=f"{kind} ({here.sum()})",
-        )
+    order = kinds or sorted(set(group) - {"calibrated on"})
+    looks = {kind: (f"C{k % 7}", "^sDvP*Xo<>"[k % 10]) for k, kind in enumerate(order)} | {
+        "calibrated on": ("#666666", "o")
+    }
+    for kind, (color, mark) in looks.items():
+        here = np.array([g == kind for g in group])
+        if here.any():
+            style = dict(linestyle="none", color=color, markersize=5, alpha=0.85, label=f"{kind} ({here.sum()})")
+            ax.plot(result.measured[here], result.predicted[here], mark, **style)
     unit = result.confrontation.unit
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
     plain = FuncFormatter(lambda x, _: show(x))

@@ -3,7 +3,7 @@
 
 const UP = ["", "k", "M", "G", "T", "P", "E"], DOWN = ["", "m", "µ", "n", "p"];
 const COUNTS = ["million", "billion", "trillion", "quadrillion"];
-const COUNTED = new Set(["", "token", "token/s", "bit", "$", "$/h", "FLOP/B"]);
+const COUNTED = new Set(["", "%", "token", "token/s", "bit", "$", "$/h", "FLOP/B"]);
 const LONG = [[86400, "days"], [3600, "h"], [60, "min"]];
 const RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", DIGITS = "-0123456789";
 
@@ -19,6 +19,7 @@ export function show(value, unit) {
     const months = Math.round(value * 12);
     return `${Math.floor(months / 12)}-${String((months % 12) + 1).padStart(2, "0")}`;
   }
+  if (unit === "%") value *= 100;
   if (unit === "" && value === Math.trunc(value) && Math.abs(value) < 1e6) return plain(value);
   value = round(value);
   const size = Math.abs(value), above = (low, high) => {
@@ -58,7 +59,7 @@ export function showTex(value, unit) {
     const [mantissa, power] = number.split("×10");
     number = `${mantissa}\\times 10^{${[...power].map((c) => DIGITS[RAISED.indexOf(c)]).join("")}}`;
   }
-  rest = rest.replaceAll("$", "\\$").replaceAll(" ", "\\ ").replaceAll("µ", "\\mu ");
+  rest = rest.replaceAll("$", "\\$").replaceAll("%", "\\%").replaceAll(" ", "\\ ").replaceAll("µ", "\\mu ");
   return number.replaceAll(",", "{,}") + (rest ? `\\,\\mathrm{${rest}}` : "");
 }
 
@@ -69,26 +70,32 @@ export function known(spec, choice) {
   const precision = options.find((option) => option.peak);
   if (!precision) return { letters };
   const device = options.find((option) => option.peaks);
-  if (!(precision.peak in device.peaks)) {
-    return { message: `${device.label} has no peak at ${precision.peak}; it has ${Object.keys(device.peaks).join(", ")}` };
-  }
-  return { letters: { ...letters, peak_flops: device.peaks[precision.peak] } };
+  const [, peak] = device.peaks.find(([name]) => name === precision.peak) ?? [];
+  if (peak !== undefined) return { letters: { ...letters, peak_flops: peak } };
+  const has = device.peaks.map(([name]) => name).join(", ");
+  return { letters: { ...letters, peak_flops: NaN }, message: `${device.label} has no peak at ${precision.peak}; it has ${has}` };
+}
+
+// What is computed all the same, but should not be read without a word: `{letter}` stands for its value.
+function warned(spec, values) {
+  const said = spec.warn.filter(([left, right]) => values[left] > values[right]);
+  return said.map(([, , text]) => text.replace(/\{(\w+)\}/g, (_, name) => show(values[name], spec.units[name]))).join(" ");
 }
 
 export function good(value, sign) {
-  return Number.isFinite(value) && (sign === "real" || value > 0 || (sign === "nonnegative" && value === 0));
+  if (!Number.isFinite(value)) return false;
+  return sign === "real" || value > 0 || (value === 0 && sign !== "positive") ? sign !== "share" || value <= 1 : false;
 }
 
 export function answers(spec, sheet, choice) {
   const { letters, message } = known(spec, choice);
-  if (message) return { message, texts: spec.outputs.map(() => "none"), worked: "" };
   const values = { ...letters, ...sheet(letters) };
   const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
   const first = spec.outputs[0];
-  if (texts[0] === "none") return { message: `no ${first.meaning} here`, texts, worked: "", values };
+  if (texts[0] === "none") return { message: message ?? `no ${first.meaning} here`, texts, worked: "", values };
   const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
   const steps = [spec.right, numbers, showTex(values[first.letter], first.unit)].join(" \\\\ &= ");
-  return { message: "", texts, worked: `\\(\\begin{aligned}${spec.left} &= ${steps}\\end{aligned}\\)`, values };
+  return { message: message ?? warned(spec, values), texts, worked: `\\(\\begin{aligned}${spec.left} &= ${steps}\\end{aligned}\\)`, values };
 }
 
 // The curve: the answer along one slider, its present place marked.
@@ -118,7 +125,10 @@ function draw(svg, spec, sheet, choice) {
     svg.append(node);
   };
   const ys = points.flatMap(([, y]) => y).filter((y) => Number.isFinite(y) && y > 0);
-  if (!ys.length) return;
+  if (!ys.length) {
+    add("text", { x: left, y: height / 2 }, "nothing to draw for this choice");
+    return;
+  }
   const xs = points.map(([x]) => x), axis = (values, from, to) => {
     let low = Math.min(...values), high = Math.max(...values);
     const log = low > 0 && high / low > 20;
@@ -137,9 +147,11 @@ function draw(svg, spec, sheet, choice) {
     add("line", { x1: left, x2: width - right, y1: Y.place(t), y2: Y.place(t), class: "sb-grid" });
     add("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, show(t, spec.curve.y[0].unit));
   }
-  const every = Math.ceil(options.length / Math.max(2, Math.floor((width - left) / 90)));
-  options.forEach((x, i) => {
-    if (i % every) return;
+  // Powers of two of the first option, where there are enough of them; then as many as there is room for.
+  const doubled = options.filter((x) => Number.isInteger(Math.log2(x / options[0])));
+  const marks = doubled.length > 3 ? doubled : options;
+  const every = Math.ceil(marks.length / Math.max(3, Math.floor((width - left) / 75)));
+  marks.filter((_, i) => i % every === 0).forEach((x, i) => {
     add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
     add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, show(x, spec.curve.unit));
   });
@@ -152,7 +164,7 @@ function draw(svg, spec, sheet, choice) {
       if (ok) path += `${pen}${X.place(x).toFixed(1)} ${Y.place(v).toFixed(1)}`;
       pen = ok ? "L" : "M";
     }
-    if (path) add("path", { d: path, class: `sb-line sb-line-${k}` });
+    if (path) add("path", { d: path, class: `sb-line sb-line-${k}${k === 0 && spec.curve.y.length > 1 ? " sb-under" : ""}` });
     const [x, values] = now;
     if (Number.isFinite(values[k]) && values[k] > 0) {
       add("circle", { cx: X.place(x), cy: Y.place(values[k]), r: k ? 3.5 : 5, class: `sb-dot sb-dot-${k}` });

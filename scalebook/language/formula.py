@@ -22,6 +22,7 @@ ridge_intensity = 1000000000000000/hbm_bandwidth
 hbm_bandwidth = peak_flops/ridge_intensity
 """
 
+import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -250,8 +251,14 @@ class Formula:
     def __reduce__(self):
         return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given)
 
-    def _repr_latex_(self):
-        return rf"$\displaystyle {self.latex}$"
+    def _repr_html_(self):
+        """The equation, and under it what its letters are."""
+        words = [self.letter, *self.inputs]
+        where = "; ".join(rf"\({NOTATION[x].tex}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words)
+        return (
+            rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
+            f'<p style="font-size: 85%; text-align: center">{where}</p></div>'
+        )
 
     def __repr__(self):
         return f"{self.letter} = {self.text()}"

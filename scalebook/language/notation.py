@@ -33,10 +33,14 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("zzz", ["h100", "a100"])
     'there are: a100, h100'
     """
-    words = sorted(words)
-    if close := get_close_matches(str(word).lower(), words, n=3, cutoff=0.65):
+    words, word = sorted(words), str(word).lower()
+    close = get_close_matches(word, words, n=3, cutoff=0.65)
+    if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
+        close = [w for w in words if word in w][:4]
+    if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
-    return f"there are: {', '.join(words)}"
+    more = f" and {len(words) - 12} more" if len(words) > 12 else ""
+    return f"there are: {', '.join(words[:12])}{more}"
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,11 @@ class Letter:
     unit: str
     meaning: str
     tex: str
-    sign: str = "positive"  # or "nonnegative" or "real"
+    sign: str = "positive"  # or "nonnegative", "real", or "share": between 0 and 1
 
     @property
     def symbol(self) -> sympy.Symbol:
-        return sympy.Symbol(self.name, **{self.sign: True})
+        return sympy.Symbol(self.name, **{"nonnegative" if self.sign == "share" else self.sign: True})
 
     def __repr__(self):
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
@@ -171,7 +175,9 @@ letter("activation_bits", "bit", "bits per activation", r"\beta_a")
 letter("gradient_bits", "bit", "bits per gradient", r"\beta_g")
 letter("optimizer_bits", "bit", "bits of optimizer state per parameter, master copy included", r"\beta_o")
 letter("mask_bits", "bit", "bits per element of a dropout mask", r"\beta_m")
-letter("routed_share", "", "share of the routed experts that one token visits (1 where there are none)", r"\rho")
+letter(
+    "routed_share", "%", "share of the routed experts that one token visits (1 where there are none)", r"\rho", "share"
+)
 letter("read_params", "", "parameters read in one decoding step of the batch", r"N_{\mathrm{read}}")
 letter("used_params", "", "parameters that multiply each token: all but the input embedding", r"N_{\mathrm{use}}")
 letter("weight_memory", "B", "memory the weights take", r"M_w")
@@ -180,6 +186,16 @@ letter("kv_cache_per_token", "B", "key-value cache of one token", r"M_{kv/\mathr
 letter("kv_cache", "B", "key-value cache of the whole batch", r"M_{kv}")
 letter("decode_memory", "B", "memory decoding takes: weights and cache", r"M_{\mathrm{dec}}")
 letter("saved_activations", "B", "activations a block keeps for its backward pass", r"M_{\mathrm{act}/L}")
+letter("stage_params", "", "parameters one device of a pipeline stage holds", r"N_i")
+letter("stage_embeddings", "", "embedding matrices a pipeline stage holds", r"n_{V,i}", _ZERO)
+letter("state_bits", "bit", "bits of weight, gradient and optimizer state a device holds per parameter", r"\beta_s")
+letter("logit_bits", "bit", "bits held per logit while the loss is taken, copies included", r"\beta_l")
+letter("state_memory", "B", "weights, gradients and optimizer state on one device", r"M_{\mathrm{state}}")
+letter("activation_memory", "B", "activations one device keeps for its backward passes", r"M_{\mathrm{act}}^{\Sigma}")
+letter("logits_memory", "B", "logits one device holds while the loss is taken", r"M_{\mathrm{logit}}", _ZERO)
+letter("train_memory", "B", "memory training takes on one device", r"M_{\mathrm{train}}")
+letter("filled", "", "memory that training takes over the capacity of the device", r"\phi")
+letter("wall_params", "", "parameters of the largest model whose training state fits", r"N_{\max}")
 
 # The machine.
 letter("peak_flops", "FLOP/s", "peak arithmetic rate of one device, dense", "F")
@@ -208,8 +224,8 @@ letter("link_bandwidth", "B/s", "bandwidth of a link, one direction", r"W_{\math
 letter("link_achieved", "B/s", "rate a link reaches in practice, one direction", r"\hat W_{\mathrm{link}}")
 letter("link_latency", "s", "latency of a link", r"\lambda")
 letter("link_capacity", "B", "capacity of the memory behind a link", r"C_{\mathrm{link}}")
-letter("bandwidth_efficiency", "", "achieved over peak memory bandwidth", r"\eta_W")
-letter("flops_efficiency", "", "achieved over peak arithmetic rate", r"\eta_F")
+letter("bandwidth_efficiency", "%", "achieved over peak memory bandwidth", r"\eta_W", "share")
+letter("flops_efficiency", "%", "achieved over peak arithmetic rate", r"\eta_F", "share")
 
 # Work, traffic and time.
 letter("flops", "FLOP", "arithmetic", "Q")
@@ -218,17 +234,47 @@ letter("intensity", "FLOP/B", "arithmetic intensity", "I")
 letter("ridge_intensity", "FLOP/B", "intensity at which arithmetic and memory take equally long", r"I^{\star}")
 letter("decode_intensity", "FLOP/B", "arithmetic intensity of attention in decoding", r"I_{\mathrm{att}}")
 letter("attainable_flops", "FLOP/s", "attainable arithmetic rate", r"F_{\mathrm{att}}")
-letter("idle_fraction", "", "share of the time in which the arithmetic units wait", r"\iota", _ZERO)
+letter("idle_fraction", "%", "share of the time in which the arithmetic units wait", r"\iota", "share")
 letter("compute_time", "s", "time the arithmetic takes at peak", r"T_F")
 letter("memory_time", "s", "time the memory traffic takes at peak", r"T_W")
 letter("roofline_time", "s", "time of a kernel: the larger of compute and memory", r"T")
 letter("token_time", "s", "time between two tokens of one sequence", r"T_{\mathrm{tok}}")
 letter("decode_rate", "token/s", "tokens per second, whole batch", r"R")
 letter("ridge_context", "", "context beyond which no batch makes decoding compute-bound", r"n^{\star}")
-letter("latency_floor", "s", "least time per token: bytes over bandwidth", r"T_{\min}")
+letter("latency_floor", "s", "least time between two tokens: active weights over bandwidth", r"T_{\min}")
 letter(
     "block_overhead", "s", "time a block adds to a decoding step whatever its size: launches, waiting", r"\tau_L", _ZERO
 )
+
+# Attention.
+letter("pairs", "", "query-key pairs of one sequence", r"n_{qk}")
+letter("pair_width", "", "multiply-adds per query-key pair in one layer in prefill and training", r"w_{\mathrm{pair}}")
+letter("attention_flops", "FLOP", "scores and weighted values of one block", r"Q_{\mathrm{att}}")
+letter("projection_flops", "FLOP", "projections around the attention of one block", r"Q_{\mathrm{proj}}")
+letter("ffn_flops", "FLOP", "feed-forward layer of one block", r"Q_{\mathrm{ffn}}")
+letter("layer_flops", "FLOP", "matrix arithmetic of one block, forward", r"Q_L")
+letter("attention_share", "", "share of a block's arithmetic that is scores and values", r"\sigma")
+letter("growth", "", "growth of a block's arithmetic when the length doubles", r"\gamma_2")
+letter("crossover", "", "length at which scores and values cost as much as the rest", r"n_{\times}")
+letter("order", "", "power at which a Taylor series is cut off", "r")
+letter("features", "", "products of components of a key in a Taylor series", r"d_{\phi}")
+letter("query_bits", "bit", "bits of a query inside an attention kernel", r"\beta_q")
+letter("query_tile", "", "queries one core holds while the keys stream past", "B_q")
+letter(
+    "balanced_tile", "", "queries per tile at which streaming the keys takes as long as the arithmetic", r"B_q^{\star}"
+)
+letter("sharing_cores", "", "cores that must share one read of the keys", r"n_{\mathrm{sh}}")
+letter(
+    "busy_pairs",
+    "",
+    "query-key pairs of all heads that the cores have time for, tiles whole and none idle",
+    r"\hat n_{qk}",
+)
+letter("score_flops", "FLOP", "vector arithmetic per score: exponential, maximum, sum and rescaling", r"\kappa")
+letter("append_traffic", "B", "bytes moved to turn queries and keys and to write the cache", r"B_{\mathrm{app}}")
+letter("item_time", "s", "least time a core spends on one sequence and key-value head", r"\tau_i")
+letter("launch_time", "s", "time an operator takes however little it does", r"\tau_0", _ZERO)
+letter("kernel_time", "s", "time of an attention operator", r"T_{\mathrm{att}}")
 
 # Parallelism.
 letter("tp", "", "tensor-parallel ways", "t")
@@ -239,4 +285,36 @@ letter("dp", "", "data-parallel ways", r"n_{\mathrm{dp}}")
 letter("microbatches", "", "micro-batches in a step", "m")
 letter("chunks", "", "model chunks per pipeline stage", "v")
 letter("global_batch", "", "sequences in a training step", r"B_g")
-letter("bubble", "", "idle time over busy time", r"\epsilon", _ZERO)
+letter("bubble", "%", "idle time over busy time", r"\epsilon", _ZERO)
+letter("forward_time", "s", "forward pass of a micro-batch through the stages of one device", r"T_f")
+letter("input_gradient_time", "s", "gradient of the inputs, one micro-batch on one device", r"T_b")
+letter("weight_gradient_time", "s", "gradient of the weights, one micro-batch on one device", r"T_w")
+letter("transfer_time", "s", "time a tensor takes from one pipeline stage to the next", r"T_x", _ZERO)
+letter("staleness", "", "updates of the weights between a gradient's forward pass and its use", r"\delta", _ZERO)
+letter("weight_versions", "", "versions of its weights that a stage keeps", r"n_w")
+letter("messages", "", "tensors sent between the devices of a pipeline in one step", r"n_x", _ZERO)
+letter("pipeline_traffic", "B", "bytes sent between the devices of a pipeline in one step", r"B_{pp}", _ZERO)
+letter("pipeline_latency", "s", "time one input takes through all stages of a pipeline", r"T_{pp}")
+letter("stage", "", "which pipeline stage; the first is 1", "i")
+letter("held_microbatches", "", "micro-batches whose activations a pipeline stage holds at once", r"m_i")
+letter("devices", "", "devices that share the work", "n_d")
+
+# Offloading to a second tier.
+letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
+letter("kept_values", "", "values a block keeps for its backward pass, per token and unit of hidden width", r"\kappa_a")
+letter("recomputed", "", "share of the forward arithmetic that the backward pass runs again", r"\varrho", _ZERO)
+letter("block_weights", "B", "weights of one block on one device", r"M_{w/L}")
+letter("block_states", "B", "gradients and optimizer state of one block on one device", r"M_{o/L}")
+letter("block_flops", "FLOP", "arithmetic of one block's forward pass on one device", r"Q_{L/t}")
+letter("block_forward", "s", "time of one block's forward pass", r"T_{\mathrm{fw}/L}")
+letter("block_backward", "s", "time of one block's backward pass", r"T_{\mathrm{bw}/L}")
+letter("weight_offload", "", "share of the weights that live in the second tier", r"x_w", _ZERO)
+letter("activation_offload", "", "share of the kept activations that live in the second tier", r"x_a", _ZERO)
+letter("optimizer_offload", "", "share of gradients and optimizer state that lives in the second tier", r"x_o", _ZERO)
+letter("near_blocks", "", "blocks whose tensors are near at once: in use, arriving, leaving", r"n_{\mathrm{near}}")
+letter("near_memory", "B", "memory taken near, work space aside", r"M_{\mathrm{near}}")
+letter("offload_memory", "B", "memory taken in the second tier, per device", r"M_{\mathrm{off}}", _ZERO)
+letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
+letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
+letter("offload_efficiency", "", "speed with this link over the speed with an endless one", r"\eta_{\mathrm{off}}")
+letter("break_even_tokens", "", "tokens of a micro-batch at which the link just hides the weights", r"(bs)^{\star}")

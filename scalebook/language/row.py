@@ -84,10 +84,15 @@ def refuse(name: str, array: np.ndarray, where: str = "") -> None:
     sign = NOTATION[name].sign
     bad = ~np.isfinite(array)
     if sign != "real":
-        bad |= array < 0 if sign == "nonnegative" else array <= 0
+        bad |= array <= 0 if sign == "positive" else array < 0
+    if sign == "share":
+        bad |= array > 1
     if bad.any():
         first = array[bad].flat[0] if array.ndim else float(array)
-        wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite"}[sign]
+        wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite", "share": "between 0 and 1"}[
+            sign
+        ]
+        wanted = wanted if np.isfinite(first) else "a finite number"
         raise ValueError(f"{name} must be {wanted}, not {first:g}{where}: {_what(name)}")
 
 
@@ -99,8 +104,11 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     """
     cells = {}
     for row in knowns:
+        if hasattr(row, "columns") and not isinstance(row, Row):
+            raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
-            raise TypeError(f"expected rows of tables, results or formulas before the keywords, not {row!r}")
+            hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
+            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {row!r}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
@@ -245,7 +253,7 @@ class Why:
         ]
 
     def _repr_html_(self):
-        line = f"{html.escape(self.equation)} <small>{self._said(cite_html, html.escape)}</small>"
+        line = f"{html.escape(self.equation)} <small>[{self._said(cite_html, html.escape)}]</small>"
         if not self.cell.inputs:
             return f'<span class="sb-why tex2jax_ignore">{line}</span>'
         inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)

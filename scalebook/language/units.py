@@ -17,14 +17,14 @@ __all__ = ["BASE", "check", "dimension", "parse", "show", "show_tex"]
 BASE = ("B", "s", "J", "$")
 # What a unit is made of: its size in base units and its powers of them.
 _UNITS = {
-    "": (1, {}), "FLOP": (1, {}), "token": (1, {}), "year": (1, {}),
+    "": (1, {}), "%": (1, {}), "FLOP": (1, {}), "token": (1, {}), "year": (1, {}),
     "B": (1, {"B": 1}), "bit": (1, {"B": 1}), "s": (1, {"s": 1}), "h": (1, {"s": 1}),
     "J": (1, {"J": 1}), "W": (1, {"J": 1, "s": -1}), "$": (1, {"$": 1}),
 }  # fmt: skip
 _UP = ["", "k", "M", "G", "T", "P", "E"]
 _DOWN = ["", "m", "µ", "n", "p"]
 _COUNTS = ["million", "billion", "trillion", "quadrillion"]
-_COUNTED = ("", "token", "token/s", "bit", "$", "$/h", "FLOP/B")  # units that take no prefix
+_COUNTED = ("", "%", "token", "token/s", "bit", "$", "$/h", "FLOP/B")  # units that take no prefix
 _LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
@@ -41,7 +41,7 @@ def dimension(unit: str) -> tuple[int, ...]:
     >>> dimension("furlong")
     Traceback (most recent call last):
         ...
-    ValueError: 'furlong' is not a unit; there are: $, B, FLOP, J, W, bit, h, s, token, year, and one over another (B/s)
+    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, W, bit, h, s, token, year, and one over another (B/s)
     """
     powers = dict.fromkeys(BASE, 0)
     for sign, part in zip((1, -1), unit.split("/"), strict=False):
@@ -63,9 +63,20 @@ def parse(quantity: str, unit: str) -> float:
         ...
     ValueError: '80 GB' is not a number with the unit B/s (such as '3.35 TB/s')
     """
-    example = {"B": "80 GB", "B/s": "3.35 TB/s", "FLOP/s": "989 TFLOP/s", "s": "2.5 us", "year": "2022-03"}
-    number, _, rest = str(quantity).strip().partition(" ")
+    example = {
+        "%": "90 %",
+        "bit": "16 bit",
+        "B": "80 GB",
+        "B/s": "3.35 TB/s",
+        "FLOP/s": "989 TFLOP/s",
+        "s": "2.5 us",
+        "year": "2022-03",
+    }
+    found = re.match(r"([-+.\d]*(?:[eE][-+]?\d+)?) ?(.*)", str(quantity).strip())
+    number, rest = found.groups()
     try:
+        if unit == "%" and rest == unit:
+            return float(Decimal(number) / 100)
         if unit == "year":
             year, _, month = number.partition("-")
             if rest or not 1 <= int(month or 1) <= 12:
@@ -101,13 +112,14 @@ def show(value: float, unit: str = "") -> str:
 
     >>> show(3.35e12, "B/s"), show(1.5e-6, "s"), show(7200, "s"), show(32768), show(6.738e9)
     ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
-    >>> show(2.5, "$/h"), show(0.109375), show(2022.5, "year"), show(1.5e28, "FLOP")
-    ('2.5 $/h', '0.1094', '2022-07', '1.5×10²⁸ FLOP')
+    >>> show(2.5, "$/h"), show(0.109375), show(0.109375, "%"), show(2022.5, "year"), show(1.5e28, "FLOP")
+    ('2.5 $/h', '0.1094', '10.94 %', '2022-07', '1.5×10²⁸ FLOP')
     """
     if unit == "year":
         months = round(value * 12)
         return f"{months // 12}-{months % 12 + 1:02d}"
-    value = float(value)
+    dimension(unit)  # refuses what is no unit
+    value = float(value) * (100 if unit == "%" else 1)
     if unit == "" and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
     value = _round(value)
@@ -140,7 +152,7 @@ def show_tex(value: float, unit: str = "") -> str:
     if "×10" in number:
         number, _, power = number.partition("×10")
         number += rf"\times 10^{{{power.translate({v: chr(k) for k, v in _RAISED.items()})}}}"
-    unit_tex = rest.replace("$", r"\$").replace(" ", r"\ ").replace("µ", r"\mu ")
+    unit_tex = rest.replace("$", r"\$").replace("%", r"\%").replace(" ", r"\ ").replace("µ", r"\mu ")
     return number.replace(",", "{,}") + (rf"\,\mathrm{{{unit_tex}}}" if rest else "")
 
 
