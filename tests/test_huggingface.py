@@ -8,6 +8,7 @@ import pytest
 
 import scalebook
 from scalebook.language.notation import NOTATION
+from scalebook.tables import Table, model_from_config
 from scalebook.tables.huggingface import KINDS, from_config
 
 MODELS = tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text("utf-8"))
@@ -71,6 +72,14 @@ def gemma3(**text):
     return {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", **text}, "vision_config": {}}
 
 
+def llama4(experts, step, context):
+    """As Meta released the Instruct models: an empty list of no_rope_layers leaves every fourth block without."""
+    text = shape(48, 5120, 40, 8192, 202048, context, num_key_value_heads=8, head_dim=128, tie_word_embeddings=False)
+    text |= {"model_type": "llama4_text", "intermediate_size_mlp": 16384, "attention_chunk_size": 8192}
+    text |= {"num_local_experts": experts, "num_experts_per_tok": 1, "interleave_moe_layer_step": step}
+    return {"model_type": "llama4", "text_config": text | {"no_rope_layers": []}, "vision_config": {}}
+
+
 CONFIGS = {  # row of models.toml: the configuration its publisher released
     "llama3_8b": shape(32, 4096, 32, 14336, 128256, 131072, num_key_value_heads=8, model_type="llama"),
     "llama2_7b": shape(32, 4096, 32, 11008, 32000, 4096, model_type="llama", tie_word_embeddings=False),
@@ -127,6 +136,10 @@ CONFIGS = {  # row of models.toml: the configuration its publisher released
     | deepseek(27, 2048, 16, 10944, 102400, 163840, None, 64, 6, 1408, 2, 1),
     "deepseek_v3": {"model_type": "deepseek_v3"}
     | deepseek(61, 7168, 128, 18432, 129280, 163840, 1536, 256, 8, 2048, 1, 3),
+    "deepseek_v3_2": {"model_type": "deepseek_v32", "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}
+    | deepseek(61, 7168, 128, 18432, 129280, 163840, 1536, 256, 8, 2048, 1, 3),
+    "llama4_scout": llama4(16, 1, 10485760),
+    "llama4_maverick": llama4(128, 2, 1048576),
     "kimi_k2": {"model_type": "kimi_k2"} | deepseek(61, 7168, 64, 18432, 163840, 131072, 1536, 384, 8, 2048, 1, 1),
     "gpt_oss_120b": gpt_oss(36, 128),
     "gpt_oss_20b": gpt_oss(24, 32),
@@ -189,7 +202,7 @@ def test_a_configuration_of_a_kind_without_a_row(kind):
 
 
 def test_every_kind_is_tried_and_every_letter_is_in_the_notation():
-    tried = {config["model_type"] for config in CONFIGS.values()} | set(LITERAL) | {"gemma3_text"}
+    tried = {config["model_type"] for config in CONFIGS.values()} | set(LITERAL) | {"gemma3_text", "llama4_text"}
     assert tried == set(KINDS)
     for config in [*CONFIGS.values(), *(config for config, _ in LITERAL.values())]:
         assert set(from_config(config)) - {"name", "attention", "norm"} <= set(NOTATION)
@@ -214,6 +227,13 @@ def test_a_path_a_folder_and_a_dict_read_alike(tmp_path):
         ("gpt2_xl", {"n_inner": 5000}, {"ffn": 5000}),
         ("gpt_oss_20b", {"layer_types": None}, {"window_layers": 12}),
         ("gpt_oss_20b", {"layer_types": ["full_attention"] * 24}, {"window_layers": None}),
+        ("qwen2_5_7b", {"layer_types": ["sliding_attention"] * 28}, {"window_layers": None, "window": None}),
+        ("qwen3_0_6b", {"layer_types": ["sliding_attention"] * 28, "sliding_window": 64}, {"window_layers": None}),
+        (
+            "qwen2_5_7b",
+            {"layer_types": ["sliding_attention", "full_attention"] * 14, "use_sliding_window": True},
+            {"window_layers": 14},
+        ),
         ("qwen3_30b_a3b", {"mlp_only_layers": [0, 1]}, {"moe_layers": 46, "ffn": 6144}),
         ("qwen3_30b_a3b", {"decoder_sparse_step": 2}, {"moe_layers": 24, "ffn": 6144}),
         ("qwen3_30b_a3b", {"mlp_only_layers": list(range(48))}, {"moe_layers": 0, "experts": None, "top_k": None}),
@@ -228,12 +248,32 @@ def test_a_changed_field_changes_its_letters(key, change, expected):
     assert {letter: read.get(letter) for letter in expected} == expected
 
 
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ({"attention_chunk_size": None}, {"window_layers": None, "window": None}),
+        ({"no_rope_layers": None}, {"window_layers": 36}),
+        ({"no_rope_layers": None, "no_rope_layer_interval": 2}, {"window_layers": 24}),
+        ({"no_rope_layers": [1] * 40 + [0] * 8}, {"window_layers": 40}),
+        ({"layer_types": ["chunked_attention"] * 12 + ["full_attention"] * 36}, {"window_layers": 12}),
+        ({"moe_layers": [1, 3]}, {"moe_layers": 2, "ffn": 16384}),
+        ({"moe_layers": []}, {"moe_layers": 0, "experts": None}),
+    ],
+)
+def test_a_changed_field_of_llama_4(change, expected):
+    config = CONFIGS["llama4_scout"]
+    for nested in (config["text_config"] | change, config | {"text_config": config["text_config"] | change}):
+        read = from_config(nested)
+        assert {letter: read.get(letter) for letter in expected} == expected
+
+
 @pytest.mark.parametrize("key", CONFIGS)
 def test_a_missing_field_is_named_or_stood_in_for(key):
     """No field can go missing and leave another shape behind without a word, except by a default of transformers."""
     config = CONFIGS[key]
     nested = config.get("text_config", config)
     stands_in = {"num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window", "layer_types", "n_inner"}
+    stands_in |= {"attention_chunk_size", "interleave_moe_layer_step"}  # of Llama 4
     stands_in |= {"tie_word_embeddings", "first_k_dense_replace", "max_window_layers", "use_sliding_window"}
     stands_in |= {"vocab_size", "max_position_embeddings"} if nested["model_type"] == "gemma3_text" else set()
     for field in nested:
@@ -241,7 +281,8 @@ def test_a_missing_field_is_named_or_stood_in_for(key):
         try:
             read = from_config(config | {"text_config": fewer} if "text_config" in config else fewer)
         except ValueError as error:
-            assert repr(field) in str(error) and "needs the field" in str(error)
+            said = str(error)
+            assert (repr(field) in said and "needs the field" in said) or "8 heads" in said  # the class puts 8
         else:
             assert field in stands_in or without(read, "name") == without(from_config(config), "name"), field
 
@@ -261,6 +302,21 @@ def test_a_missing_field_is_named_or_stood_in_for(key):
         (CONFIGS["gpt_oss_20b"] | {"layer_types": ["full_attention"]}, r"each of its 24 blocks"),
         (CONFIGS["gpt_oss_20b"] | {"layer_types": ["linear_attention"] * 24}, r"'sliding_attention' or 'full_"),
         (CONFIGS["opt_6_7b"] | {"word_embed_proj_dim": 512}, r"word_embed_proj_dim is not hidden_size"),
+        (LLAMA | {"num_key_value_heads": 7}, r"the 7 key-value heads of model_type 'llama' do not divide its 32 heads"),
+        (LLAMA | {"num_key_value_heads": 64}, r"the 64 key-value heads of model_type 'llama' do not divide its 32"),
+        (CONFIGS["mixtral_8x7b"] | {"num_experts_per_tok": 9}, r"8 experts of model_type 'mixtral' are fewer than"),
+        (LLAMA | {"tie_word_embeddings": "false"}, r"'tie_word_embeddings' must be true or false; it is 'false'"),
+        (LLAMA | {"tie_word_embeddings": 1}, r"'tie_word_embeddings' must be true or false; it is 1"),
+        (CONFIGS["qwen2_5_7b"] | {"use_sliding_window": 0}, r"'use_sliding_window' must be true or false; it is 0"),
+        (LLAMA | {"text_config": "llama"}, r"'text_config' must be an object of fields; it is 'llama'"),
+        (LLAMA | {"text_config": [LLAMA]}, r"'text_config' must be an object of fields"),
+        (CONFIGS["gpt_oss_20b"] | {"layer_types": "full_attention"}, r"'layer_types' must be a list"),
+        (CONFIGS["gpt_oss_20b"] | {"layer_types": [{}] * 24}, r"'sliding_attention' or 'full_"),
+        (CONFIGS["qwen3_30b_a3b"] | {"mlp_only_layers": 3}, r"'mlp_only_layers' must be a list; it is 3"),
+        (
+            CONFIGS["llama4_scout"]["text_config"] | {"no_rope_layers": [1]},
+            r"'no_rope_layers' .* each of its 48 blocks 1 or 0",
+        ),
         (without(CONFIGS["deepseek_v3"], "q_lora_rank"), r"'deepseek_v3' needs the field 'q_lora_rank'"),
         (without(CONFIGS["mistral_7b"], "num_key_value_heads"), r"'mistral' needs the field 'num_key_value_heads'"),
     ],
@@ -281,3 +337,31 @@ def test_a_bad_file_gives_one_clear_error(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         from_config(path)
     assert "config.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("config", [None, 5, [LLAMA], b"config.json", (("model_type", "llama"),)])
+def test_what_is_neither_path_nor_dict(config):
+    with pytest.raises(TypeError, match=f"given as a path or a dict, not as {type(config).__name__}$"):
+        from_config(config)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (json.dumps(LLAMA), "give a path or a dict"),
+        ("x" * 5000, "cannot read"),
+        ("\0", "config.json"),
+        ("", "config.json"),
+    ],
+)
+def test_a_text_that_is_no_path(text, message):
+    with pytest.raises(ValueError, match=message):
+        from_config(text)
+
+
+def test_a_configuration_is_a_row_of_a_table():
+    """Its cells cite no source of the tables, and are shown all the same."""
+    mine = model_from_config(LLAMA, name="mine")
+    page = Table("mine", {"mine": mine})._repr_html_()
+    assert '<td title="config.json">32</td>' in page and page.count("<td") == len(mine)
+    assert "[mine: config.json]" in repr(mine.why("layers")) and "config.json" in mine._repr_html_()

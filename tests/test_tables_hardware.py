@@ -84,6 +84,7 @@ def test_source(key):
     assert set(source) - {"read"} == {"title", "author", "year", "url"}
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key)
     assert source["url"].startswith("https://") and 2010 < source["year"] < 2030
+    assert not re.search("askai|genixplay|allpcb|cloudnews|aiwiki", source["url"]), "a copy or an answer site"
     cited = {str(x).split()[0] for row in (*DEVICES.values(), *LINKS.values()) for x in cited_by(row)}
     assert key in cited
 
@@ -124,6 +125,22 @@ class TestDevice:
             fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
             assert all("sparsity" in note(row, letter) for letter in fast)
             assert "cores" in note(row, "peak_fp64")
+
+    def test_host_link_is_the_devices_own(self, row):
+        """A specification of PCIe does not say what a device has; what the vendor leaves open is marked."""
+        if "host_bandwidth" in row:
+            assert "source" not in row["host_bandwidth"] or row["host_bandwidth"]["source"] != "pci-sig"
+            if lanes := re.search(r"PCIe (\d)\.0 x16.*?; (\d+) GB/s raw", note(row, "host_bandwidth")):
+                assert number(row, "host_bandwidth") == float(lanes[2]) * 1e9 == 2 ** int(lanes[1]) * 2e9
+        if row["name"].startswith("NVIDIA GB"):
+            assert note(row, "host_bandwidth").startswith("derived") and "disputed" in note(row, "host_bandwidth")
+
+    def test_capacities_that_drivers_report(self, row):
+        text = note(row, "hbm_capacity")
+        if found := re.search(r"reports ([\d,]+) MiB, which is ([\d.]+) GB", text):
+            assert float(found[1].replace(",", "")) * 2**20 / 1e9 == pytest.approx(float(found[2]), abs=0.06)
+        if found := re.search(r"lists (\d+) GiB, which is (\d+) GB", text):
+            assert int(found[1]) * 2**30 / 1e9 == pytest.approx(int(found[2]), abs=0.5)
 
     def test_notes_agree_with_the_numbers(self, row):
         for letter in (x for x in row if x.startswith("peak_")):

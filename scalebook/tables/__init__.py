@@ -41,10 +41,10 @@ def _model(key, cells):
     """Add what follows from the shape; a model without sliding windows has none."""
     if "window_layers" not in cells:
         layers, limit = cells["layers"], cells.get("max_context")
-        cells["window_layers"] = Cell(0.0, layers.origin, layers.source, "every layer attends to the whole context")
+        cells["window_layers"] = Cell(0.0, layers.origin, layers.source, "no sliding window is published")
         if limit:
             cells["window"] = Cell(
-                limit.value, layers.origin, limit.source, "no layer has a window; shown as the longest context"
+                limit.value, layers.origin, limit.source, "no sliding window is published; shown as the longest context"
             )
     if not cells.setdefault(
         "experts", Cell(0.0, cells["layers"].origin, cells["layers"].source, "a dense model")
@@ -61,7 +61,7 @@ def _model(key, cells):
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor"], finish=_device),
     "links": dict(words=["kind"]),
-    "models": dict(words=["block", "attention", "norm"], finish=_model),
+    "models": dict(words=["attention", "norm"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
 }
 

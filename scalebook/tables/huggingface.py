@@ -30,7 +30,8 @@ class Kind:
     letters: dict[str, int | str | tuple | Callable]
     norm: str = "rmsnorm"
     tied: bool = False  # tie_word_embeddings when it is left out
-    window: int | None = None  # sliding_window when it is left out
+    window: int | None = None  # window_field when it is left out
+    window_field: str = "sliding_window"
     slides: Callable | None = None  # (config, block): does the block attend within the window?
     routes: Callable | None = None  # (config, block): is its feed-forward a mixture of experts?
 
@@ -41,8 +42,9 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     `config` is the path of the file or of its folder, or the parsed dict.  Where the language model is nested under
     `text_config`, that is what is read.  Letters that do not apply are left out, as in models.toml: `ffn` when every
     block is a mixture of experts, `kv_heads` and `head_dim` under latent attention.  All letters are counts.
-    Raises ValueError for a missing file, one that is not JSON, an unknown `model_type`, and a field that is missing
-    or not a count.  Source: the configuration classes of Hugging Face transformers 4.57.
+    Raises TypeError for what is neither path nor dict; ValueError for a missing file, one that is not JSON, an unknown
+    `model_type`, a field that is missing or of the wrong type, and counts that do not go together.
+    Source: the configuration classes of Hugging Face transformers 4.57.
 
     >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
     ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
@@ -50,22 +52,22 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     >>> shape["attention"], shape["head_dim"], shape["embeddings"]
     ('gqa', 128, 2)
     """
-    config = _language_model(config if isinstance(config, Mapping) else _load(Path(config)))
+    config = _language_model(config if isinstance(config, Mapping) else _load(config))
     kind = KINDS[config["model_type"]]
     letters: dict[str, int] = {}
     for letter, rule in kind.letters.items():
         letters[letter] = _read(config, rule, letters)
 
-    tied = config.get("tie_word_embeddings")
-    letters["embeddings"] = 1 if (kind.tied if tied is None else tied) else 2
+    letters["embeddings"] = 1 if _typed(config, "tie_word_embeddings", bool, kind.tied) else 2
 
     blocks = range(letters["layers"])
-    windowed = kind.slides and config.get("sliding_window", kind.window) is not None
+    windowed = kind.slides and config.get(kind.window_field, kind.window) is not None
     if windowed and (sliding := sum(kind.slides(config, block) for block in blocks)):
-        letters |= {"window_layers": sliding, "window": _count(config, "sliding_window", kind.window)}
+        letters |= {"window_layers": sliding, "window": _count(config, kind.window_field, kind.window)}
 
     letters["moe_layers"] = sum(kind.routes(config, block) for block in blocks) if kind.routes else 0
     letters.setdefault("shared_experts", 0)
+    _refuse(config["model_type"], letters)
     unused = {"ffn"} if letters["moe_layers"] == len(blocks) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
@@ -73,9 +75,22 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     return words | {letter: value for letter, value in letters.items() if letter not in unused}
 
 
-def _load(path: Path) -> Mapping:
-    path = path / "config.json" if path.is_dir() else path
+def _refuse(kind: str, letters: Mapping) -> None:
+    heads, kv_heads = letters["heads"], letters.get("kv_heads", 1)
+    if heads % kv_heads:
+        raise ValueError(f"the {kv_heads} key-value heads of model_type {kind!r} do not divide its {heads} heads")
+    if letters["moe_layers"] and letters["experts"] < letters["top_k"]:
+        raise ValueError(f"{letters['experts']} experts of model_type {kind!r} are fewer than a token visits")
+
+
+def _load(config) -> Mapping:
+    if not isinstance(config, (str, PathLike)):
+        raise TypeError(f"a configuration is given as a path or a dict, not as {type(config).__name__}")
+    if isinstance(config, str) and config.lstrip().startswith(("{", "[")):
+        raise ValueError("this is the text of a configuration: give a path or a dict, as json.loads makes of it")
+    path = Path(config)
     try:
+        path = path / "config.json" if path.is_dir() else path
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"cannot read '{path}': give the path of a config.json or of its folder") from error
@@ -88,7 +103,7 @@ def _load(path: Path) -> Mapping:
 
 def _language_model(config: Mapping) -> dict:
     """The fields of the language model, whose own fields win over those around them."""
-    config = {**config, **(config.get("text_config") or {})}
+    config = {**config, **_typed(config, "text_config", dict, {})}
     if not isinstance(kind := config.get("model_type"), str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")
     if kind not in KINDS:
@@ -106,6 +121,15 @@ def _count(config: Mapping, field: str, default: int | None = None, least: int =
         raise ValueError(
             f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; it is {value!r}"
         )
+    return value
+
+
+def _typed(config: Mapping, field: str, kind: type, default):
+    if (value := config.get(field)) is None:
+        return default
+    if not isinstance(value, kind):
+        wanted = {bool: "true or false", list: "a list", dict: "an object of fields"}[kind]
+        raise ValueError(f"{field!r} must be {wanted}; it is {value!r}")
     return value
 
 
@@ -155,12 +179,13 @@ def _every(config, block):
     return True
 
 
-def _when_used(config, block):
-    return bool(config.get("use_sliding_window"))
+def _when_used(slides):
+    # transformers drops the window where use_sliding_window is false, whatever layer_types says.
+    return lambda config, block: _typed(config, "use_sliding_window", bool, False) and slides(config, block)
 
 
 def _upper(config, block):
-    return _when_used(config, block) and block >= _count(config, "max_window_layers", 28, least=0)
+    return block >= _count(config, "max_window_layers", 28, least=0)
 
 
 def _even(config, block):
@@ -171,18 +196,22 @@ def _all_but_sixth(config, block):
     return (block + 1) % _count(config, "sliding_window_pattern", 6) != 0
 
 
-def _listed(otherwise):
-    """As layer_types lists them, where a configuration does."""
+def _all_but_fourth(config, block):
+    return (block + 1) % _count(config, "no_rope_layer_interval", 4) != 0
+
+
+def _listed(otherwise, local="sliding_attention", full="full_attention", field="layer_types"):
+    """As a field lists them, where it lists any."""
 
     def slides(config, block):
-        if (types := config.get("layer_types")) is None:
+        if not (types := _typed(config, field, list, [])):
             return otherwise(config, block)
-        if len(types) != config["num_hidden_layers"] or set(types) - {"sliding_attention", "full_attention"}:
+        if len(types) != config["num_hidden_layers"] or any(x not in (local, full) for x in types):
             raise ValueError(
-                f"'layer_types' of model_type {config['model_type']!r} must call each of its "
-                f"{config['num_hidden_layers']} blocks 'sliding_attention' or 'full_attention'"
+                f"{field!r} of model_type {config['model_type']!r} must call each of its "
+                f"{config['num_hidden_layers']} blocks {local!r} or {full!r}"
             )
-        return types[block] == "sliding_attention"
+        return types[block] == local
 
     return slides
 
@@ -199,8 +228,14 @@ def _after_dense(first: int):
 
 
 def _sparse_step(config, block):
-    dense = config.get("mlp_only_layers") or []
+    dense = _typed(config, "mlp_only_layers", list, [])
     return block not in dense and (block + 1) % _count(config, "decoder_sparse_step", 1) == 0
+
+
+def _interleaved(config, block):
+    if (routed := _typed(config, "moe_layers", list, None)) is not None:
+        return block in routed
+    return (block + 1) % _count(config, "interleave_moe_layer_step", 1) == 0
 
 
 _LLAMA = {
@@ -237,10 +272,13 @@ _GPT2 = _NEOX | {
 _OPT = _NEOX | {
     "ffn": "ffn_dim",
     "vocab": _unprojected_vocab,
-    # Padding takes two positions.
-    "learned_positions": lambda config, letters: _count(config, "max_position_embeddings") + 2,
+    "learned_positions": lambda config, letters: _count(config, "max_position_embeddings") + 2,  # two for padding
 }
 _LOCAL_EXPERTS = {"experts": "num_local_experts", "top_k": "num_experts_per_tok", "expert_ffn": "intermediate_size"}
+_LLAMA4 = _MISTRAL | _LOCAL_EXPERTS
+_LLAMA4 |= {"ffn": "intermediate_size_mlp", "shared_experts": 1, "shared_ffn": "intermediate_size"}
+# Llama 4 attends within chunks, but to everything in blocks without rotary positions.
+_CHUNKED = _listed(_listed(_all_but_fourth, 1, 0, "no_rope_layers"), "chunked_attention")
 _QWEN_EXPERTS = {"experts": "num_experts", "top_k": "num_experts_per_tok", "expert_ffn": "moe_intermediate_size"}
 _DEEPSEEK = {letter: rule for letter, rule in _LLAMA.items() if letter not in ("kv_heads", "head_dim")} | {
     "q_rank": _null_is_none("q_lora_rank"),
@@ -258,13 +296,14 @@ _QWEN2_MOE = _MISTRAL | _QWEN_EXPERTS | {"shared_experts": 1, "shared_ffn": "sha
 
 KINDS = {
     "llama": Kind(_LLAMA),
+    "llama4_text": Kind(_LLAMA4, "rmsnorm", False, 8192, "attention_chunk_size", _CHUNKED, _interleaved),
     "mistral": Kind(_MISTRAL, window=4096, slides=_every),
     "mixtral": Kind(_MISTRAL | _LOCAL_EXPERTS, slides=_every, routes=_every),
     "phi3": Kind(_LLAMA, slides=_every),
-    "qwen2": Kind(_MISTRAL, window=4096, slides=_listed(_upper)),
-    "qwen3": Kind(_GEMMA, window=4096, slides=_listed(_upper)),
-    "qwen2_moe": Kind(_QWEN2_MOE, window=4096, slides=_upper, routes=_sparse_step),
-    "qwen3_moe": Kind(_MISTRAL | _QWEN_EXPERTS, window=4096, slides=_when_used, routes=_sparse_step),
+    "qwen2": Kind(_MISTRAL, window=4096, slides=_when_used(_listed(_upper))),
+    "qwen3": Kind(_GEMMA, window=4096, slides=_when_used(_listed(_upper))),
+    "qwen2_moe": Kind(_QWEN2_MOE, window=4096, slides=_when_used(_upper), routes=_sparse_step),
+    "qwen3_moe": Kind(_MISTRAL | _QWEN_EXPERTS, window=4096, slides=_when_used(_every), routes=_sparse_step),
     "gemma": Kind(_GEMMA, tied=True),
     "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even)),
     "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth)),
@@ -275,5 +314,6 @@ KINDS = {
     "gpt_neox": Kind(_NEOX, norm="layernorm"),
     "opt": Kind(_OPT, norm="layernorm", tied=True),
 }
-# Nested configurations may leave the inner model_type out, and Kimi K2 is a DeepSeek-V3 under its own name.
-KINDS |= {"gemma3": KINDS["gemma3_text"], "kimi_k2": KINDS["deepseek_v3"]}
+# Nested configurations may leave the inner model_type out; the last two are DeepSeek-V3, V3.2 but for its indexer.
+KINDS |= {"gemma3": KINDS["gemma3_text"], "llama4": KINDS["llama4_text"]}
+KINDS |= dict.fromkeys(["kimi_k2", "deepseek_v32"], KINDS["deepseek_v3"])

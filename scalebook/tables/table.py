@@ -109,7 +109,8 @@ class Table(Mapping):
         return f"{self.name}: {', '.join(self._rows)}"
 
     def _repr_html_(self):
-        letters = [x for x in NOTATION if any(x in row for row in self.values())]
+        # The peak by precision says it; a device's own choice among them would say it twice.
+        letters = [x for x in NOTATION if x != "peak_flops" and any(x in row for row in self.values())]
         head = "".join(f'<th title="{html.escape(NOTATION[x].meaning)}">{x.replace("_", " ")}</th>' for x in letters)
         body = "".join(
             f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{key}</code></th>{''.join(_cell(row, x) for x in letters)}</tr>"
@@ -129,7 +130,7 @@ def _cell(row, name):
     value, url = show(cell.value, NOTATION[name].unit), ""
     if cell.formula is None:
         said = f"{cite(cell.source)}{'. Note: ' + cell.note if cell.note else ''}"
-        url = SOURCES[cell.source.partition(" ")[0]].get("url", "")
+        url = SOURCES.get(cell.source.partition(" ")[0], {}).get("url", "")  # what is no key has none
     else:
         said = repr(row.why(name))
     mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
@@ -139,10 +140,10 @@ def _cell(row, name):
 def _row(file, key, stanza, kind, words, finish):
     default, cells, said = stanza.get("source", ""), {}, {}
     for name, entry in stanza.items():
-        if name in words:
-            said[name] = entry
-            continue
         where = f"{file}, [{key}], {name}"
+        if name in words:
+            said[name] = _text(where, entry)
+            continue
         if name not in NOTATION:
             raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
         entry = entry if isinstance(entry, dict) else {"value": entry}
@@ -150,20 +151,31 @@ def _row(file, key, stanza, kind, words, finish):
             raise ValueError(
                 f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing"
             )
-        source = entry.get("source", default)
+        source = _text(f"{where}, source", entry.get("source", default))
+        note = _text(f"{where}, note", entry.get("note", ""))
         if not source:
             raise ValueError(f"{where}: no source, neither of the cell nor of the stanza")
-        if str(source).partition(" ")[0] not in SOURCES:
-            raise ValueError(
-                f"{where}: the source {source!r} is not among the sources; {nearest(str(source).partition(' ')[0], SOURCES)}"
-            )
+        source_key = source.partition(" ")[0]
+        if source_key not in SOURCES:
+            near = nearest(source_key, SOURCES)  # where none is near it lists a dozen of hundreds
+            near = f"; {near}" if near.startswith("did you mean") else ""
+            raise ValueError(f"{where}: the source {source!r} is not among the sources{near}")
         value = entry["value"]
+        if isinstance(value, list):
+            raise ValueError(f"{where}: a cell holds one value, not the list {value!r}")
         if NOTATION[name].unit and not isinstance(value, str):
             unit = NOTATION[name].unit
             raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
         try:
-            cells[name] = Cell(quantity(name, value), said.get("name", key), source, entry.get("note", ""))
+            cells[name] = Cell(quantity(name, value), said.get("name", key), source, note)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
     finish(key, cells)
+    said.pop("source", None)
     return kind(said.pop("name", key), cells, said)
+
+
+def _text(where, entry):
+    if not isinstance(entry, str):
+        raise ValueError(f"{where}: text belongs here, not {entry!r}")
+    return entry
