@@ -1,0 +1,215 @@
+"""What attention computes: scores and values beside the projections and the feed-forward layer of a block.
+
+>>> from scalebook.tables import models
+>>> round(attention_share(models.llama3_8b, batch=1, seq=8192), 3)
+0.235
+>>> layer_flops(models.llama3_8b, batch=1, seq=8192) / 8192 / 1e6
+570.425344
+>>> round(layer_crossover(models.llama3_8b))
+26624
+"""
+
+from sympy import Min
+
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "attention_flops", "attention_share", "causal_pairs", "doubling_growth", "ffn_flops", "full_pairs",
+    "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_grouped", "pair_width_latent",
+    "prefill_context", "projection_crossover", "projection_flops", "taylor_attention_flops", "taylor_features",
+    "window_pairs",
+]  # fmt: skip
+
+
+# Which queries meet which keys
+
+
+@formula("context", "vaswani2017 §3.2")
+def prefill_context(seq):
+    """In training and prefill the new tokens are all there is to attend to.
+
+    >>> prefill_context(seq=4096)
+    4096.0
+    """
+    return seq
+
+
+@formula("pairs", "vaswani2017 §3.2", given=[prefill_context])
+def full_pairs(seq, context):
+    """Every new token meets every token: what is computed when nothing is masked, or masked only afterwards.
+
+    >>> full_pairs(seq=4096, context=4096)
+    16777216.0
+    """
+    return seq * context
+
+
+@formula("pairs", "vaswani2017 §3.2.3", given=[prefill_context])
+def causal_pairs(seq, context):
+    """A token meets those before it and itself: the sum of an arithmetic series.
+
+    >>> causal_pairs(seq=4096, context=4096)
+    8390656.0
+    """
+    return seq * (2 * context - seq + 1) / 2
+
+
+@formula("pairs", "beltagy2020 §3.1")
+def window_pairs(seq, window):
+    """A token meets the last `window` tokens, itself included, in a sequence read from its beginning.
+
+    >>> window_pairs(seq=4096, window=1024)
+    3670528.0
+    """
+    reach = Min(seq, window, evaluate=False)
+    return seq * reach - reach * (reach - 1) / 2
+
+
+# What a pair costs
+
+
+@formula("pair_width", "vaswani2017 §3.2.2")
+def pair_width_grouped(heads, head_dim):
+    """Every query head multiplies a key and then a value of its width; sharing keys between heads saves nothing here.
+
+    >>> pair_width_grouped(heads=32, head_dim=128)
+    8192.0
+    """
+    return 2 * heads * head_dim
+
+
+@formula("pair_width", "deepseek2024-v2 §2.1")
+def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
+    """With the latents expanded, as in training and prefill: a key of two parts, then a value.
+
+    >>> pair_width_latent(heads=128, nope_dim=128, rope_dim=64, v_dim=128)
+    40960.0
+    """
+    return heads * (nope_dim + rope_dim + v_dim)
+
+
+# The three parts of a block
+
+
+@formula("attention_flops", "kaplan2020 table 1", given=[pair_width_grouped, pair_width_latent, full_pairs])
+def attention_flops(batch, pairs, pair_width):
+    """Scores and weighted values: a multiply and an add for every pair and every width.
+
+    >>> attention_flops(batch=1, heads=32, head_dim=128, seq=8192, context=8192) / 1e12
+    1.099511627776
+    """
+    return 2 * batch * pairs * pair_width
+
+
+@formula("attention_flops", "katharopoulos2020 §3.2")
+def linear_attention_flops(batch, seq, heads, head_dim):
+    """Without the softmax the products regroup: a state of head_dim² per head is updated and read by every token.
+
+    >>> linear_attention_flops(batch=1, seq=8192, heads=32, head_dim=128) / 1e9
+    17.179869184
+    """
+    return 4 * batch * seq * heads * head_dim**2
+
+
+@formula("features", "dumankeles2022 abstract")
+def taylor_features(head_dim, order):
+    """Products of up to `order` components of a key: exp(q·k), cut off after that power, is linear in them.
+
+    >>> taylor_features(head_dim=128, order=2)
+    16513.0
+    """
+    return (head_dim ** (order + 1) - 1) / (head_dim - 1)
+
+
+@formula("attention_flops", "dumankeles2022 abstract", given=[taylor_features])
+def taylor_attention_flops(batch, seq, heads, head_dim, features):
+    """Softmax attention by a truncated series: linear in the length, but the state has a row for every monomial.
+
+    >>> taylor_attention_flops(batch=1, seq=8192, heads=32, head_dim=128, order=2) / 1e12
+    2.216337342464
+    """
+    return 4 * batch * seq * heads * head_dim * features
+
+
+@formula("projection_flops", "kaplan2020 table 1")
+def projection_flops(batch, seq, hidden, heads, kv_heads, head_dim):
+    """Queries and the output for every head, keys and values for every key-value head.
+
+    >>> projection_flops(batch=1, seq=8192, hidden=4096, heads=32, kv_heads=8, head_dim=128) / 1e12
+    0.68719476736
+    """
+    return 4 * batch * seq * hidden * head_dim * (heads + kv_heads)
+
+
+@formula("ffn_flops", "shazeer2020")
+def ffn_flops(batch, seq, hidden, ffn, gating):
+    """Two matrices, three with a gate.
+
+    >>> ffn_flops(batch=1, seq=8192, hidden=4096, ffn=14336, gating=1) / 1e12
+    2.886218022912
+    """
+    return 2 * batch * seq * hidden * ffn * (2 + gating)
+
+
+_parts = [projection_flops, attention_flops, ffn_flops, pair_width_grouped, pair_width_latent, full_pairs]
+
+
+@formula("layer_flops", "kaplan2020 table 1", given=_parts)
+def layer_flops(projection_flops, attention_flops, ffn_flops):
+    """The matrix arithmetic of one block, forward; backward is twice that.
+
+    Every query meets every key unless `causal_pairs` or `window_pairs` is handed over.
+
+    >>> layer_flops(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
+    5000000000000.0
+    """
+    return projection_flops + attention_flops + ffn_flops
+
+
+@formula("attention_share", "kaplan2020 table 1", given=_parts)
+def attention_share(projection_flops, attention_flops, ffn_flops):
+    """What part of a block's arithmetic is quadratic in the length.
+
+    >>> attention_share(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
+    0.2
+    """
+    return attention_flops / (projection_flops + attention_flops + ffn_flops)
+
+
+@formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
+def doubling_growth(attention_share):
+    """Twice the tokens: the linear part doubles and the quadratic part quadruples, so the whole grows 2 to 4 times.
+
+    Exact where every pair is computed; a causal triangle has its diagonal, which makes it smaller by less than 1/n.
+
+    >>> doubling_growth(attention_share=0.25)
+    2.5
+    """
+    return 2 * (1 + attention_share)
+
+
+@formula("crossover", "kaplan2020 table 1")
+def projection_crossover(hidden, heads, kv_heads):
+    """Tokens at which scores and values cost as much as the projections around them (twice as many when causal).
+
+    >>> projection_crossover(hidden=4096, heads=32, kv_heads=8)
+    5120.0
+    """
+    return hidden * (heads + kv_heads) / heads
+
+
+@formula("crossover", "kaplan2020 table 1")
+def layer_crossover(hidden, heads, kv_heads, head_dim, ffn, gating):
+    """Tokens at which scores and values cost as much as all the rest of the block (twice as many when causal).
+
+    >>> layer_crossover(hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, gating=1)
+    26624.0
+    """
+    return hidden * (heads + kv_heads) / heads + hidden * ffn * (2 + gating) / (2 * heads * head_dim)
+
+
+layer_work = Sheet(
+    "layer_work", prefill_context, causal_pairs, pair_width_grouped, projection_flops, attention_flops, ffn_flops,
+    layer_flops, attention_share, doubling_growth,
+    doc="The arithmetic of one block over a whole causal sequence, and where it goes.",
+)  # fmt: skip

@@ -1,0 +1,203 @@
+"""Attention kernels as published: TensorRT-LLM's operators, and FlashAttention's figures.
+
+An operator of TensorRT-LLM takes in the projections, turns and stores the keys, and attends.  Three numbers for
+each kind were fitted on the H100 alone; every other device is predicted from its data sheet.
+"""
+
+import numpy as np
+
+from scalebook.attention import attention_flops, full_pairs
+from scalebook.attention_io import decode_kernel_time, least_traffic, prefill_kernel_time, tiled_pairs, unfused_traffic
+from scalebook.tables import accelerators
+
+from .confrontation import Confrontation, number
+
+__all__ = ["CONFRONTATIONS", "DECODE", "FLASH_SCORE_FLOPS", "PREFILL"]
+
+# Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
+PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
+DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
+FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
+
+TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
+DEVICES = {
+    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300", "gb200": "gb200",
+    "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
+}  # fmt: skip
+BITS = {"bfloat16": 16, "fp8": 8}
+PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}
+# Blackwell Ultra has twice the special function units, which NVIDIA calls twice the attention-layer acceleration.
+FAST_EXPONENTIAL = ("b300", "gb300")
+
+
+def _cores(device):
+    """GB200, B300 and GB300 do not publish theirs: taken as those of the B200."""
+    return device.get("cores") or accelerators.b200.cores
+
+
+def _column(rows, name):
+    return np.array([number(row, name) for row in rows])
+
+
+def _knowns(rows):
+    """What the formulas need to know of the rows of an operator, letter by letter."""
+    devices = [accelerators[DEVICES[row["system"]]] for row in rows]
+    return dict(
+        batch=_column(rows, "batch_size"), heads=_column(rows, "num_heads"), head_dim=_column(rows, "head_dim"),
+        kv_heads=_column(rows, "num_key_value_heads"), context=_column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
+        kv_bits=np.array([BITS[row["kv_cache_dtype"]] for row in rows]),
+        hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]), cores=np.array([_cores(d) for d in devices]),
+    )  # fmt: skip
+
+
+def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.ndarray:
+    """Seconds of the operator for rows of attention_prefill.csv."""
+    devices = [accelerators[DEVICES[row["system"]]] for row in rows]
+    fast = np.array([DEVICES[row["system"]] in FAST_EXPONENTIAL for row in rows])
+    return prefill_kernel_time(
+        _knowns(rows), seq=_column(rows, "isl"), query_tile=TILE, launch_time=launch_time,
+        query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]), activation_bits=16,
+        peak_flops=np.array([d[PEAKS[row["attn_dtype"]]] for d, row in zip(devices, rows, strict=True)]),
+        peak_vector=np.array([d.peak_vector for d in devices]),
+        bandwidth_efficiency=bandwidth_efficiency, score_flops=np.where(fast, score_flops / 2, score_flops),
+    )  # fmt: skip
+
+
+def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.ndarray:
+    """Seconds of the operator for rows of attention_decode.csv, one new token a sequence."""
+    knowns = _knowns(rows) | dict(seq=1, query_bits=16, activation_bits=16, launch_time=launch_time)
+    knowns |= dict(bandwidth_efficiency=bandwidth_efficiency, item_time=item_time)
+    return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
+
+
+def _prefill(rows):
+    return 1e3 * prefill_seconds(rows, **PREFILL)
+
+
+def _decode(rows):
+    return 1e3 * decode_seconds(rows, **DECODE)
+
+
+def flash_rate(row, score_flops) -> float:
+    """TFLOP/s of fused attention: as in prefill without a cache, with launch and bandwidth as found in decoding.
+
+    The backward pass is taken to need 2.5 times of everything, so it leaves the rate as it is.
+    """
+    device, shape = accelerators[DEVICES[row["gpu"]]], _shape(row)
+    causal = row["causal"] == "True"
+    pairs = (tiled_pairs if causal else full_pairs)(shape, **(dict(query_tile=TILE) if causal else {}))
+    time = DECODE["launch_time"] + max(
+        shape["batch"] * shape["heads"] * pairs
+        * (4 * shape["head_dim"] / device.peak_fp16 + score_flops / device.peak_vector),
+        least_traffic(shape, query_bits=16, activation_bits=16, kv_bits=16) / device.hbm_bandwidth / DECODE["bandwidth_efficiency"],
+    )  # fmt: skip
+    return _counted(row) / time / 1e12
+
+
+def _shape(row):
+    seq, width = number(row, "seq_len"), number(row, "head_dim")
+    heads = number(row, "hidden_nheads_x_hd") / width
+    return dict(
+        batch=number(row, "batch_x_seq") / seq, seq=seq, context=seq, heads=heads, kv_heads=heads, head_dim=width
+    )
+
+
+def _counted(row):
+    """The operations the authors count: half of all when causal."""
+    return attention_flops(full_pairs, _shape(row)) / (2 if row["causal"] == "True" else 1)
+
+
+def _flash(rows):
+    return np.array([flash_rate(row, FLASH_SCORE_FLOPS) for row in rows])
+
+
+def unfused_rate(row) -> float:
+    """TFLOP/s of unfused attention if its traffic were all it waits for; the backward pass moves at least 2.5 times."""
+    traffic = unfused_traffic(_shape(row), activation_bits=16)
+    return _counted(row) / (traffic / accelerators[DEVICES[row["gpu"]]].hbm_bandwidth) / 1e12
+
+
+def _unfused(rows):
+    return np.array([unfused_rate(row) for row in rows])
+
+
+def _no_operator(row):
+    if row["system"] not in DEVICES:
+        return "of a device that the table of accelerators lacks"
+    if row["window_size"] not in ("0", "0.0"):
+        return "with a sliding window"
+    return "" if row["kv_cache_dtype"] in BITS and row["attn_dtype"] in BITS else "in a precision not described here"
+
+
+def _no_decode(row):
+    if reason := _no_operator(row):
+        return reason
+    if DEVICES[row["system"]] == "a100":
+        return "on an A100, where many runs are faster than the whole cache can be read: it was not read whole"
+    return "" if row["isl"] in ("1", "1.0") else "with more than one new token"
+
+
+def _no_flash(row):
+    native = {"H100-SXM5-80GB": ("FlashAttention-3", "cuDNN"), "A100-SXM4-80GB": ("FlashAttention-2",)}
+    if row["gpu"] not in native:
+        return "of a device not described here"
+    if row["impl"] in ("Standard", "PyTorch"):
+        return "of unfused attention"
+    return (
+        "" if row["impl"] in native[row["gpu"]] else "of a kernel not written for the matrix instructions of its device"
+    )
+
+
+def _no_unfused(row):
+    if row["impl"] not in ("Standard", "PyTorch"):
+        return "of fused attention"
+    return "" if row["gpu"] in DEVICES else "of a device not described here"
+
+
+def _operator(row):
+    return f"{accelerators[DEVICES[row['system']]].name.split(' (')[0].removeprefix('NVIDIA ')}, {row['attn_dtype']}"
+
+
+def _cache(row):
+    return (
+        f"{accelerators[DEVICES[row['system']]].name.split(' (')[0].removeprefix('NVIDIA ')}, {row['kv_cache_dtype']}"
+    )
+
+
+def _kernel(row):
+    return f"{row['impl']} on {row['gpu'].split('-')[0]}"
+
+
+def _calibrates_flash(row):
+    kind = row["impl"], row["passes"], row["causal"], row["head_dim"]
+    return kind == ("FlashAttention-3", "fwd", "False", "128")
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "attention_prefill", "attention_prefill.csv",
+        "Time of causal attention over a prompt against writing the cache, matrix products at peak and the softmax.",
+        _prefill, "latency_ms", "ms", ("aiconfigurator",), _no_operator, _operator,
+        "the launch, one bandwidth efficiency and the vector arithmetic per score (half of it on Blackwell Ultra), on the H100",
+        lambda row: row["system"] == "h100_sxm",
+    ),
+    Confrontation(
+        "attention_decode", "attention_decode.csv",
+        "Time of attention for one new token a sequence against reading the cache, or starting on its pieces.",
+        _decode, "latency_ms", "ms", ("aiconfigurator",), _no_decode, _cache,
+        "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
+        lambda row: row["system"] == "h100_sxm",
+    ),
+    Confrontation(
+        "attention_flash", "attention_flash.csv",
+        "Rate of fused attention against matrix products at peak and the softmax on the vector units.",
+        _flash, "tflops", "TFLOP/s", ("flash-attention-figures",), _no_flash, _kernel,
+        "the vector arithmetic per score, on FlashAttention-3 forward with heads of 128 and no mask",
+        _calibrates_flash,
+    ),
+    Confrontation(
+        "attention_unfused", "attention_flash.csv",
+        "Rate of unfused attention if each score crossed the memory bus four times: no run is faster.",
+        _unfused, "tflops", "TFLOP/s", ("flash-attention-figures",), _no_unfused, _kernel,
+    ),
+)}  # fmt: skip

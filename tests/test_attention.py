@@ -1,0 +1,196 @@
+"""Attention: the formulas against the block, against counting by brute force, and against each other."""
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalebook import attention, attention_io
+from scalebook.attention import attention_share, layer_flops
+from scalebook.block import GPT, LLAMA, MLA, blocks_of, cached, unbiased
+from scalebook.language import symbol
+from scalebook.measurements import attention as measured
+from scalebook.measurements import confront
+from scalebook.tables import accelerators, models
+
+NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
+DENSE = [key for key, row in models.items() if all(x in row for x in NEEDED)]
+counts = st.integers(1, 40)
+
+
+def letters(row):
+    return {symbol(x): row[x] for x in NEEDED}
+
+
+@pytest.mark.parametrize("key", DENSE)
+def test_a_layer_is_the_sum_over_its_block(key):
+    row = models[key]
+    block = blocks_of(row)[0]
+    known = {symbol("batch"): 3, symbol("seq"): 512, symbol("context"): 2048}
+    expected = float(block.flops.subs(letters(row)).subs(known))
+    assert layer_flops(row, batch=3, seq=512, context=2048) == pytest.approx(expected)
+
+
+def test_the_parts_are_lines_of_the_listings():
+    for block, gating in ((LLAMA, 1), (unbiased(GPT), 0)):
+        lines = block["scores"].flops + block["mix"].flops
+        stated = attention.attention_flops.compose(attention.pair_width_grouped, attention.full_pairs)
+        assert sympy.simplify(lines - stated.rhs) == 0
+        lines = sum(block[x].flops for x in ("q", "k", "v", "attended"))
+        assert sympy.simplify(lines - attention.projection_flops.rhs) == 0
+        rest = block.flops - stated.rhs - attention.projection_flops.rhs
+        assert sympy.simplify(rest - attention.ffn_flops(gating=gating).rhs) == 0
+    lines = MLA["scores"].flops + MLA["mix"].flops
+    stated = attention.attention_flops.compose(attention.pair_width_latent, attention.full_pairs)
+    assert sympy.simplify(lines - stated.rhs) == 0
+
+
+@given(new=counts, past=st.integers(0, 40), window=counts, tile=st.integers(1, 12))
+def test_pairs_are_counted(new, past, window, tile):
+    query, key = np.mgrid[past : past + new, : past + new]
+    seen = key <= query
+    context = past + new
+    assert attention.full_pairs(seq=new, context=context) == seen.size
+    assert attention.causal_pairs(seq=new, context=context) == seen.sum()
+    query, key = np.mgrid[:new, :new]
+    near = (key <= query) & (key > query - window)
+    assert attention.window_pairs(seq=new, window=window) == near.sum()
+    whole = sum(
+        tile * tile
+        for a in range(0, new, tile)
+        for b in range(0, new, tile)
+        if np.any(np.arange(b, b + tile)[None, :] <= np.arange(a, a + tile)[:, None])
+    )
+    assert attention_io.tiled_pairs(seq=new, query_tile=tile) == whole
+
+
+def test_the_share_without_a_context_is_that_of_a_whole_sequence():
+    row = models.llama3_8b
+    assert attention_share(row, batch=1, seq=4096) == attention_share(row, batch=1, seq=4096, context=4096)
+    assert attention_share(row, batch=1, seq=4096) == pytest.approx(attention_share(row, batch=7, seq=4096))
+
+
+@pytest.mark.parametrize("key", DENSE)
+def test_at_the_crossover_half_is_attention(key):
+    row = models[key]
+    tokens = attention.layer_crossover(row)
+    assert attention_share(row, batch=1, seq=tokens) == pytest.approx(0.5)
+    near = attention.projection_crossover(row)
+    known = dict(batch=1, seq=near, context=near)
+    pairs = attention.attention_flops(row, known)
+    assert pairs == pytest.approx(attention.projection_flops(row, batch=1, seq=near))
+    assert near < tokens
+
+
+@given(seq=st.integers(16, 10**7), key=st.sampled_from(DENSE))
+def test_twice_the_length_costs_two_to_four_times(seq, key):
+    row = models[key]
+    once, twice = (layer_flops(row, batch=1, seq=x) for x in (seq, 2 * seq))
+    assert twice / once == pytest.approx(attention.doubling_growth(row, batch=1, seq=seq))
+    assert 2 < twice / once < 4
+    once, twice = (layer_flops(row, attention.causal_pairs, batch=1, seq=x) for x in (seq, 2 * seq))
+    causal = attention.doubling_growth(row, attention.causal_pairs, batch=1, seq=seq)
+    assert twice / once == pytest.approx(causal, rel=2 / seq)
+
+
+def test_decoding_step_by_step_is_the_prefill():
+    n, i = symbol("context"), sympy.Symbol("i", integer=True, positive=True)
+    step = sum(cached(LLAMA)[x].flops for x in ("scores", "mix")).subs({symbol("seq"): 1, n: i})
+    whole = attention.attention_flops.compose(attention.pair_width_grouped, attention.causal_pairs)
+    assert sympy.simplify(sympy.summation(step, (i, 1, n)) - whole.rhs.subs(symbol("seq"), n)) == 0
+
+
+@given(tiles=st.integers(1, 30), tile=st.integers(1, 64), dim=counts, heads=counts)
+def test_traffic_is_counted_by_tiles(tiles, tile, dim, heads):
+    n, moved = tiles * tile, 0
+    for _ in range(tiles):
+        moved += tile * dim + tiles * 2 * tile * dim + tile * dim
+    knowns = dict(batch=2, heads=heads, head_dim=dim, seq=n, context=n, query_tile=tile, activation_bits=16)
+    assert attention_io.flash_traffic(knowns) == pytest.approx(2 * heads * moved * 2)
+
+
+def test_unfused_traffic_is_that_of_the_listing():
+    core = sum(k.traffic for k in LLAMA.kernels if k.name in ("scores", "probs", "mix"))
+    assert sympy.simplify(core - attention_io.unfused_traffic.rhs) == 0
+
+
+@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
+def test_traffic_follows_the_order_of_the_paper(sram, dim, bits):
+    """n²d²/M, halved when the memory on the chip doubles, as long as the tile is short beside the sequence."""
+    knowns = dict(batch=1, heads=1, head_dim=dim, seq=1e9, context=1e9, activation_bits=bits)
+    small, large = (attention_io.flash_traffic(knowns, sram_capacity=x) for x in (sram, 2 * sram))
+    assert small / large == pytest.approx(2, rel=1e-3)
+    assert small == pytest.approx(8e18 * dim**2 * (bits / 8) ** 2 / sram, rel=1e-3)
+
+
+@pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "mi325x", "gb200"])
+def test_with_the_balanced_tile_memory_and_arithmetic_take_equally_long(key):
+    device = accelerators[key]
+    tile = attention_io.balanced_tile(device, activation_bits=16)
+    shape = dict(batch=1, heads=8, kv_heads=8, head_dim=128, seq=1e8, activation_bits=16, query_tile=tile)
+    row = attention_io.fused_attention(device, shape)
+    assert row.memory_time == pytest.approx(row.compute_time, rel=1e-3)
+    assert row.sharing_cores == 1
+    cores = attention_io.sharing_cores(device, head_dim=128, activation_bits=16)
+    assert cores == np.ceil(tile / attention_io.query_tile(device, head_dim=128, activation_bits=16))
+
+
+def test_the_linear_kinds_are_linear():
+    for f in (attention.linear_attention_flops, attention.taylor_attention_flops):
+        assert sympy.degree(sympy.expand(f.rhs), symbol("seq")) == 1
+    one = attention.taylor_attention_flops(batch=1, seq=10, heads=2, head_dim=64, order=1)
+    assert one == 4 * 10 * 2 * 64 * 65
+
+
+FITTED = {
+    "attention_prefill": (measured.prefill_seconds, measured.PREFILL, 1e3),
+    "attention_decode": (measured.decode_seconds, measured.DECODE, 1e3),
+    "attention_flash": (
+        lambda rows, score_flops: np.array([measured.flash_rate(row, score_flops) for row in rows]),
+        {"score_flops": measured.FLASH_SCORE_FLOPS},
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_the_calibrated_numbers_fit_the_rows_they_name(name):
+    predict, fitted, scale = FITTED[name]
+    result = confront(name)
+    rows = [row for row, picked in zip(result.rows, result.fitted, strict=True) if picked]
+
+    def error(**numbers):
+        return np.abs(np.log(scale * predict(rows, **numbers) / result.measured[result.fitted])).mean()
+
+    least = error(**fitted)
+    for letter, value in fitted.items():
+        assert least < error(**fitted | {letter: 1.05 * value})
+        assert least < error(**fitted | {letter: 0.95 * value})
+
+
+def test_nothing_was_calibrated_on_what_is_called_unseen():
+    for name in ("attention_prefill", "attention_decode"):
+        result = confront(name)
+        systems = {row["system"] for row, picked in zip(result.rows, result.fitted, strict=True) if picked}
+        assert systems == {"h100_sxm"}
+        assert not any("H100" in group for group in result.groups)
+
+
+def test_unfused_attention_never_beats_its_traffic():
+    result = confront("attention_unfused")
+    assert (result.measured < result.predicted).all()
+
+
+def test_a_prompt_by_hand(tmp_path):
+    """One sequence of 16,384 tokens on a B200 in bf16: 64 heads of 128, tiles of 128."""
+    header = "row_id,system,version,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_size,attn_dtype,"
+    line = "x,{},1,1,16384,64,64,128,0,bfloat16,bfloat16,0,9\n"
+    file = tmp_path / "one.csv"
+    file.write_text(header + "kv_cache_dtype,step,latency_ms\n" + line.format("b200_sxm") + line.format("l40s"))
+    result = confront("attention_prefill", file)
+    tiles = 128 * 129 / 2 * 128 * 128 * 64
+    append = 16384 * 128 * 64 * (3 + 3) * 2 / (measured.PREFILL["bandwidth_efficiency"] * 8e12)
+    computed = tiles * (4 * 128 / 2.25e15 + measured.PREFILL["score_flops"] / 75e12)
+    assert result.predicted == pytest.approx([1e3 * (measured.PREFILL["launch_time"] + append + computed)])
+    assert result.left_out == {"of a device that the table of accelerators lacks": 1}
