@@ -65,7 +65,7 @@ def imports(path: Path) -> set[str]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ipynb":
         cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-        text = "\n".join(re.sub(r"(?m)^\s*[%!].*$", "", c) for c in cells)
+        text = "\n".join(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", c) for c in cells)
     found = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

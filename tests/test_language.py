@@ -602,7 +602,11 @@ def test_values_that_are_refused(value, error, words):
         ),
         (lambda: stated("flops", sympy.sqrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
         (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
-        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]), ValueError, "flops must be a finite number, not nan"),
+        (
+            lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]),
+            ValueError,
+            "flops must be a finite number, not nan",
+        ),
         (lambda: stated("flops", batch**400)(batch=1e5), ValueError, "flops has no value at batch=100,000"),
         (
             lambda: stated("flops", batch * hidden)(batch=1e300, hidden=1e300),

@@ -43,7 +43,7 @@ def _ticks(name):
     """Tick labels: a unit that takes prefixes stands on each, another only in the axis label."""
     unit = NOTATION[name].unit
     return FuncFormatter(
-        lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year") else "")
+        lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year", "%") else "")
     )
 
 

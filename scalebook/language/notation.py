@@ -253,7 +253,7 @@ letter("attention_flops", "FLOP", "scores and weighted values of one block", r"Q
 letter("projection_flops", "FLOP", "projections around the attention of one block", r"Q_{\mathrm{proj}}")
 letter("ffn_flops", "FLOP", "feed-forward layer of one block", r"Q_{\mathrm{ffn}}")
 letter("layer_flops", "FLOP", "matrix arithmetic of one block, forward", r"Q_L")
-letter("attention_share", "", "share of a block's arithmetic that is scores and values", r"\sigma")
+letter("attention_share", "%", "share of a block's arithmetic that is scores and values", r"\sigma", "share")
 letter("growth", "", "growth of a block's arithmetic when the length doubles", r"\gamma_2")
 letter("crossover", "", "length at which scores and values cost as much as the rest", r"n_{\times}")
 letter("order", "", "power at which a Taylor series is cut off", "r")

@@ -31,7 +31,8 @@ class Confrontation:
     `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
     `measured`.  `left_out` says why a row is left out ("" for one that is kept), `group` which
     kind of row it is.  `calibrated` says which numbers were fitted and on which rows; `calibrates`
-    picks those rows, and the summary leaves them out.
+    picks those rows, and the summary leaves them out.  Another file may lack the columns that are
+    `optional`; a row without a `row_id` is known by its `id` or its number.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Confrontation:
     group: Callable[[Measurement], str]
     calibrated: str = ""
     calibrates: Callable[[Measurement], bool] = field(default=lambda row: False)
+    optional: tuple[str, ...] = ()
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
@@ -63,7 +65,7 @@ class Confrontation:
         if path is not None:
             rows, found = _read(Path(path))
             where = str(path)
-            if lacking := [c for c in columns if c not in found]:
+            if lacking := [c for c in columns if c not in found and c not in self.optional]:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
         reasons = [self.left_out(row) for row in rows]
         kept = [row for row, reason in zip(rows, reasons, strict=True) if not reason]
@@ -180,4 +182,5 @@ def number(row: Measurement, column: str) -> float:
 def _read(path):
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, restval="")
-        return list(reader), reader.fieldnames or []
+        rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
+        return rows, reader.fieldnames or []

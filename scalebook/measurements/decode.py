@@ -183,7 +183,8 @@ def _batch(row):
 _SOURCES = ("dai2024", "llm-perf-bench", "exllamav2-readme", "llamacpp-bench", "llamacpp-quantize")
 CONFRONTATIONS = {c.name: c for c in (
     Confrontation(
-        "batch1_floor", "batch1_decode.csv", "Tokens a second of one sequence against what the floor under the time allows: no run is faster.",
+        "batch1_floor", "batch1_decode.csv",
+        "Tokens a second of one sequence against what the floor under the time allows: no run is faster.",
         _floor, "tok_s", "token/s", _SOURCES, _no_floor, _alone,
     ),
     Confrontation(

@@ -1,0 +1,59 @@
+"""A pipeline's schedule as a live chart: choose a schedule, move the times, see who waits.
+
+The orders come from `scalebook.orders`; the browser executes them as `scalebook.schedule` does, so
+the chart needs no kernel.
+"""
+
+from importlib.resources import files
+
+import anywidget
+import traitlets
+
+from scalebook.orders import SCHEDULES, orders
+from scalebook.schedule import CHUNKS
+
+from .gantt import KINDS
+
+__all__ = ["LiveGantt", "live_gantt"]
+
+_HERE = files(__name__.rpartition(".")[0])
+SIZES = {f"{pp} devices, {m} micro-batches": (pp, m) for pp, m in [(4, 8), (4, 16), (8, 16)]}
+LABELS = {"F": "forward", "B": "gradient of the input", "W": "gradient of the weights"}
+
+
+class LiveGantt(anywidget.AnyWidget):
+    """What `live_gantt` returns; `pipeline` holds the orders, the controls and the colours."""
+
+    _esm = (_HERE / "live_gantt.js").read_text("utf-8")
+    _css = (_HERE / "live.css").read_text("utf-8") + (_HERE / "live_gantt.css").read_text("utf-8")
+    pipeline = traitlets.Dict().tag(sync=True)
+
+    def __repr__(self):
+        return f"LiveGantt({', '.join(self.pipeline['schedules'])})"
+
+
+def live_gantt() -> LiveGantt:
+    """Every schedule in a few sizes, with sliders for its times.
+
+    >>> live_gantt()
+    LiveGantt(gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, dualpipe)
+    """
+    schedules = {}
+    for name in SCHEDULES:
+        chunks = CHUNKS.get(name, 2 if name == "interleaved" else 1)
+        sizes = {text: [_text(order) for order in orders(name, *size, chunks)] for text, size in SIZES.items()}
+        schedules[name] = dict(chunks=chunks, orders=sizes)
+    pace = dict(min=0.2, max=3, step=0.1, value=1)
+    controls = [
+        dict(name="schedule", label="schedule", options=["1f1b", *(x for x in schedules if x != "1f1b")]),
+        dict(name="size", label="size", options=list(SIZES)),
+        *(dict(name=kind, label=label, **pace) for kind, label in LABELS.items()),
+        dict(name="transfer", label="transfer between devices", min=0, max=1, step=0.05, value=0),
+        dict(name="slow", label="last stage beside the others", min=0.5, max=2, step=0.1, value=1),
+    ]
+    names, colours = ({kind: x[i] for kind, x in KINDS.items()} for i in (0, 1))
+    return LiveGantt(pipeline=dict(schedules=schedules, controls=controls, names=names, colours=colours))
+
+
+def _text(order):
+    return " ".join("+".join(map(repr, slot)) for slot in order)

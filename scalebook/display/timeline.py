@@ -1,0 +1,68 @@
+"""A timeline: bars on lanes, such as the stages of a pipeline or the engine and the links of a device."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.ticker import FuncFormatter
+
+from scalebook.display import figures  # noqa: F401  (sets the house style)
+from scalebook.language import show
+
+__all__ = ["Bar", "timeline"]
+
+
+class Bar(NamedTuple):
+    """What a lane does for a while: from `start`, for `length`; `kind` gives the colour, `text` stands in it."""
+
+    lane: str
+    start: float
+    length: float
+    kind: str = ""
+    text: str = ""
+
+
+def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title: str = "") -> Axes:
+    """Draw bars on their lanes, first lane on top; the axis is a time, or with `unit=""` a count of equal steps.
+
+    Numbers are left out where a bar is too narrow for them.  Raises ValueError where there are no bars.
+
+    >>> timeline([Bar("compute", 0, 2, "forward", "1"), Bar("in", 0, 1, "weights", "2")]).get_xlabel()
+    'time (s)'
+    """
+    bars = [Bar(*x) for x in bars]
+    if not bars:
+        raise ValueError("a timeline needs at least one bar")
+    ax = ax or plt.gca()
+    lanes = list(dict.fromkeys(x.lane for x in bars))
+    kinds = list(dict.fromkeys(x.kind for x in bars))
+    cycle = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+    colors = {kind: cycle[i % len(cycle)] for i, kind in enumerate(kinds)}
+    first, last = min(x.start for x in bars), max(x.start + x.length for x in bars)
+    for kind in kinds:
+        mine = [x for x in bars if x.kind == kind]
+        ax.barh(
+            [lanes.index(x.lane) for x in mine], [x.length for x in mine], left=[x.start for x in mine],
+            height=0.8, color=colors[kind], edgecolor="white", linewidth=0.6, label=kind or "_",
+        )  # fmt: skip
+    wide = ax.get_window_extent().width / ax.figure.dpi * 72 / (last - first)  # points for a unit of time
+    for x in bars:
+        size = min(9.0, x.length * wide / max(len(x.text), 1) * 1.5)
+        if x.text and size >= 6:
+            ink = "white" if sum(to_rgb(colors[x.kind])) < 1.9 else "black"
+            ax.text(x.start + x.length / 2, lanes.index(x.lane), x.text, ha="center", va="center", color=ink,
+                    fontsize=size)  # fmt: skip
+    ax.set_yticks(range(len(lanes)), lanes)
+    ax.invert_yaxis()
+    ax.grid(False)
+    ax.set_xlim(first, last)
+    ax.set_xlabel(f"time ({unit})" if unit else "time")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda t, _: show(t, unit)))
+    if title:
+        ax.set_title(title)
+    if len(kinds) > 1:
+        below = -0.5 * ax.figure.dpi / ax.get_window_extent().height  # half an inch: under ticks and label
+        ax.legend(loc="upper left", bbox_to_anchor=(0, below), ncols=len(kinds), borderaxespad=0)
+    return ax

@@ -1,0 +1,311 @@
+"""The memory of training as published: Korthikanti's figures, Megatron-LM's own tests, and nanotron's sweep.
+
+Megatron's tests record what is allocated between steps and at the peak, on the last pipeline stage;
+nanotron's sweep the peak, on up to 512 H100, and which runs failed.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from scalebook import training_memory as memory
+from scalebook.tables import accelerators
+
+from .confrontation import Confrontation, number
+
+__all__ = ["ACTIVATION_FACTOR", "CALCULON", "CONFRONTATIONS", "WORKSPACE", "calculon", "nanotron_verdict"]
+
+GIB = 2**30
+MIXED = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)  # Megatron's 18 bytes, with bf16 or fp16 weights
+
+# Korthikanti et al.: a GPT block with dropout, 16 bits, as many values as queries, four times as wide inside.
+
+KEPT = {
+    "baseline(TP only)": memory.saved_gpt_parallel, "SP": memory.saved_gpt_sequence_parallel,
+    "selective": memory.saved_gpt_selective, "SP+selective": memory.saved_gpt_sequence_selective,
+    "full recompute": memory.saved_gpt_full,
+}  # fmt: skip
+
+# What Calculon (isaev2023, at caa4b11) gives for the same rows, from its shipped validation runs: bytes of weights,
+# gradients and optimizer state; bytes of activations and checkpoints.  Of each model and mode in its order of KEPT.
+CALCULON = {
+    "GPT-22B": (43618713600, (63820529664, 42706403328, 27548188672, 11165237248, 6358564864)),
+    "GPT-175B": (43949064192, (71873593344, 44581257216, 34728837120, 13627293696, 6920601600)),
+    "GPT-530B": (31461376000, (122599505920, 71607255040, 64718110720, 25302138880, 12708741120)),
+    "GPT-1T": (33426841600, (141138329600, 82444288000, 74553753600, 29176627200, 14732492800)),
+}
+
+
+def _gpt(row):
+    heads, hidden = number(row, "heads"), number(row, "hidden")
+    return dict(
+        hidden=hidden, ffn=4 * hidden, heads=heads, kv_heads=heads, head_dim=hidden / heads, batch=number(row, "mbs"),
+        seq=number(row, "seq_len"), activation_bits=16, mask_bits=8, tp=number(row, "tp"),
+    )  # fmt: skip
+
+
+def _only(formula, letters):
+    return formula(**{x: letters[x] for x in formula.inputs})
+
+
+def _held(**letters):
+    """Interleaved stages run further ahead, even of one chunk: without chunks a pipeline is plain 1F1B."""
+    return _only(memory.held_interleaved if letters["chunks"] > 1 else memory.held_1f1b, letters)
+
+
+def _activations(row, mode):
+    """Bytes that the first stage keeps, all micro-batches in flight; there are always enough of them."""
+    pp, chunks = number(row, "pp"), number(row, "vpp")
+    held = _held(microbatches=1e6, pp=pp, stage=1, chunks=chunks)
+    saved = _only(KEPT[mode], _gpt(row))
+    return memory.activation_memory(
+        held_microbatches=held, layers=number(row, "layers"), pp=pp, saved_activations=saved
+    )
+
+
+def _korthikanti_state(rows):
+    """GiB of the blocks alone, without embeddings: the figure's digits are theirs."""
+
+    def state(row):
+        block = _only(memory.block_params_gpt, _gpt(row))
+        return memory.state_memory(stage_params=block * number(row, "layers") / number(row, "pp"), **MIXED)
+
+    return np.array([state(row) for row in rows]) / GIB
+
+
+def _korthikanti_memory(rows):
+    return np.array([_activations(row, row["mode"]) for row in rows]) / GIB
+
+
+def _korthikanti_share(rows):
+    shares = [_activations(row, row["mode"]) / _activations(row, "baseline(TP only)") for row in rows]
+    return 100 * np.array(shares)
+
+
+def _lacks(column):
+    def left_out(row):
+        if row["mode"] not in KEPT:
+            return "of a way to recompute that is not described here"
+        return "" if row[column] else "whose figure does not give it"
+
+    return left_out
+
+
+def calculon(name: str) -> np.ndarray:
+    """Calculon's relative errors on the rows of the package's file that `name` confronts."""
+    result = CONFRONTATIONS[name]()
+    found = []
+    for row in result.rows:
+        state, kept = CALCULON[row["model"]]
+        bytes_kept = kept[list(KEPT).index(row["mode"])]
+        values = dict(korthikanti_state=state / GIB, korthikanti_memory=bytes_kept / GIB)
+        found.append(values.get(name, 100 * bytes_kept / kept[0]))
+    return np.array(found) / result.measured - 1
+
+
+# Megatron-LM
+
+# What its runs hold beyond the model, in bytes: libraries' work space and buffers.  Medians over the runs without
+# tensor and pipeline parallelism; a test takes them again.
+WORKSPACE = {"A100": 76.4e6, "H100": 105.8e6, "GB200": 105.0e6}
+PRECISIONS = {  # its README: 18, 20 and 16 bytes a parameter
+    "bf16": MIXED, "fp16": dict(weight_bits=16, gradient_bits=16, optimizer_bits=128),
+    "fp32": dict(weight_bits=32, gradient_bits=32, optimizer_bits=64),
+}  # fmt: skip
+
+
+def _count(row, column, otherwise):
+    return number(row, column) if row[column] else otherwise
+
+
+def _no_golden(row):
+    if row["family"] != "gpt" or row["num_experts"]:
+        return "of a model that is not a dense GPT"
+    if not all(row[x] for x in ("layers", "hidden", "heads", "seq_len", "mbs", "gbs", "mem_alloc_bytes_steady")):
+        return "whose shape, batch or memory is not stated"
+    if row["fsdp"] or row["fp8"] or row["optimizer"] != "adam":
+        return "with fully sharded, 8-bit or other than Adam's state"
+    if any(x in row["test"] for x in ("account_for_embedding", "uneven", "distill", "grpo")):
+        return "with uneven stages or more than one model"
+    if "multi_dist_optimizer" in row["test"]:
+        return "with the optimizer sharded over a part of the devices that is not stated"
+    if not (row["vocab"] or row["vocab_file"].endswith("bpe/vocab.json")):
+        return "whose vocabulary is not stated"
+    if row["dist_opt"] == "True" and not row["n_gpus"]:
+        return "with a sharded optimizer on an unstated number of devices"
+    return "" if row["gpu"] in WORKSPACE else "on an unstated GPU"
+
+
+def _no_peak(row):
+    if reason := _no_golden(row):
+        return reason
+    if row["attn"] not in ("unfused", "flash") and row["transformer_impl"] != "local":
+        return "whose attention kernel is not stated"
+    if row["attn"] != "flash" and row["cp"] != "1":
+        return "with unfused attention under context parallelism"
+    if row["recompute_granularity"] or row["swiglu"] == "True":
+        return "with recomputation or a gated block under dropout"
+    return "" if row["mem_max_alloc_bytes"] else "without a peak in the file"
+
+
+def golden_letters(row) -> dict[str, float]:
+    """The letters of a row of megatron_memory.csv, for the last stage."""
+    tp, pp = number(row, "tp"), number(row, "pp")
+    padded = _count(row, "make_vocab_div", 128) * tp  # Megatron pads the vocabulary
+    per_chunk = _count(row, "vpp", number(row, "layers") / pp)
+    devices = _count(row, "n_gpus", tp * pp)
+    cp = number(row, "cp")
+    dp = devices / (tp * pp * cp)
+    letters = _gpt(row) | dict(
+        ffn=_count(row, "ffn", 4 * number(row, "hidden")), layers=number(row, "layers"), pp=pp, stage=pp,
+        vocab=np.ceil(_count(row, "vocab", 50257) / padded) * padded, embeddings=1 if row["tie_embed"] == "True" else 2,
+        chunks=number(row, "layers") / pp / per_chunk, microbatches=max(1, number(row, "gbs") / (dp * number(row, "mbs"))),
+        dp=dp * cp if row["dist_opt"] == "True" else 1, logit_bits=48,
+    )  # fmt: skip
+    return letters | PRECISIONS[row["precision"]] | {"cp": cp}
+
+
+def static_bytes(row) -> float:
+    """What a run of megatron_memory.csv holds between steps, work space aside."""
+    x = golden_letters(row)
+    block = _only(memory.block_params_llama if row["swiglu"] == "True" else memory.block_params_gpt, x)
+    held = memory.stage_params(memory.stage_embeddings)
+    params = _only(held, x | {"block_params": block})
+    if x["pp"] == 1 and not row["pos"]:  # learned positions
+        params += x["seq"] * x["hidden"]
+    bits = _only(memory.zero1, x)
+    return memory.state_memory(stage_params=params, state_bits=bits)
+
+
+def peak_bytes(row) -> float:
+    """What is added at the peak: what the last stage keeps of its micro-batches in flight, and the logits."""
+    x = golden_letters(row)
+    kinds = {
+        (False, False): memory.saved_gpt_parallel, (True, False): memory.saved_gpt_sequence_parallel,
+        (False, True): memory.saved_gpt_selective, (True, True): memory.saved_gpt_sequence_selective,
+    }  # fmt: skip
+    kept = kinds[row["sp"] == "True", row["attn"] == "flash"]
+    local = x | {"seq": x["seq"] / x["cp"]}  # context parallelism splits the sequence
+    held = _held(**x)
+    blocks = held * x["layers"] / x["pp"] * _only(kept, local)
+    return blocks + _only(memory.logits_memory, local)
+
+
+def _golden(rows):
+    return np.array([static_bytes(row) + WORKSPACE[row["gpu"]] for row in rows])
+
+
+def _golden_peak(rows):
+    return np.array([static_bytes(row) + WORKSPACE[row["gpu"]] + peak_bytes(row) for row in rows])
+
+
+def _ways(row):
+    return f"{row['gpu']}, ZeRO-1" if row["dist_opt"] == "True" else row["gpu"]
+
+
+# nanotron
+
+# What nanotron keeps over what the backward pass of the listing reads: its element-wise steps are not fused.
+# Fitted on the 3.57B model by least squares of predicted/measured - 1; a test fits it again.
+ACTIVATION_FACTOR = 1.63
+NANOTRON = dict(weight_bits=16, gradient_bits=48, optimizer_bits=96)  # gradients in bf16, and summed in fp32
+LOGIT_BITS = 96  # three copies in fp32: logits, logits less their maximum, exponentials
+
+
+@cache
+def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> tuple[tuple[int, bool, bool], ...]:
+    """How nanotron deals its blocks out: layers, whether with the embedding and with the head, for each stage.
+
+    A stage is full once its share of the arithmetic is exceeded; the head counts as its matrix does.
+
+    >>> nanotron_stages(16, 2048, 8192, 131072, 4)
+    ((6, True, False), (5, False, False), (5, False, False), (0, False, True))
+    """
+    block, head = 4 * hidden**2 + 3 * hidden * ffn, vocab * hidden
+    total, done, stage = layers * block + head, 0, 0
+    found = [[0, i == 0, False] for i in range(pp)]
+    for _ in range(layers):
+        found[stage][0] += 1
+        done += block
+        stage += done * pp > total * (stage + 1)
+    found[min(stage, pp - 1)][2] = True
+    return tuple(map(tuple, found))
+
+
+def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR) -> np.ndarray:
+    """Bytes on the fullest stage of each run."""
+    columns = (
+        "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "tp", "pp", "dp", "zero_stage", "mbs", "grad_acc", "seq_len",
+    )  # fmt: skip
+    given = [{c: int(float(row[c])) for c in columns} for row in rows]
+    stages = [nanotron_stages(*(g[c] for c in ("layers", "hidden", "ffn", "vocab", "pp"))) for g in given]
+    which = np.repeat(np.arange(len(rows)), [len(s) for s in stages])
+    of = {c: np.array([g[c] for g in given], float)[which] for c in columns}
+    layers, first, last = np.array([s for x in stages for s in x], float).T
+    tied = np.array([row["tied_embed"] == "True" for row in rows])[which]
+    stage = np.concatenate([np.arange(1, len(s) + 1) for s in stages])
+    shape = {x: of[x] for x in ("hidden", "heads", "kv_heads", "ffn", "tp")} | {"head_dim": of["hidden"] / of["heads"]}
+    tokens = dict(batch=of["mbs"], seq=of["seq_len"])
+    params = memory.block_params_llama(**shape) * layers
+    params += np.where(tied, np.maximum(first, last), first + last) * of["vocab"] * of["hidden"] / of["tp"]
+    bits = memory.zero1(**NANOTRON, dp=np.where(of["zero_stage"] > 0, of["dp"], 1))
+    held = memory.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
+    saved = memory.saved_llama(**shape, **tokens, activation_bits=16)
+    logits = memory.logits_memory(**tokens, vocab=of["vocab"], tp=of["tp"], pp=1, stage=1, logit_bits=LOGIT_BITS)
+    peak = params * bits / 8 + factor * held * layers * saved + last * logits
+    fullest = np.zeros(len(rows))
+    np.maximum.at(fullest, which, peak)
+    return fullest
+
+
+def _nanotron(rows):
+    return nanotron_peak(rows) / GIB
+
+
+def _no_nanotron(row):
+    if row["status"] != "ok":
+        return "that failed, for lack of memory or otherwise"
+    return "" if row["gbs_consistent"] == "True" else "whose batch does not multiply out"
+
+
+def nanotron_verdict(rows) -> dict[str, tuple[int, int]]:
+    """Of the runs that succeeded and of those that failed, how many are predicted to fit an H100, and how many there
+    are.  A run may fail for other reasons than memory."""
+    fits = nanotron_peak(rows) <= accelerators.h100.hbm_capacity
+    ok, failed = (np.array([row["status"] == x for row in rows]) for x in ("ok", "failed_oom_or_crash"))
+    return {"ran": (int(fits[ok].sum()), int(ok.sum())), "failed": (int(fits[failed].sum()), int(failed.sum()))}
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "korthikanti_state", "korthikanti_memory.csv", "Parameters and optimizer state on one GPU, first stage.",
+        _korthikanti_state, "param_opt_gib", "GiB", ("korthikanti2022",), _lacks("param_opt_gib"), lambda row: row["model"],
+    ),
+    Confrontation(
+        "korthikanti_memory", "korthikanti_memory.csv", "Activations on one GPU of the first stage.",
+        _korthikanti_memory, "act_gib", "GiB", ("korthikanti2022",), _lacks("act_gib"), lambda row: row["mode"],
+    ),
+    Confrontation(
+        "korthikanti_share", "korthikanti_memory.csv", "Activations as a share of those of tensor parallelism alone.",
+        _korthikanti_share, "act_pct_of_tp_baseline", "%", ("korthikanti2022",), _lacks("act_pct_of_tp_baseline"),
+        lambda row: row["mode"],
+    ),
+    Confrontation(
+        "megatron_memory", "megatron_memory.csv", "Memory allocated between steps in Megatron-LM's tests, last stage.",
+        _golden, "mem_alloc_bytes_steady", "B", ("megatron-golden",), _no_golden, _ways,
+        "one work space per kind of GPU, on the runs without tensor and pipeline parallelism",
+        lambda row: not _no_golden(row) and row["tp"] == row["pp"] == "1",
+    ),
+    Confrontation(
+        "megatron_peak", "megatron_memory.csv", "Peak memory in Megatron-LM's tests: the same, activations and logits.",
+        _golden_peak, "mem_max_alloc_bytes", "B", ("megatron-golden",), _no_peak, _ways,
+        "the work spaces of megatron_memory",
+        lambda row: not _no_peak(row) and row["tp"] == row["pp"] == "1",
+    ),
+    Confrontation(
+        "nanotron_memory", "nanotron_memory.csv", "Peak memory on the fullest stage, 8 to 512 H100, four Llamas.",
+        _nanotron, "gpu_mem_gb", "GiB", ("nanotron-ultrascale",), _no_nanotron, lambda row: row["model"],
+        "one factor on the activations, on the runs of the 3.57B model",
+        lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B",
+    ),
+)}  # fmt: skip

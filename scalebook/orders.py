@@ -1,0 +1,216 @@
+"""In which order each device of a pipeline works, one function for each schedule.
+
+An order is a list of slots.  A slot is a tuple of operations that run together: a forward pass F,
+the gradient B of a stage's input, the gradient W of its weights; (B, W) is a whole backward pass.
+Stages are counted along the model, so a device with several chunks has several.
+
+>>> orders("1f1b", pp=2, microbatches=2, chunks=1)[1]
+[(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
+"""
+
+from typing import NamedTuple
+
+__all__ = ["SCHEDULES", "Operation", "orders"]
+
+
+class Operation(NamedTuple):
+    """A pass of one micro-batch through one stage."""
+
+    kind: str  # F, B or W
+    stage: int
+    microbatch: int
+
+    def __repr__(self):
+        return f"{self.kind}{self.microbatch}.{self.stage}"
+
+
+class _Order(list):
+    """The slots of one device; the weight gradients that were put off wait in `late`."""
+
+    def __init__(self):
+        self.late = []
+
+    def forward(self, stage, microbatch):
+        self.append((Operation("F", stage, microbatch),))
+
+    def backward(self, stage, microbatch):
+        self.append((Operation("B", stage, microbatch), Operation("W", stage, microbatch)))
+
+    def split(self, stage, microbatch):
+        self.append((Operation("B", stage, microbatch),))
+        self.late.append((Operation("W", stage, microbatch),))
+
+    def weights(self, leave=0):
+        """The oldest weight gradient, unless no more than `leave` wait."""
+        if len(self.late) > leave:
+            self.append(self.late.pop(0))
+
+    def pair(self):
+        """Join the last two slots."""
+        self[-2:] = [self[-2] + self[-1]]
+
+
+def orders(schedule: str, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
+    """The order of every device; raises ValueError for numbers that a schedule cannot run."""
+    found = []
+    for device in range(pp):
+        order = _Order()
+        SCHEDULES[schedule](order, device, pp, microbatches, chunks)
+        while order.late:
+            order.weights()
+        found.append(order)
+    return found
+
+
+def _gpipe(order, device, pp, microbatches, chunks):
+    """All forward passes, then all backward passes, the last micro-batch first."""
+    for k in range(microbatches):
+        order.forward(device, k)
+    for k in reversed(range(microbatches)):
+        order.backward(device, k)
+
+
+def _one_f_one_b(order, device, pp, microbatches, chunks):
+    """As many forward passes as there are stages to come, then one backward, one forward in turn."""
+    ahead = min(microbatches, pp - device)
+    for k in range(ahead):
+        order.forward(device, k)
+    for k in range(microbatches):
+        order.backward(device, k)
+        if ahead + k < microbatches:
+            order.forward(device, ahead + k)
+
+
+def _interleaved(order, device, pp, microbatches, chunks):
+    """1F1B over `chunks` stages a device: groups of `pp` micro-batches take the chunks in turn."""
+    if microbatches % pp:
+        raise ValueError(
+            f"interleaved runs groups of pp={pp} micro-batches: microbatches={microbatches} is no multiple"
+        )
+    total = microbatches * chunks
+
+    def place(k):
+        return k // pp % chunks, k // (pp * chunks) * pp + k % pp
+
+    def forward(k):
+        chunk, microbatch = place(k)
+        order.forward(chunk * pp + device, microbatch)
+
+    ahead = min(total, 2 * (pp - device - 1) + (chunks - 1) * pp)
+    for k in range(ahead):
+        forward(k)
+    for k in range(total):
+        if ahead + k < total:
+            forward(ahead + k)
+        chunk, microbatch = place(k)
+        order.backward((chunks - 1 - chunk) * pp + device, microbatch)
+
+
+def _zero_bubble(order, stage, microbatches, ahead, late):
+    ahead = min(microbatches, ahead)
+    for k in range(ahead):
+        order.forward(stage, k)
+    for k in range(microbatches):
+        order.split(stage, k)
+        order.weights(leave=late)
+        if ahead + k < microbatches:
+            order.forward(stage, ahead + k)
+
+
+def _zb_h1(order, device, pp, microbatches, chunks):
+    """1F1B whose later stages put weight gradients off, as many as keep every stage's memory at that of the first."""
+    _zero_bubble(order, device, microbatches, pp - device, device)
+
+
+def _zb_h2(order, device, pp, microbatches, chunks):
+    """Nearly twice the forward passes ahead, and twice the weight gradients put off."""
+    _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
+
+
+def _zb_v(order, device, pp, microbatches, chunks):
+    """Two chunks a device, placed as a V: the first device has the first and the last stage."""
+    if microbatches < 2 * pp - 1:
+        raise ValueError(
+            f"zb_v fills the V with 2 pp - 1 = {2 * pp - 1} micro-batches: microbatches={microbatches} is fewer"
+        )
+    stages, forth, back = (device, 2 * pp - 1 - device), [0, 0], [0, 0]
+
+    def forward(chunk):
+        if forth[chunk] < microbatches:
+            order.forward(stages[chunk], forth[chunk])
+            forth[chunk] += 1
+
+    def backward(chunk, late=False):
+        order.split(stages[chunk], back[chunk])
+        back[chunk] += 1
+        if not late:
+            order.weights()
+
+    far = pp - device - 1
+    for _ in range(2 * far):
+        forward(0)
+    for _ in range(device + 1):
+        forward(0), forward(1)
+    for _ in range(far):
+        backward(1), forward(1)
+    while forth[0] < microbatches:
+        backward(1), forward(0), forward(1), backward(0)
+    for _ in range(far):
+        backward(1), forward(1), backward(0)
+    for _ in range(device + 1):
+        backward(1, late=True), backward(0, late=True)
+    for _ in range(far):
+        order.weights(), backward(0, late=True)
+
+
+def _dualpipe(order, device, pp, microbatches, chunks):
+    """Half of the micro-batches from either end, through two copies of the model; a forward beside a backward pass."""
+    if pp % 2 or microbatches % 2 or microbatches < 2 * pp:
+        raise ValueError(
+            f"dualpipe takes an even pp and an even number of at least 2 pp micro-batches, not pp={pp}, "
+            f"microbatches={microbatches}"
+        )
+    half, way = pp // 2, microbatches // 2
+    near = min(device, pp - 1 - device)  # devices to the nearer end
+    far, forth, back = half - near - 1, [0, 0], [0, 0]
+
+    def place(side, count):
+        """Side 0 enters at the nearer end, side 1 at the other."""
+        second, k = side ^ (device >= half), count[side]
+        count[side] += 1
+        return (pp - 1 - device if second else device), k + second * way
+
+    def forward(side):
+        order.forward(*place(side, forth))
+
+    def backward(side, late=False):
+        (order.split if late else order.backward)(*place(side, back))
+
+    def both(side):
+        forward(side), backward(1 - side), order.pair()
+
+    for _ in range(2 * far):
+        forward(0)
+    for _ in range(near + 1):
+        forward(0), forward(1)
+    for _ in range(far):
+        backward(1, late=True), order.weights(), forward(1)
+    for i in range(way - pp + near + 1):
+        if i == 0 and far == 0:
+            forward(0), backward(1)
+        else:
+            both(0)
+        both(1)
+    for _ in range(far):
+        backward(1), both(1)
+    for i in range(near + 1):  # the second half of these puts weight gradients off
+        backward(1, late=2 * i >= near + 1)
+        backward(0, late=2 * i + 1 >= near + 1)
+    for _ in range(far):
+        order.weights(), backward(0, late=True)
+
+
+SCHEDULES = {
+    "gpipe": _gpipe, "1f1b": _one_f_one_b, "interleaved": _interleaved, "zb_h1": _zb_h1, "zb_h2": _zb_h2,
+    "zb_v": _zb_v, "dualpipe": _dualpipe,
+}  # fmt: skip

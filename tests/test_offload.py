@@ -1,0 +1,184 @@
+"""Offloading: the algebra of its formulas, the block they rest on, a played schedule, and Calculon's account."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalebook import offload
+from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
+from scalebook.display.timeline import Bar, timeline
+from scalebook.language import symbol
+from scalebook.measurements import confront
+from scalebook.measurements import offload as confronted
+from scalebook.offload import EVERYTHING, MIXED, offloading
+from scalebook.tables import accelerators, links, models
+
+OWN = Path(confronted.__file__).with_name("offload_calculon.csv")
+RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
+           near_blocks=2, **MIXED)  # fmt: skip
+SQUARE = {
+    symbol("ffn"): 4 * symbol("hidden"), symbol("kv_heads"): symbol("heads"),
+    symbol("head_dim"): symbol("hidden") / symbol("heads"), symbol("context"): symbol("seq"),
+}  # fmt: skip
+POSTERS = [key for key in models if key.startswith("poster")]
+DEVICES = ["h100", "h200", "mi300x", "mi325x", "gb200"]
+shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+size = st.floats(1e6, 1e11)
+time = st.floats(1e-4, 1.0)
+MOVES = dict(weight_offload=shares, activation_offload=shares, optimizer_offload=shares, block_weights=size,
+             saved_activations=size, block_states=size, block_forward=time, block_backward=time)  # fmt: skip
+
+
+def of(model, device="h100", **letters):
+    return offloading(models[model], accelerators[device], **(RUN | EVERYTHING | {"link_bandwidth": 1e11} | letters))
+
+
+class TestBlock:
+    """The sizes of a block are those of its listing."""
+
+    block = GPT.then(tensor_parallel, sequence_parallel, flash)
+
+    def wide(self, cost, power):
+        h = symbol("hidden")
+        return sympy.limit(sympy.expand(cost.subs(SQUARE, simultaneous=True)) / h**power, h, sympy.oo)
+
+    def test_parameters_and_arithmetic(self):
+        tp, tokens = symbol("tp"), symbol("batch") * symbol("seq")
+        assert sympy.simplify(self.wide(self.block.params, 2) * tp) == 12
+        assert sympy.simplify(self.wide(self.block.flops, 2) * tp / tokens) == 24
+        stated = offload.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
+        assert sympy.simplify((stated - self.block.flops).subs(SQUARE, simultaneous=True)) == 0
+
+    def test_kept_values(self):
+        kept = self.wide(self.block.saved, 1).subs({symbol("activation_bits"): 16, symbol("mask_bits"): 8})
+        stated = offload.saved_activations_kept.rhs.subs({symbol("kept_values"): 17, symbol("activation_bits"): 16})
+        assert sympy.simplify(kept - stated / symbol("hidden")) == 0
+
+    def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):
+        back = sympy.expand(backward(self.block).flops - 2 * self.block.flops)
+        assert sympy.simplify(back - self.block["scores"].flops) == 0
+
+
+class TestBandwidth:
+    @settings(max_examples=60, deadline=None)
+    @given(moves=st.fixed_dictionaries(MOVES), link=st.floats(1e9, 1e12))
+    def test_nothing_is_exposed_exactly_when_the_link_is_fast_enough(self, moves, link):
+        if not any(moves[x] for x in EVERYTHING):
+            return
+        need = offload.offload_bandwidth(moves)
+        assert offload.exposed_time(moves, link_bandwidth=need * 1.0001) == 0
+        waits = offload.exposed_time(moves, link_bandwidth=link)
+        assert (waits > 0) == (link < need) or link == pytest.approx(need)
+        efficiency = offload.offload_efficiency(moves, link_bandwidth=link)
+        busy = moves["block_forward"] + moves["block_backward"]
+        assert efficiency == pytest.approx(busy / (busy + waits))
+
+    @settings(max_examples=40, deadline=None)
+    @given(moves=st.fixed_dictionaries(MOVES))
+    def test_a_mix_needs_at_least_each_class_and_at_most_their_sum(self, moves):
+        alone = [offload.offload_bandwidth(moves | {x: 0.0 for x in EVERYTHING if x != y})
+                 for y in EVERYTHING if moves[y]]  # fmt: skip
+        if alone:
+            need = offload.offload_bandwidth(moves)
+            assert max(alone) * (1 - 1e-12) <= need <= sum(alone) * (1 + 1e-12)
+
+    @pytest.mark.parametrize("model", ["poster_1t", "poster_128t", "llama3_70b"])
+    def test_solving_for_the_length_gives_back_the_bandwidth(self, model):
+        solved = offload.offload_bandwidth.solve("seq")
+        rows = models[model], accelerators.h100
+        letters = {k: RUN[k] for k in ("batch", "tp", "dp", "kept_values", "recomputed", "flops_efficiency")}
+        seq = solved(*rows, MIXED, EVERYTHING, **letters, offload_bandwidth="64 GB/s")
+        assert of(model, seq=seq).offload_bandwidth == pytest.approx(64e9, rel=1e-6)
+
+    @pytest.mark.parametrize("device", DEVICES)
+    @pytest.mark.parametrize("link", ["pcie5", "nvlink_c2c", "cxl3", "ethernet_800", "nvme_pcie5"])
+    def test_break_even_tokens_just_hide_the_weights(self, device, link):
+        weights = dict(activation_offload=0, optimizer_offload=0, link_bandwidth=links[link].link_bandwidth)
+        tokens = of("poster_11t", device, **weights).break_even_tokens
+        at = of("poster_11t", device, **weights, batch=tokens / RUN["seq"])
+        assert at.offload_bandwidth == pytest.approx(links[link].link_bandwidth)
+
+    def test_weights_ask_for_the_rate_over_the_tokens_whatever_the_model(self):
+        needs = np.array([of(x, activation_offload=0, optimizer_offload=0).offload_bandwidth for x in POSTERS])
+        assert needs == pytest.approx(989.4e12 * 0.75 / 8192, rel=0.06)
+        assert (np.diff(needs) > 0).all()
+
+    def test_activations_ask_for_less_the_wider_the_model_and_the_batch_cancels(self):
+        alone = dict(weight_offload=0, optimizer_offload=0)
+        needs = np.array([of(x, **alone).offload_bandwidth for x in POSTERS])
+        assert (np.diff(needs) < 0).all() and needs[0] / needs[-1] == pytest.approx(148480 / 24576, rel=0.12)
+        assert of("poster_11t", **alone, batch=7).offload_bandwidth == pytest.approx(needs[4])
+
+
+def test_the_poster():
+    """100 GB/s, 1 TiB, 75 %: with 8,192 H100, 8,192 tokens, and arithmetic at 77 % of the peak."""
+    row = of("poster_96t", pp=16, chunks=14, flops_efficiency=0.77)
+    assert 0.9e11 < row.offload_bandwidth < 1e11 and 0.95 < row.offload_memory / 2**40 < 1.05
+    assert row.offload_efficiency == 1 and row.near_memory < accelerators.h100.hbm_capacity
+    assert 1.8 < of("poster_128t", chunks=30).offload_memory / 2**40 < 2
+
+
+def test_memory_is_conserved():
+    """With nothing offloaded all is near, and what leaves is held in the second tier but for the blocks in use."""
+    kept, moved = of("poster_11t", **dict.fromkeys(EVERYTHING, 0.0)), of("poster_11t")
+    assert kept.offload_memory == 0
+    moving = moved.block_weights + moved.saved_activations + moved.block_states
+    assert moved.near_memory == pytest.approx(2 * moving)
+    assert kept.near_memory == pytest.approx(moved.offload_memory)
+
+
+class TestCalculon:
+    @pytest.mark.parametrize(
+        ("name", "group", "mean", "worst"),
+        [
+            ("offload_calculon", "1T to 128T", 0.025, 0.07),
+            ("offload_calculon", "H100", 0.16, 0.36),
+            ("offload_calculon_weights", "1T to 128T", 0.03, 0.15),
+            ("offload_calculon_weights", "H100, overlap", 0.085, 0.2),
+            ("offload_calculon_activations", "1T to 128T", 0.03, 0.15),
+            ("offload_calculon_states", "1T to 128T", 0.026, 0.06),
+            ("offload_calculon_memory", "1T to 128T", 0.016, 0.045),
+        ],
+    )
+    def test_errors_stay_within_what_was_found(self, name, group, mean, worst):
+        found = confront(name).groups[group]
+        assert 0.6 * mean < found["mean"] < mean and 0.6 * worst < found["worst"] < worst
+
+    def test_the_calibrated_numbers_fit_the_rows_they_name(self):
+        result = confront("offload_calculon_weights")
+        rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+        assert {row["system"] for row in rows} == {"a100_80e", "a100_80g"}
+        known = map(confronted._known, rows)
+        said = np.array([offload.block_weights(x) for x in known]) / result.measured[result.fitted]
+        arithmetic = np.array([confronted.block_seconds(row, 1, 1e30)[0] for row in rows])
+        network = np.array([confronted.block_seconds(row, 1, 1)[0] for row in rows]) - arithmetic
+        found = np.linalg.lstsq(np.stack([arithmetic, network], 1) / said[:, None], np.ones(len(rows)), rcond=None)[0]
+        expected = [confronted.FLOPS_EFFICIENCY, confronted.LINK_EFFICIENCY]
+        assert 1 / found == pytest.approx(expected, rel=0.002)
+
+    def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
+        with OWN.open(newline="") as file:
+            own = list(csv.DictReader(file))
+        with (tmp_path / "runs.csv").open("w", newline="") as file:
+            columns = [x for x in own[0] if x not in ("row_id", "source")]
+            writer = csv.DictWriter(file, ["id", *columns], extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows({"id": number, **row} for number, row in enumerate(own))
+        assert confront("offload_calculon", tmp_path / "runs.csv").summary["rows"] == 43
+
+
+class TestTimeline:
+    def test_bars_stand_on_their_lanes(self):
+        ax = timeline([Bar("compute", 0, 2, "forward", "1"), Bar("in", 1, 3, "weights", "2")], unit="")
+        assert [x.get_text() for x in ax.get_yticklabels()] == ["compute", "in"]
+        assert sorted((p.get_x(), p.get_width()) for p in ax.patches) == [(0, 2), (1, 3)]
+        assert ax.get_xlim() == (0, 4)
+
+    def test_no_bars(self):
+        with pytest.raises(ValueError, match="at least one bar"):
+            timeline([])
