@@ -161,7 +161,7 @@ def test_all_are_written_to_a_file(tmp_path):
     main(["--all", "--json", str(file)])
     record = json.loads(file.read_text())
     assert list(record) == NAMES
-    assert all(record[name]["summary"] == confront(name).summary for name in NAMES)
+    assert all(confront(name).summary.items() <= record[name].items() for name in NAMES)
 
 
 def test_the_command_lists_the_names():

@@ -126,7 +126,7 @@ class Result:
         """Everything but the rows, for a JSON file."""
         c = self.confrontation
         said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
-        return said | {"summary": self.summary, "groups": self.groups, "left_out": self.left_out}
+        return self.summary | said | {"groups": self.groups, "left_out": self.left_out}
 
     def _table(self):
         """The lines of figures to show, as text."""
