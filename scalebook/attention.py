@@ -115,6 +115,8 @@ def linear_attention_flops(batch, seq, heads, head_dim):
 def taylor_features(head_dim, order):
     """Products of up to `order` components of a key: exp(q·k), cut off after that power, is linear in them.
 
+    Equal products, such as k₁k₂ and k₂k₁, are not merged; merged there are C(head_dim + order, order).
+
     >>> taylor_features(head_dim=128, order=2)
     16513.0
     """

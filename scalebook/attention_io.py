@@ -16,7 +16,7 @@ from scalebook.roofline import compute_time, idle_fraction, intensity, memory_ti
 __all__ = [
     "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity", "flash_traffic",
     "fused_attention", "kernel_flops", "least_traffic", "prefill_kernel_time", "query_tile", "sharing_cores",
-    "tiled_pairs", "unfused_traffic",
+    "tile_memory", "tiled_pairs", "unfused_traffic",
 ]  # fmt: skip
 
 
@@ -42,6 +42,16 @@ def query_tile(sram_capacity, head_dim, activation_bits):
     64.0
     """
     return sram_capacity / (4 * head_dim * activation_bits / 8)
+
+
+@formula("tile_memory", "dao2022 §3.1")
+def tile_memory(query_tile, head_dim, activation_bits):
+    """What the same four tiles take; it must not exceed the memory beside a core.
+
+    >>> tile_memory(query_tile=64, head_dim=128, activation_bits=16)
+    65536.0
+    """
+    return 4 * query_tile * head_dim * activation_bits / 8
 
 
 @formula("traffic", "dao2022 §3.2", given=[full_pairs, query_tile])
@@ -176,7 +186,7 @@ def kernel_flops(attention_flops):
 
 fused_attention = Sheet(
     "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
-    intensity, ridge_intensity, balanced_tile, sharing_cores, compute_time, memory_time, roofline_time,
+    intensity, ridge_intensity, balanced_tile, sharing_cores, tile_memory, compute_time, memory_time, roofline_time,
     idle_fraction,
     doc="The fused attention of one layer over a causal sequence, every tile of queries reading its keys by itself.",
 )  # fmt: skip

@@ -272,7 +272,8 @@ def near_memory(
 ):  # fmt: skip
     """Of what is offloaded a few blocks, of the rest all.  The work space of a block comes on top.
 
-    Two blocks are enough: while one computes, the place of the other empties and fills.
+    Two are enough for equal blocks whose moves in and out have places of their own, both counted here as one.
+    States changed in place want a third; unequal blocks want more, or wait.
 
     >>> near_memory(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.2 GB",
     ...             layers=128, pp=8, held_microbatches=8.875, near_blocks=2) / 1e9

@@ -1,7 +1,9 @@
 """Pipelines: what each schedule leaves idle, what its devices keep, and what they send.
 
 Stages are equal and times are of one micro-batch on one device.  `scalebook.schedule` executes the
-same schedules, and tests hold every formula here to it.
+same schedules, and tests hold every formula here to it.  Some formulas hold from so many micro-batches on,
+or for some proportions of the times: each says so, and elsewhere `scalebook.schedule.simulate` is the
+answer, which executes the order or says why it cannot be run.
 
 >>> bubble_1f1b(pp=8, microbatches=64)
 0.109375
@@ -13,15 +15,16 @@ same schedules, and tests hold every formula here to it.
 
 from sympy import Max, Min, Rational, ceiling
 
+from scalebook.attention import attention_flops, causal_pairs, pair_width_grouped, prefill_context
 from scalebook.language import Sheet, formula
 from scalebook.memory import used_params
 
 __all__ = [
     "bubble_1f1b", "bubble_1f1b_transfers", "bubble_dualpipe", "bubble_gpipe", "bubble_interleaved", "bubble_zb_h1",
-    "bubble_zb_h2", "bubble_zb_v", "equal_input_gradient", "equal_weight_gradient", "held_dualpipe", "held_zb_h1",
-    "held_zb_h2", "held_zb_v", "messages_dualpipe", "messages_interleaved", "messages_loop", "messages_zb_v",
-    "pipeline_idle", "pipeline_latency", "pipeline_traffic", "pipelining", "stage_forward", "stage_transfer",
-    "staleness_pipedream", "versions_pipedream",
+    "bubble_zb_h2", "bubble_zb_v", "enough_interleaved", "equal_input_gradient", "equal_weight_gradient", "held_dualpipe",
+    "held_zb_h1", "held_zb_h2", "held_zb_v", "messages_dualpipe", "messages_interleaved", "messages_loop", "messages_zb_v",
+    "pipeline_idle", "pipeline_latency", "pipeline_traffic", "pipelining", "stage_forward", "stage_input_gradient",
+    "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
 ]  # fmt: skip
 
 
@@ -79,12 +82,26 @@ def bubble_1f1b(pp, microbatches):
 
 @formula("bubble", "narayanan2021 §2.2.2")
 def bubble_interleaved(pp, microbatches, chunks):
-    """Interleaved 1F1B fills and drains with a chunk at a time; micro-batches come in multiples of `pp`.
+    """Interleaved 1F1B fills and drains with a chunk at a time.
+
+    Holds for multiples of `pp` micro-batches; the schedule runs no other number.
 
     >>> bubble_interleaved(pp=8, microbatches=64, chunks=4)
     0.02734375
     """
     return (pp - 1) / (chunks * microbatches)
+
+
+@formula("microbatches", "narayanan2021 §2.2.2")
+def enough_interleaved(pp, chunks, bubble):
+    """The fewest micro-batches, in the groups of `pp` that interleaving takes, whose bubble is no larger.
+
+    One chunk is 1F1B, which takes groups too but needs none.
+
+    >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
+    224.0
+    """
+    return pp * ceiling((pp - 1) / (chunks * bubble * pp))
 
 
 @formula("bubble", "narayanan2021 §2.2.1")
@@ -109,7 +126,8 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
     """ZB-H1 fills the drain with weight gradients that were put off, within the memory of 1F1B.
 
     Published as (pp - 1)(forward + input gradient - weight gradient), which holds while the weight
-    gradient is no longer than the forward pass.  Needs at least `pp` micro-batches.
+    gradient is no longer than the forward pass.  Exact from `pp` micro-batches on.  With fewer too little
+    is at hand to fill the drain with: it idles longer than this, and at most as long as 1F1B.
 
     >>> bubble_zb_h1(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.07291666666666666
@@ -123,7 +141,8 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
     """ZB-H2 fills the start too, with nearly twice the memory; the optimizer must not wait for all.
 
     Published as (pp - 1)(forward + input gradient - 2 weight gradient), which is the largest of the
-    three while the weight gradient is the shortest.  Needs at least 2 pp - 1 micro-batches.
+    three while the weight gradient is the shortest.  Exact from 2 pp - 1 micro-batches on.  With fewer it
+    idles longer than this, and at most as long as 1F1B.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875
@@ -136,8 +155,8 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
 def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """ZB-V: nothing idles where the three passes take equally long; at most this where they do not.
 
-    Exact where the weight gradient is the shortest of the three.  Needs at least 2 pp - 1
-    micro-batches, and an optimizer that does not wait for all.
+    Exact where the weight gradient is the shortest of the three.  Holds from 2 pp - 1 micro-batches on;
+    fewer do not fill the V, and the order is not run.  The optimizer must not wait for all.
 
     >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.04375
@@ -152,8 +171,10 @@ def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_
     """DualPipe, from both ends at once: (pp/2 - 1)(F&B + B - 3W) with B the whole backward pass, F&B a pair.
 
     A pair is taken to last as long as its passes together: what it hides is transfers.  Exact where
-    the forward pass and the input gradient are equal and the weight gradient is no longer.
-    Needs an even `pp` and at least 2 pp micro-batches.
+    the forward pass and the input gradient are equal and the weight gradient is no longer than they.
+    Where the input gradient is the longest of the three, as with attention, the order idles less than
+    this; where the forward pass is, more.  Holds for an even `pp` and an even number of at least 2 pp
+    micro-batches; others are not run.
 
     >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.0625
@@ -302,14 +323,36 @@ def pipeline_latency(pp, forward_time, transfer_time):
 # A pipeline of a model on devices
 
 
-@formula("forward_time", "kaplan2020 §2.1", given=[used_params])
-def stage_forward(used_params, batch, seq, pp, tp, peak_flops, flops_efficiency):
-    """A multiply and an add for every weight of the stage and every token; attention's own arithmetic left out.
+@formula("weight_gradient_time", "kaplan2020 §2.1", given=[used_params])
+def stage_weight_gradient(used_params, batch, seq, pp, tp, peak_flops, flops_efficiency):
+    """A multiply and an add for every weight of the stage and every token: attention's own arithmetic has no weights.
 
-    >>> stage_forward(used_params=70e9, batch=1, seq=8192, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
+    >>> knowns = dict(batch=1, seq=8192, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
+    >>> stage_weight_gradient(used_params=70e9, **knowns)
     0.03622397412573277
     """
     return 2 * used_params * batch * seq / (pp * tp * peak_flops * flops_efficiency)
+
+
+@formula("forward_time", "kaplan2020 §2.1", given=[stage_weight_gradient, attention_flops])
+def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_flops, flops_efficiency):
+    """The products with the weights, as many as in their gradient, and attention's scores and values.
+
+    >>> knowns = dict(layers=80, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
+    >>> stage_forward(weight_gradient_time="36 ms", attention_flops="1.1 TFLOP", **knowns)
+    0.038779462300384065
+    """
+    return weight_gradient_time + layers * attention_flops / (pp * tp * peak_flops * flops_efficiency)
+
+
+@formula("input_gradient_time", "kaplan2020 §2.1")
+def stage_input_gradient(forward_time, weight_gradient_time):
+    """The products of the forward pass, and attention's once more: its gradient goes to two operands.
+
+    >>> stage_input_gradient(forward_time="39 ms", weight_gradient_time="36 ms")
+    0.042
+    """
+    return forward_time + (forward_time - weight_gradient_time)
 
 
 @formula("transfer_time", "narayanan2021 §4.1")
@@ -323,7 +366,8 @@ def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
 
 
 pipelining = Sheet(
-    "pipelining", used_params, stage_forward, equal_input_gradient, equal_weight_gradient, stage_transfer,
+    "pipelining", used_params, prefill_context, causal_pairs, pair_width_grouped, attention_flops,
+    stage_weight_gradient, stage_forward, stage_input_gradient, stage_transfer,
     bubble_1f1b_transfers, pipeline_idle, messages_loop, pipeline_traffic, pipeline_latency,
-    doc="1F1B of a model over pp stages of tp devices, transfers between the stages not hidden.",
+    doc="1F1B of a model over pp stages of tp devices, causal attention in every layer, transfers not hidden.",
 )  # fmt: skip

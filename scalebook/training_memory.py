@@ -1,7 +1,8 @@
 """What training must hold on one device: state, activations and logits, stage by stage of a pipeline.
 
 Parameters and activations of a block are sums over its listing (`scalebook.block`).  Left out as
-small: the last norm, learned positions, the batch itself.
+small: the last norm, learned positions, the batch itself.  Left out too: work space of libraries,
+fragments, buffers of communication, gathered tensors, steps that are not fused.
 
 >>> from scalebook.tables import accelerators, models
 >>> one = dict(tp=1, pp=1, dp=1, stage=1, microbatches=1, batch=1, seq=4096, activation_bits=16)
@@ -11,14 +12,14 @@ small: the last norm, learned positions, the batch itself.
 (144.5, 18.3)
 """
 
-from sympy import Ge, Min, Piecewise
+from sympy import Ge, Min, Piecewise, ceiling
 
 from scalebook.block import GPT, LLAMA, full, selective, sequence_parallel, tensor_parallel
 from scalebook.language import Sheet, formula, symbol
 
 __all__ = [
     "activation_memory", "block_params_gpt", "block_params_llama", "filled", "held_1f1b", "held_gpipe", "held_interleaved",
-    "least_devices", "logits_memory", "replicated", "saved_gpt_full", "saved_gpt_parallel",
+    "least_devices", "logits_memory", "padded_layers", "replicated", "saved_gpt_full", "saved_gpt_parallel",
     "saved_gpt_selective", "saved_gpt_sequence_parallel", "saved_gpt_sequence_selective", "saved_llama",
     "saved_llama_full", "stage_embeddings", "stage_params", "state_memory", "train_memory", "training", "wall_params",
     "wall_params_replicated", "zero1", "zero2", "zero3",
@@ -109,11 +110,23 @@ def stage_embeddings(embeddings, pp, stage):
 def stage_params(block_params, layers, pp, stage_embeddings, vocab, hidden, tp):
     """An even share of the blocks, and the embedding matrices of a first or last stage.
 
+    The share is an average where the blocks do not divide; for a stage of n blocks, layers is n times pp.
+
     >>> from scalebook.tables import models
     >>> stage_params(models.llama3_8b, tp=1, pp=1, stage=1) / 1e9
     8.030257152
     """
     return block_params * layers / pp + stage_embeddings * vocab * hidden / tp
+
+
+@formula("padded_layers", "narayanan2021 §2.2")
+def padded_layers(layers, pp):
+    """As many blocks as equal stages would have; more than the model's where those do not divide.
+
+    >>> padded_layers(layers=126, pp=16), padded_layers(layers=126, pp=6)
+    (128.0, 126.0)
+    """
+    return ceiling(layers / pp) * pp
 
 
 @formula("state_memory", "zero2020 §3.1", given=[stage_params, replicated])
@@ -318,6 +331,6 @@ def least_devices(params, hbm_capacity, weight_bits, gradient_bits, optimizer_bi
 
 training = Sheet(
     "training", block_params_llama, stage_embeddings, stage_params, zero1, state_memory, saved_llama, held_1f1b,
-    activation_memory, logits_memory, train_memory, filled,
+    activation_memory, logits_memory, train_memory, filled, padded_layers,
     doc="What one device of a pipeline stage holds in training; a gated model, ZeRO stage 1, 1F1B.",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scalebook import attention, attention_io
 from scalebook.attention import attention_share, layer_flops
 from scalebook.block import GPT, LLAMA, MLA, blocks_of, cached, unbiased
+from scalebook.display import calculator
 from scalebook.language import symbol
 from scalebook.measurements import attention as measured
 from scalebook.measurements import confront
@@ -122,6 +123,24 @@ def test_traffic_follows_the_order_of_the_paper(sram, dim, bits):
     small, large = (attention_io.flash_traffic(knowns, sram_capacity=x) for x in (sram, 2 * sram))
     assert small / large == pytest.approx(2, rel=1e-3)
     assert small == pytest.approx(8e18 * dim**2 * (bits / 8) ** 2 / sram, rel=1e-3)
+
+
+@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
+def test_the_largest_tile_fills_the_memory(sram, dim, bits):
+    tile = attention_io.query_tile(sram_capacity=sram, head_dim=dim, activation_bits=bits)
+    assert attention_io.tile_memory(query_tile=tile, head_dim=dim, activation_bits=bits) == pytest.approx(sram)
+
+
+def test_a_tile_that_does_not_fit_is_warned_of():
+    letters = dict(head_dim=128, activation_bits=16)
+    tiles = [64, 128]
+    warn = [("tile_memory", "sram_capacity", "{tile_memory} of {sram_capacity}")]
+    found = calculator(attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
+                       start=dict(device="mi300x", query_tile=64), **letters)  # fmt: skip
+    assert found._message.value == ""
+    found = calculator(attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
+                       start=dict(device="mi300x", query_tile=128), **letters)  # fmt: skip
+    assert found._message.value == "131.1 kB of 65.54 kB"
 
 
 @pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "mi325x", "gb200"])

@@ -133,6 +133,19 @@ def test_every_device_and_precision():
         assert bool(page["worked"]) == found
 
 
+def test_what_rests_on_a_refused_letter_has_no_value_either():
+    """A difference that comes out negative, and a positive number made of it."""
+    rest = Formula("rest", "kv_cache", symbol("hbm_capacity") - symbol("weight_memory"))
+    half = Formula("half", "traffic", symbol("kv_cache") ** 2)
+    calc = calculator(
+        Sheet("s", rest, half), "traffic", hbm_capacity=[1e9, 4e9], weight_memory=[2e9, 3e9], curve="weight_memory"
+    )
+    for choice in ([0, 0], [0, 1], [1, 0]):
+        choose(calc, choice)
+        assert calc.texts["traffic"] == on_a_page(calc, [choice])[0]["texts"][0]
+        assert (calc.texts["traffic"] == "none") == (choice[0] == 0)
+
+
 def test_a_letter_without_a_value_does_not_stop_the_others():
     sheet = Sheet(
         "odd",

@@ -23,6 +23,7 @@ from scalebook.memory import (
     max_batch,
     sliding_window,
     token_time,
+    token_time_overhead,
     weight_memory,
 )
 from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
@@ -543,6 +544,16 @@ def test_values_that_are_refused(value, error, words):
             call(hbm_bandwidth=value, peak_flops=1e15)
         said = str(refused.value)
         assert "hbm_bandwidth" in said and "memory bandwidth of one device" in said and "B/s" in said
+
+
+def test_a_share_lies_between_0_and_1():
+    knowns = dict(memory_time=1, layers=1, block_overhead=1)
+    assert token_time_overhead(**knowns, bandwidth_efficiency="90 %") == token_time_overhead(
+        **knowns, bandwidth_efficiency=0.9
+    )
+    for value in (90, 1.01, -0.1):
+        with pytest.raises(ValueError, match="bandwidth_efficiency must be between 0 and 1"):
+            token_time_overhead(**knowns, bandwidth_efficiency=value)
 
 
 @pytest.mark.parametrize(

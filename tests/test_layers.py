@@ -114,7 +114,7 @@ def test_the_check_sees_imports():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_modules_stay_small(name):
-    assert len(path(name).read_text("utf-8").splitlines()) <= 330
+    assert len(path(name).read_text("utf-8").splitlines()) <= 380
 
 
 def test_a_subject_imports_nothing_of_the_display():

@@ -132,6 +132,12 @@ def test_memory_is_conserved():
     assert kept.near_memory == pytest.approx(moved.offload_memory)
 
 
+def test_more_stages_hold_less_of_a_large_model_and_more_of_a_small_one():
+    held = {x: [of(x, pp=pp, chunks=models[x].layers / pp / 2).offload_memory for pp in (8, 16, 32)] for x in POSTERS}
+    assert held["poster_128t"] == sorted(held["poster_128t"], reverse=True)
+    assert held["poster_1t"][2] > held["poster_1t"][0] > held["poster_1t"][1]
+
+
 class TestCalculon:
     @pytest.mark.parametrize(
         ("name", "group", "mean", "worst"),

@@ -16,6 +16,7 @@ from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.schedule import PASSES, SCHEDULES, simulate
+from scalebook.tables import accelerators, models
 from scalebook.training_memory import held_1f1b, held_gpipe, held_interleaved
 
 from .support import JavaScript
@@ -100,6 +101,59 @@ def test_dualpipe_waits_longer_where_the_forward_pass_is_longer(half, more, time
     run = simulate("dualpipe", 2 * half, 4 * half + 2 * more, **times)
     assert run.interval - run.microbatches * (f + b + w) == (half - 1) * (2 * f + b - w)
     assert run.bubble >= closed("dualpipe", run, times)
+
+
+@quick
+@given(st.integers(1, 4), st.integers(0, 8), TIMES)
+def test_dualpipe_waits_no_longer_where_the_input_gradient_is_the_longest(half, more, times):
+    times["input_gradient_time"] = max(times.values())
+    run = simulate("dualpipe", 2 * half, 4 * half + 2 * more, **times)
+    assert run.bubble <= closed("dualpipe", run, times)
+
+
+# The domain of each formula, as its docstring and the chapter say: what holds beside it, or that nothing runs there.
+
+
+@quick
+@given(st.sampled_from(["zb_h1", "zb_h2"]), st.integers(2, 8), st.data(), TIMES)
+def test_too_few_micro_batches_idle_longer_than_the_formula_and_at_most_as_1f1b(name, pp, data, times):
+    enough = pp if name == "zb_h1" else 2 * pp - 1
+    run = simulate(name, pp, data.draw(st.integers(1, enough - 1)), **times)
+    assert closed(name, run, times) < run.bubble <= closed("1f1b", run, times)
+
+
+@pytest.mark.parametrize(
+    ("name", "pp", "microbatches"),
+    [("interleaved", 8, 12), ("interleaved", 8, 4), ("zb_v", 8, 14), ("dualpipe", 8, 8), ("dualpipe", 8, 14),
+     ("dualpipe", 8, 17), ("dualpipe", 7, 16)],
+)  # fmt: skip
+def test_outside_the_domain_of_a_formula_nothing_runs(name, pp, microbatches):
+    with pytest.raises(ValueError, match="micro-batches"):
+        simulate(name, pp, microbatches, 2 if name == "interleaved" else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    {
+        "interleaved": "multiples of `pp`",
+        "zb_h1": "Exact from `pp` micro-batches on",
+        "zb_h2": "Exact from 2 pp - 1 micro-batches on",
+        "zb_v": "Holds from 2 pp - 1 micro-batches on",
+        "dualpipe": "even `pp` and an even number of at least 2 pp",
+    }.items(),
+)
+def test_a_formula_says_its_domain(name, words):
+    assert words in " ".join(getattr(pipeline, f"bubble_{name}").__doc__.split())
+
+
+def test_the_passes_of_a_stage_are_those_of_the_block():
+    """F = M + A, B = M + 2A, W = M, as the chapter derives from the listing."""
+    knowns = dict(device="h100", batch=1, seq=65536, pp=8, tp=8, flops_efficiency=0.5)
+    device = accelerators[knowns.pop("device")]
+    asked = "forward_time", "input_gradient_time", "weight_gradient_time"
+    f, b, w = (pipeline.pipelining.only(x)(models.llama3_70b, device, **knowns)[x] for x in asked)
+    attention = 80 * 2 * (65536 * 65537 / 2) * 2 * 64 * 128 / (64 * device.peak_flops * 0.5)
+    assert f - w == pytest.approx(attention) and b - f == pytest.approx(attention)
 
 
 @quick
@@ -238,6 +292,19 @@ def test_the_chart_shows_idle_time():
     assert drawn == len(simulate("dualpipe", 16, 32).slots)
     assert axes.get_title(loc="left").startswith("dualpipe: bubble 14.6 %")
     assert [x.get_text() for x in axes.get_yticklabels()] == [str(i) for i in range(1, 17)]
+    assert "paler: second direction" in axes.get_legend_handles_labels()[1]
+    plt.close("all")
+
+
+def test_numbers_stand_where_they_fit():
+    fig, axes = plt.subplots(figsize=(8.4, 2.6))
+    gantt(simulate("interleaved", 4, 8, 2), axes)
+    assert "paler: second chunk" in axes.get_legend_handles_labels()[1]
+    assert len(axes.texts) == 2 * 4 * 8 * 2  # every forward and backward pass
+    fig.draw_without_rendering()
+    point = axes.transData.transform((1, 0))[0] - axes.transData.transform((0, 0))[0]
+    for text in axes.texts:
+        assert text.get_window_extent().width < 0.5 * point
     plt.close("all")
 
 

@@ -86,7 +86,8 @@ def calculator(
             raise TypeError(f"start names {name!r}, which is no control; {nearest(name, controls)}")
     main = sheet.formulas[answer]
     spec = dict(
-        sheet=sheet.js, controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=NOTATION[answer].tex,
+        sheet=sheet.js, order=[[n, NOTATION[n].sign, list(f.inputs)] for n, f in sheet.formulas.items()],
+        controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=NOTATION[answer].tex,
         right=tex(main.rhs), template=main.template(), units={x: NOTATION[x].unit for x in [*main.inputs, *warned]},
         warn=[list(x) for x in warn], note=f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else "",
     )  # fmt: skip

@@ -23,7 +23,7 @@ SECOND = 0.55  # how much of its colour a later chunk, or the second direction, 
 def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: float | None = None) -> Axes:
     """Who works when.  White is idle; later chunks, and DualPipe's second direction, are paler.
 
-    numbers: write micro-batches into the bars that are wide enough (up to 8 devices, if not said).
+    numbers: write micro-batches into the bars where they fit (up to 8 devices, if not said).
     until: the end of the axis, to compare charts at one scale.
 
     >>> from scalebook.schedule import simulate
@@ -43,14 +43,16 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         half = run.schedule == "dualpipe" and 2 * first.microbatch >= run.microbatches
         later = first.stage // run.pp / max(run.chunks - 1, 1)
         tints[kind].append(1 - (1 - SECOND) * max(later, half))
-        if numbers and b - a > 0.02 * end:
-            said = "\n".join(str(x.microbatch + 1) for x in slot.operations if x.kind != "W" or kind == "W")
-            ax.text((a + b) / 2, y, said, ha="center", va="center", fontsize=7, linespacing=0.9, clip_on=True)
     for kind, (label, colour) in KINDS.items():
         if shapes[kind]:
             colours = [_paler(colour, x) for x in tints[kind]]
             ax.add_collection(PolyCollection(shapes[kind], facecolors=colours, edgecolors="white", linewidths=0.5))
             ax.plot([], [], "s", color=colour, markersize=8, label=label)
+    if run.schedule == "dualpipe" or run.chunks > 1:
+        second = (
+            "second direction" if run.schedule == "dualpipe" else "second chunk" if run.chunks == 2 else "later chunks"
+        )
+        ax.plot([], [], "s", color=_paler("#555555", SECOND), markersize=8, label=f"paler: {second}")
     ax.set(xlim=(0, end), ylim=(run.pp - 0.5, -0.5), ylabel="device")
     ax.set_xlabel("time", loc="right")
     ax.set_yticks(range(run.pp), [str(i + 1) for i in range(run.pp)])
@@ -61,8 +63,31 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         fontsize=10.5,
     )  # fmt: skip
     below = (0, -0.16 - 0.3 / run.pp)
-    ax.legend(loc="upper left", bbox_to_anchor=below, ncols=5, fontsize=8.5, columnspacing=1.2, handletextpad=0.3)
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=below,
+        ncols=3 if len(ax.lines) > 5 else 5,
+        fontsize=8.5,
+        columnspacing=1.2,
+        handletextpad=0.3,
+    )
+    if numbers:
+        _number(run, ax)
     return ax
+
+
+def _number(run, ax):
+    """Write micro-batches into the bars where they fit, in smaller type where they nearly do."""
+    ax.figure.draw_without_rendering()  # only now is the width of the axes known
+    start, end = ax.get_xlim()
+    inch = ax.get_window_extent().width / ax.figure.dpi / (end - start)
+    for slot in run.slots:
+        kind = "".join(x.kind for x in slot.operations)
+        said = [str(x.microbatch + 1) for x in slot.operations if x.kind != "W" or kind == "W"]
+        room = float(slot.end - slot.start) * inch / max(map(len, said))
+        if size := next((x for x in (7, 6) if room > 0.0095 * x), None):  # a digit is 0.64 of its size wide
+            at = float(slot.start + slot.end) / 2, slot.device
+            ax.text(*at, "\n".join(said), ha="center", va="center", fontsize=size, linespacing=0.9, clip_on=True)
 
 
 def _paler(colour, keep):

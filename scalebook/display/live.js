@@ -87,9 +87,18 @@ export function good(value, sign) {
   return sign === "real" || value > 0 || (value === 0 && sign !== "positive") ? sign !== "share" || value <= 1 : false;
 }
 
+// Every letter; one without a value of its sign is NaN, and so is what rests on it.
+export function compute(spec, sheet, letters) {
+  const values = { ...letters, ...sheet(letters) };
+  for (const [name, sign, inputs] of spec.order) {
+    if (!good(values[name], sign) || inputs.some((x) => Number.isNaN(values[x]))) values[name] = NaN;
+  }
+  return values;
+}
+
 export function answers(spec, sheet, choice) {
   const { letters, message } = known(spec, choice);
-  const values = { ...letters, ...sheet(letters) };
+  const values = compute(spec, sheet, letters);
   const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
   const first = spec.outputs[0];
   if (texts[0] === "none") return { message: message ?? `no ${first.meaning} here`, texts, worked: "", values };
@@ -111,8 +120,9 @@ function draw(svg, spec, sheet, choice) {
   const options = control.options.map((option) => option.letters[spec.curve.x]), here = options[choice[at]];
   const { letters } = known(spec, choice);
   const row = (x) => {
-    const values = letters ? { ...letters, [spec.curve.x]: x } : {};
-    return [x, spec.curve.y.map((y) => (letters ? { ...values, ...sheet(values) }[y.letter] : NaN))];
+    const values = { ...letters, [spec.curve.x]: x };
+    const found = compute(spec, sheet, values);
+    return [x, spec.curve.y.map((y) => found[y.letter])];
   };
   const points = between(Math.min(...options), Math.max(...options)).map(row), now = row(here);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -153,7 +163,7 @@ function draw(svg, spec, sheet, choice) {
   const every = Math.ceil(marks.length / Math.max(3, Math.floor((width - left) / 75)));
   marks.filter((_, i) => i % every === 0).forEach((x, i) => {
     add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
-    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, show(x, spec.curve.unit));
+    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, show(x, COUNTED.has(spec.curve.unit) && spec.curve.unit !== "%" ? "" : spec.curve.unit));
   });
   add("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "sb-axis" });
   add("text", { x: width - right, y: height - 8, "text-anchor": "end" }, spec.curve.label);

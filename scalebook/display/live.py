@@ -82,10 +82,12 @@ class Calculator(widgets.VBox):
             letters["peak_flops"] = peaks.get(precision["peak"], np.nan)
             if precision["peak"] not in peaks:
                 message = f"{device['label']} has no peak at {precision['peak']}; it has {', '.join(peaks)}"
-        self.values = {**letters, **_evaluate(self.sheet, letters)}
+        self.values = values = {**letters, **_evaluate(self.sheet, letters)}
+        for name, sign, inputs in spec["order"]:  # what rests on a letter without a value has none either
+            if not _good(values[name], sign) or any(math.isnan(values[x]) for x in inputs):
+                values[name] = math.nan
         texts = [
-            show(self.values[x["letter"]], x["unit"]) if _good(self.values.get(x["letter"]), x["sign"]) else "none"
-            for x in spec["outputs"]
+            "none" if math.isnan(values[x["letter"]]) else show(values[x["letter"]], x["unit"]) for x in spec["outputs"]
         ]
         first, worked = spec["outputs"][0], ""
         if texts[0] == "none":
@@ -125,8 +127,7 @@ def _evaluate(sheet, letters):
 
 def _good(value, sign):
     return (
-        value is not None
-        and np.isfinite(value)
+        math.isfinite(value)
         and (sign == "real" or value > 0 or (sign != "positive" and value == 0))
         and (sign != "share" or value <= 1)
     )

@@ -263,6 +263,7 @@ letter("query_tile", "", "queries one core holds while the keys stream past", "B
 letter(
     "balanced_tile", "", "queries per tile at which streaming the keys takes as long as the arithmetic", r"B_q^{\star}"
 )
+letter("tile_memory", "B", "tiles of queries, keys, values and results on the chip", r"M_{\mathrm{tile}}")
 letter("sharing_cores", "", "cores that must share one read of the keys", r"n_{\mathrm{sh}}")
 letter(
     "busy_pairs",
@@ -296,25 +297,34 @@ letter("messages", "", "tensors sent between the devices of a pipeline in one st
 letter("pipeline_traffic", "B", "bytes sent between the devices of a pipeline in one step", r"B_{pp}", _ZERO)
 letter("pipeline_latency", "s", "time one input takes through all stages of a pipeline", r"T_{pp}")
 letter("stage", "", "which pipeline stage; the first is 1", "i")
+letter("padded_layers", "", "blocks of the model, rounded up to a multiple of the stages", r"L^{+}")
 letter("held_microbatches", "", "micro-batches whose activations a pipeline stage holds at once", r"m_i")
 letter("devices", "", "devices that share the work", "n_d")
 
 # Offloading to a second tier.
 letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
 letter("kept_values", "", "values a block keeps for its backward pass, per token and unit of hidden width", r"\kappa_a")
-letter("recomputed", "", "share of the forward arithmetic that the backward pass runs again", r"\varrho", _ZERO)
+letter("recomputed", "%", "share of the forward arithmetic that the backward pass runs again", r"\varrho", "share")
 letter("block_weights", "B", "weights of one block on one device", r"M_{w/L}")
 letter("block_states", "B", "gradients and optimizer state of one block on one device", r"M_{o/L}")
 letter("block_flops", "FLOP", "arithmetic of one block's forward pass on one device", r"Q_{L/t}")
 letter("block_forward", "s", "time of one block's forward pass", r"T_{\mathrm{fw}/L}")
 letter("block_backward", "s", "time of one block's backward pass", r"T_{\mathrm{bw}/L}")
-letter("weight_offload", "", "share of the weights that live in the second tier", r"x_w", _ZERO)
-letter("activation_offload", "", "share of the kept activations that live in the second tier", r"x_a", _ZERO)
-letter("optimizer_offload", "", "share of gradients and optimizer state that lives in the second tier", r"x_o", _ZERO)
+letter("weight_offload", "%", "share of the weights that live in the second tier", r"x_w", "share")
+letter("activation_offload", "%", "share of the kept activations that live in the second tier", r"x_a", "share")
+letter(
+    "optimizer_offload", "%", "share of gradients and optimizer state that lives in the second tier", r"x_o", "share"
+)
 letter("near_blocks", "", "blocks whose tensors are near at once: in use, arriving, leaving", r"n_{\mathrm{near}}")
 letter("near_memory", "B", "memory taken near, work space aside", r"M_{\mathrm{near}}")
 letter("offload_memory", "B", "memory taken in the second tier, per device", r"M_{\mathrm{off}}", _ZERO)
 letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
 letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
-letter("offload_efficiency", "", "speed with this link over the speed with an endless one", r"\eta_{\mathrm{off}}")
+letter(
+    "offload_efficiency",
+    "%",
+    "speed with this link over the speed with an endless one",
+    r"\eta_{\mathrm{off}}",
+    "share",
+)
 letter("break_even_tokens", "", "tokens of a micro-batch at which the link just hides the weights", r"(bs)^{\star}")

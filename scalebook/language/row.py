@@ -55,8 +55,8 @@ def quantity(name: str, value) -> Value:
         ...
     ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
     """
-    if type(value) in (float, int) and 0 < value < math.inf:  # the common case, quickly
-        return float(value)
+    if type(value) in (float, int) and 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share"):
+        return float(value)  # the common case, quickly
     if isinstance(value, str):
         try:
             value = parse(value, NOTATION[name].unit)

@@ -182,7 +182,11 @@ def number(row: Measurement, column: str) -> float:
 
 def _read(path):
     zipped = path.name.endswith(".gz")
-    with gzip.open(path, "rt", encoding="utf-8", newline="") if zipped else path.open(encoding="utf-8", newline="") as file:
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if zipped
+        else path.open(encoding="utf-8", newline="") as file
+    ):
         reader = csv.DictReader(file, restval="")
         rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
         return rows, reader.fieldnames or []

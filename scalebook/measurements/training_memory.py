@@ -268,10 +268,10 @@ def _no_nanotron(row):
     return "" if row["gbs_consistent"] == "True" else "whose batch does not multiply out"
 
 
-def nanotron_verdict(rows) -> dict[str, tuple[int, int]]:
+def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
     """Of the runs that succeeded and of those that failed, how many are predicted to fit an H100, and how many there
-    are.  A run may fail for other reasons than memory."""
-    fits = nanotron_peak(rows) <= accelerators.h100.hbm_capacity
+    are.  A run may fail for other reasons than memory.  `room` is in bytes: 80 GB as the tables have it, if not said."""
+    fits = nanotron_peak(rows) <= room
     ok, failed = (np.array([row["status"] == x for row in rows]) for x in ("ok", "failed_oom_or_crash"))
     return {"ran": (int(fits[ok].sum()), int(ok.sum())), "failed": (int(fits[failed].sum()), int(failed.sum()))}
 
