@@ -26,7 +26,7 @@ def draw(letters, number, seed=0):
     shares = ("share", "fraction", "achieved over")
     return {
         x: rng.uniform(0.05, 0.95, number)
-        if any(s in NOTATION[x].meaning for s in shares)
+        if NOTATION[x].sign == "share" or any(s in NOTATION[x].meaning for s in shares)
         else rng.uniform(1, 100, number)
         for x in letters
     }

@@ -56,7 +56,8 @@ class Numeric(Formula):
         super().__init__(formula.name, unknown, None, formula.sources, formula.__doc__, formula.given)
         if unknown not in formula.inputs:
             raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
-        self.formula, self.between = formula, tuple(quantity(unknown, x) for x in between or (1e-12, 1e36))
+        high = 1 if NOTATION[unknown].sign == "share" else 1e36
+        self.formula, self.between = formula, tuple(quantity(unknown, x) for x in between or (1e-12, high))
         if len(self.between) != 2 or not 0 < self.between[0] < self.between[1]:
             raise ValueError(f"between is (low, high) with 0 < low < high, not {between!r}")
 
