@@ -104,7 +104,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     """
     cells = {}
     for row in knowns:
-        if hasattr(row, "columns") and not isinstance(row, Row):
+        if not isinstance(row, Row) and hasattr(row, "columns"):
             raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
             hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
