@@ -89,7 +89,7 @@ def parse(quantity: str, unit: str) -> float:
         small, binary = _PREFIXES[prefix] < 1, prefix.endswith("i")
         if (small and unit not in ("s", "J", "W")) or (binary and not unit.startswith("B")):
             raise ValueError
-        return float(Decimal(number) * Decimal(_PREFIXES[prefix]))
+        return float(Decimal(number) * Decimal(str(_PREFIXES[prefix])))
     except (ValueError, ArithmeticError):
         hint = f"such as {example.get(unit, '3 ' + unit)!r}"
         wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
