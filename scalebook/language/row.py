@@ -117,9 +117,10 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
                 said = " and ".join(f"{_brief(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
     # What an earlier call computed from a letter that is now given otherwise no longer holds.
-    changed, seen = set(letters), {}
-    for name in [n for n, c in cells.items() if n not in letters and _rests_on(c, changed, seen)]:
-        del cells[name]
+    if letters:
+        changed, seen = set(letters), {}
+        for name in [n for n, c in cells.items() if n not in letters and _rests_on(c, changed, seen)]:
+            del cells[name]
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
