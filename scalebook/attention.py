@@ -15,9 +15,9 @@ from scalebook.language import Sheet, formula
 
 __all__ = [
     "attention_flops", "attention_share", "causal_pairs", "doubling_growth", "ffn_flops", "full_pairs",
-    "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_grouped", "pair_width_latent",
-    "prefill_context", "projection_crossover", "projection_flops", "taylor_attention_flops", "taylor_features",
-    "window_pairs",
+    "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_absorbed",
+    "pair_width_grouped", "pair_width_latent", "prefill_context", "projection_crossover", "projection_flops",
+    "taylor_attention_flops", "taylor_features", "window_pairs",
 ]  # fmt: skip
 
 
@@ -86,6 +86,16 @@ def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
     40960.0
     """
     return heads * (nope_dim + rope_dim + v_dim)
+
+
+@formula("pair_width", "deepseek2024-v2 §2.1")
+def pair_width_absorbed(heads, kv_rank, rope_dim):
+    """With the latents themselves as keys and values, as in decoding: wider, but one for all heads.
+
+    >>> pair_width_absorbed(heads=128, kv_rank=512, rope_dim=64)
+    139264.0
+    """
+    return heads * (2 * kv_rank + rope_dim)
 
 
 # The three parts of a block

@@ -14,9 +14,9 @@ from scalebook.language import Sheet, formula
 from scalebook.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity, roofline_time
 
 __all__ = [
-    "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity", "flash_traffic",
-    "fused_attention", "kernel_flops", "least_traffic", "prefill_kernel_time", "query_tile", "sharing_cores",
-    "tile_memory", "tiled_pairs", "unfused_traffic",
+    "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
+    "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
+    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
 ]  # fmt: skip
 
 
@@ -86,6 +86,30 @@ def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, a
     """
     read = activation_bits * (heads + 2 * kv_heads)
     return batch * seq * head_dim * (read + query_bits * heads + 2 * kv_bits * kv_heads) / 8
+
+
+@formula("traffic", "deepseek2024-v2 §2.1", given=[prefill_context])
+def absorbed_traffic(batch, heads, kv_rank, rope_dim, seq, context, query_bits, kv_bits, activation_bits):
+    """The least for absorbed latent attention: every latent and its turned part once, for all heads.
+
+    >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=1, context=8192)
+    >>> absorbed_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
+    9715712.0
+    """
+    ends = seq * heads * ((kv_rank + rope_dim) * query_bits + kv_rank * activation_bits)
+    return batch * (ends + context * (kv_rank + rope_dim) * kv_bits) / 8
+
+
+@formula("append_traffic", "deepseek2024-v2 §2.1")
+def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activation_bits):
+    """The latent is read and cached; of queries and keys only a part is turned: read, written, and copied to each head.
+
+    >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=8192)
+    >>> latent_append_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
+    421.527552
+    """
+    turned = 3 * heads * rope_dim * activation_bits
+    return batch * seq * ((kv_rank + rope_dim) * (activation_bits + kv_bits) + turned) / 8
 
 
 @formula("intensity", "dao2022 §3.2")
@@ -163,15 +187,18 @@ def prefill_kernel_time(
 
 
 @formula("kernel_time", "dao2022 §3.2", given=[least_traffic])
-def decode_kernel_time(launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency):
-    """The cache is read at the rate achieved, unless its pieces are so small that starting on each takes longer.
+def decode_kernel_time(
+    launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
+):
+    """The cache is read at the rate achieved, unless starting on its pieces or the matrix products take longer.
 
     >>> 1e6 * decode_kernel_time(launch_time="8 us", batch=64, kv_heads=8, cores=132, item_time="1.4 us",
-    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8)
+    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, flops="8 GFLOP",
+    ...     peak_flops="989.4 TFLOP/s")
     381.134328...
     """
-    pieces = batch * kv_heads * item_time / cores
-    return launch_time + Max(pieces, traffic / (bandwidth_efficiency * hbm_bandwidth), evaluate=False)
+    read = traffic / (bandwidth_efficiency * hbm_bandwidth)
+    return launch_time + Max(batch * kv_heads * item_time / cores, read, flops / peak_flops, evaluate=False)
 
 
 @formula("flops", "dao2022 §3.1", given=[attention_flops])

@@ -1,8 +1,8 @@
 """What training must hold on one device: state, activations and logits, stage by stage of a pipeline.
 
-Parameters and activations of a block are sums over its listing (`scalebook.block`).  Left out as
-small: the last norm, learned positions, the batch itself.  Left out too: work space of libraries,
-fragments, buffers of communication, gathered tensors, steps that are not fused.
+Activations and logits are those of `scalebook.activations`; a block's parameters are a sum over its listing
+(`scalebook.block`).  Left out as small: the last norm, learned positions, the batch itself.  Left out too: work
+space of libraries, fragments, buffers of communication, gathered tensors, steps that are not fused.
 
 >>> from scalebook.tables import accelerators, models
 >>> one = dict(tp=1, pp=1, dp=1, stage=1, microbatches=1, batch=1, seq=4096, activation_bits=16)
@@ -12,23 +12,17 @@ fragments, buffers of communication, gathered tensors, steps that are not fused.
 (144.5, 18.3)
 """
 
-from sympy import Ge, Min, Piecewise, ceiling
+from sympy import Ge, Piecewise, ceiling, sqrt
 
-from scalebook.block import GPT, LLAMA, full, selective, sequence_parallel, tensor_parallel
+from scalebook.activations import activation_memory, held_1f1b, logits_memory, saved_llama
+from scalebook.block import GPT, HEAD, LLAMA, tensor_parallel
 from scalebook.language import Sheet, formula, symbol
 
 __all__ = [
-    "activation_memory", "block_params_gpt", "block_params_llama", "filled", "held_1f1b", "held_gpipe", "held_interleaved",
-    "least_devices", "logits_memory", "padded_layers", "replicated", "saved_gpt_full", "saved_gpt_parallel",
-    "saved_gpt_selective", "saved_gpt_sequence_parallel", "saved_gpt_sequence_selective", "saved_llama",
-    "saved_llama_full", "stage_embeddings", "stage_params", "state_memory", "train_memory", "training", "wall_params",
-    "wall_params_replicated", "zero1", "zero2", "zero3",
+    "block_params_gpt", "block_params_llama", "filled", "least_devices", "padded_layers", "replicated",
+    "stage_embeddings", "stage_params", "state_memory", "train_memory", "training", "wall_params",
+    "wall_params_pipeline", "wall_params_replicated", "zero1", "zero2", "zero3",
 ]  # fmt: skip
-
-
-def _trained(*transformations, block):
-    """Bytes saved by a block in training, where as many tokens are attended to as are new."""
-    return block.then(tensor_parallel, *transformations).saved.subs(symbol("context"), symbol("seq"))
 
 
 # State: weights, gradients, optimizer
@@ -116,7 +110,8 @@ def stage_params(block_params, layers, pp, stage_embeddings, vocab, hidden, tp):
     >>> stage_params(models.llama3_8b, tp=1, pp=1, stage=1) / 1e9
     8.030257152
     """
-    return block_params * layers / pp + stage_embeddings * vocab * hidden / tp
+    matrix = next(x for x in HEAD.then(tensor_parallel).weights if x.name == "Wout")
+    return block_params * layers / pp + stage_embeddings * matrix.elements
 
 
 @formula("padded_layers", "narayanan2021 §2.2")
@@ -139,140 +134,7 @@ def state_memory(stage_params, state_bits):
     return stage_params * state_bits / 8
 
 
-# Activations of a block, from its listing
-
-
-@formula("saved_activations", "korthikanti2022 §4.2")
-def saved_gpt_parallel(batch, seq, hidden, ffn, heads, kv_heads, head_dim, activation_bits, mask_bits, tp):
-    """A GPT block under tensor parallelism: norms, dropout and residuals are kept whole on every device.
-
-    >>> gpt3 = dict(hidden=12288, ffn=49152, heads=96, kv_heads=96, head_dim=128, activation_bits=16, mask_bits=8)
-    >>> saved_gpt_parallel(**gpt3, batch=1, seq=2048, tp=8) / (2048 * 12288)
-    23.0
-    """
-    return _trained(block=GPT)
-
-
-@formula("saved_activations", "korthikanti2022 §4.2.2")
-def saved_gpt_sequence_parallel(batch, seq, hidden, ffn, heads, kv_heads, head_dim, activation_bits, mask_bits, tp):
-    """A GPT block under tensor and sequence parallelism: everything is split.
-
-    >>> gpt3 = dict(hidden=12288, ffn=49152, heads=96, kv_heads=96, head_dim=128, activation_bits=16, mask_bits=8)
-    >>> saved_gpt_sequence_parallel(**gpt3, batch=1, seq=2048, tp=8) / (2048 * 12288)
-    14.25
-    """
-    return _trained(sequence_parallel, block=GPT)
-
-
-@formula("saved_activations", "korthikanti2022 §5")
-def saved_gpt_selective(batch, seq, hidden, ffn, heads, kv_heads, head_dim, activation_bits, mask_bits, tp):
-    """A GPT block under tensor parallelism, its attention core run again, or fused.
-
-    >>> gpt3 = dict(hidden=12288, ffn=49152, heads=96, kv_heads=96, head_dim=128, activation_bits=16, mask_bits=8)
-    >>> saved_gpt_selective(**gpt3, batch=1, seq=2048, tp=8) / (2048 * 12288)
-    13.0
-    """
-    return _trained(selective, block=GPT)
-
-
-@formula("saved_activations", "korthikanti2022 §5")
-def saved_gpt_sequence_selective(batch, seq, hidden, ffn, heads, kv_heads, head_dim, activation_bits, mask_bits, tp):
-    """A GPT block under tensor and sequence parallelism, its attention core run again, or fused.
-
-    >>> gpt3 = dict(hidden=12288, ffn=49152, heads=96, kv_heads=96, head_dim=128, activation_bits=16, mask_bits=8)
-    >>> saved_gpt_sequence_selective(**gpt3, batch=1, seq=2048, tp=8) / (2048 * 12288)
-    4.25
-    """
-    return _trained(sequence_parallel, selective, block=GPT)
-
-
-@formula("saved_activations", "korthikanti2022 §5")
-def saved_gpt_full(batch, seq, hidden, activation_bits):
-    """A GPT block run again as a whole: only its input is kept, whole on every tensor-parallel device.
-
-    >>> saved_gpt_full(batch=1, seq=2048, hidden=12288, activation_bits=16) / (2048 * 12288)
-    2.0
-    """
-    return _trained(full, block=GPT)
-
-
-@formula("saved_activations", "korthikanti2022 §4.2.2", "dao2022 §3.1")
-def saved_llama(batch, seq, hidden, ffn, heads, kv_heads, head_dim, activation_bits, tp):
-    """A gated block with grouped queries under tensor and sequence parallelism, with fused attention.
-
-    The fp32 number that fused attention keeps of each row and head, about a thousandth, is left out.
-
-    >>> from scalebook.tables import models
-    >>> saved_llama(models.llama3_8b, batch=1, seq=8192, activation_bits=16, tp=8) / 2**20
-    136.0
-    """
-    return _trained(sequence_parallel, selective, block=LLAMA)
-
-
-@formula("saved_activations", "korthikanti2022 §5")
-def saved_llama_full(batch, seq, hidden, activation_bits, tp):
-    """A block run again as a whole under sequence parallelism: only its input is kept, split over the devices.
-
-    >>> saved_llama_full(batch=1, seq=8192, hidden=4096, activation_bits=16, tp=8) / 2**20
-    8.0
-    """
-    return _trained(sequence_parallel, full, block=LLAMA)
-
-
-# In flight
-
-
-@formula("held_microbatches", "huang2019 §2.3")
-def held_gpipe(microbatches):
-    """GPipe runs all forward passes first, so every stage holds every micro-batch.
-
-    >>> held_gpipe(microbatches=32)
-    32.0
-    """
-    return microbatches
-
-
-@formula("held_microbatches", "narayanan2021 §2.2.1")
-def held_1f1b(microbatches, pp, stage):
-    """One forward, one backward (1F1B): a stage runs ahead by the stages behind it.
-
-    There is no value for a stage beyond the last.
-
-    >>> held_1f1b(microbatches=32, pp=8, stage=1), held_1f1b(microbatches=32, pp=8, stage=8)
-    (8.0, 1.0)
-    """
-    return Min(microbatches, pp - stage + 1, evaluate=False)
-
-
-@formula("held_microbatches", "narayanan2021 §2.2.2")
-def held_interleaved(microbatches, pp, stage, chunks):
-    """Interleaved 1F1B: a stage holds 2(pp - stage) + (chunks - 1)pp + 1 parts of 1/chunks of its blocks.
-
-    >>> held_interleaved(microbatches=64, pp=8, stage=1, chunks=3) / 8
-    1.2916666666666667
-    """
-    ahead = (2 * (pp - stage) + (chunks - 1) * pp + 1) / chunks
-    return Min(microbatches, ahead, evaluate=False)
-
-
-@formula("activation_memory", "korthikanti2022 §4.2.3", given=[held_1f1b, saved_llama])
-def activation_memory(held_microbatches, layers, pp, saved_activations):
-    """What the blocks of a stage keep of every micro-batch in flight.
-
-    >>> activation_memory(held_microbatches=8, layers=96, pp=8, saved_activations="500 MB")
-    48000000000.0
-    """
-    return held_microbatches * layers / pp * saved_activations
-
-
-@formula("logits_memory", "korthikanti2022 §4.3")
-def logits_memory(batch, seq, vocab, tp, pp, stage, logit_bits):
-    """The logits of one micro-batch on the last stage: 48 bits where the loss is taken in place in an fp32 copy.
-
-    >>> logits_memory(batch=1, seq=4096, vocab=128256, tp=1, pp=1, stage=1, logit_bits=48)
-    3152019456.0
-    """
-    return Piecewise((batch * seq * vocab / tp * logit_bits / 8, Ge(stage, pp)), (0, True))
+# The peak
 
 
 @formula("train_memory", "korthikanti2022 §4", given=[state_memory, activation_memory, logits_memory])
@@ -317,6 +179,24 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
     0.759
     """
     return tp * pp * hbm_capacity * 8 / zero1.rhs
+
+
+@formula("wall_params", "korthikanti2022 §4.2.3")
+def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
+    """The largest model for whose activations the first 1F1B stage has room, were its state split to nothing.
+
+    That stage keeps one micro-batch of a whole model, however many stages there are.  The models are `aspect` times
+    as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a key-value head.
+
+    >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
+    >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)
+    514
+    """
+    layers = sqrt(8 * hbm_capacity * tp / (kept_values * activation_bits * batch * seq * aspect))
+    width = symbol("hidden")
+    alike = {"ffn": width * 7 / 2, "heads": width / 128, "kv_heads": width / 1024, "head_dim": 128}
+    block = LLAMA.params.subs({symbol(k): v for k, v in alike.items()}).expand().coeff(width, 2)  # without the norms
+    return block * (aspect * layers) ** 2 * layers
 
 
 @formula("devices", "zero2020 §5.3")

@@ -20,16 +20,21 @@ COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in 
 SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
 
 
-def draw(letters, number, seed=0):
-    """Random values for each letter, shares between 0 and 1."""
+def draw(letters, number, seed=0, grouped=False):
+    """Random values for each letter, shares between 0 and 1; grouped: stages and micro-batches that every schedule runs."""
     rng = np.random.default_rng(seed)
     shares = ("share", "fraction", "achieved over")
-    return {
+    drawn = {
         x: rng.uniform(0.05, 0.95, number)
         if NOTATION[x].sign == "share" or any(s in NOTATION[x].meaning for s in shares)
         else rng.uniform(1, 100, number)
         for x in letters
     }
+    if grouped and "pp" in drawn:
+        drawn["pp"] = 2 * np.ceil(drawn["pp"] / 2)
+    if grouped and {"pp", "microbatches"} <= drawn.keys():
+        drawn["microbatches"] = 2 * drawn["pp"] * np.ceil(drawn["microbatches"] / 10)
+    return drawn
 
 
 class JavaScript:

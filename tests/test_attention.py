@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from scalebook import attention, attention_io
 from scalebook.attention import attention_share, layer_flops
-from scalebook.block import GPT, LLAMA, MLA, blocks_of, cached, unbiased
+from scalebook.block import GPT, LLAMA, MLA, MLA_ABSORBED, blocks_of, cached, flash, unbiased
 from scalebook.display import calculator
 from scalebook.language import symbol
 from scalebook.measurements import attention as measured
-from scalebook.measurements import confront
+from scalebook.measurements import attention_kernels, confront
 from scalebook.tables import accelerators, models
 
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
@@ -155,6 +155,15 @@ def test_with_the_balanced_tile_memory_and_arithmetic_take_equally_long(key):
     assert cores == np.ceil(tile / attention_io.query_tile(device, head_dim=128, activation_bits=16))
 
 
+def test_absorbed_attention_is_the_fused_kernel_of_its_listing():
+    kernel = next(k for k in flash(cached(MLA_ABSORBED)).kernels if k.name == "flash")
+    flops = attention.attention_flops.compose(attention.pair_width_absorbed, attention.full_pairs)
+    assert sympy.simplify(kernel.flops - flops.rhs) == 0
+    statistic = 4 * symbol("batch") * symbol("heads") * symbol("seq")
+    sixteen = {symbol(x): 16 for x in ("activation_bits", "query_bits")}
+    assert sympy.simplify((kernel.traffic - statistic - attention_io.absorbed_traffic.rhs).subs(sixteen)) == 0
+
+
 def test_the_linear_kinds_are_linear():
     for f in (attention.linear_attention_flops, attention.taylor_attention_flops):
         assert sympy.degree(sympy.expand(f.rhs), symbol("seq")) == 1
@@ -170,6 +179,7 @@ FITTED = {
         {"score_flops": measured.FLASH_SCORE_FLOPS},
         1,
     ),
+    "attention_mla_decode": (attention_kernels.latent_decode_seconds, attention_kernels.LATENT_DECODE, 1e3),
 }
 
 
@@ -189,7 +199,7 @@ def test_the_calibrated_numbers_fit_the_rows_they_name(name):
 
 
 def test_nothing_was_calibrated_on_what_is_called_unseen():
-    for name in ("attention_prefill", "attention_decode"):
+    for name in ("attention_prefill", "attention_decode", "attention_mla_decode"):
         result = confront(name)
         systems = {row["system"] for row, picked in zip(result.rows, result.fitted, strict=True) if picked}
         assert systems == {"h100_sxm"}
@@ -213,3 +223,64 @@ def test_a_prompt_by_hand(tmp_path):
     computed = tiles * (4 * 128 / 2.25e15 + measured.PREFILL["score_flops"] / 75e12)
     assert result.predicted == pytest.approx([1e3 * (measured.PREFILL["launch_time"] + append + computed)])
     assert result.left_out == {"of a device that the table of accelerators lacks": 1}
+
+
+def one_row(tmp_path, name, **row):
+    file = tmp_path / "one.csv"
+    file.write_text(",".join(row) + "\n" + ",".join(str(x) for x in row.values()) + "\n")
+    [predicted] = confront(name, file).predicted
+    return predicted
+
+
+def test_a_prompt_of_latent_attention_by_hand(tmp_path):
+    """16,384 tokens, 64 heads, 8-bit cache, on a B200: keys of 192, values of 128, quantized before they are used."""
+    row = dict(row_id="x", system="b200_sxm", phase="context", mla_dtype="bfloat16", kv_cache_dtype="fp8", num_heads=64,
+               batch_size=1, isl=16384, step=0, latency_ms=9)  # fmt: skip
+    fitted = measured.PREFILL
+    each = 576 * (2 + 1) + 3 * 64 * 64 * 2 + 64 * (192 + 192 + 128) * (2 + 1)
+    append = 16384 * each / (fitted["bandwidth_efficiency"] * 8e12)
+    computed = 128 * 129 / 2 * 128 * 128 * 64 * (2 * 320 / 4.5e15 + fitted["score_flops"] / 75e12)
+    predicted = one_row(tmp_path, "attention_mla", **row)
+    assert predicted == pytest.approx(1e3 * (fitted["launch_time"] + append + computed))
+
+
+@pytest.mark.parametrize(
+    ("name", "fitted"), [("attention_mla", measured.DECODE), ("attention_mla_decode", attention_kernels.LATENT_DECODE)]
+)
+def test_a_token_of_latent_attention_by_hand(tmp_path, name, fitted):
+    """64 sequences of 32,768 tokens in the cache, 16 heads, 16 bits, on an H200: the latents are read."""
+    row = dict(row_id="x", system="h200_sxm", phase="generation", mla_dtype="bfloat16", kv_cache_dtype="bfloat16",
+               num_heads=16, batch_size=64, isl=1, step=32767, latency_ms=1)  # fmt: skip
+    moved = 64 * 2 * (32768 * 576 + 16 * (576 + 512))
+    expected = fitted["launch_time"] + moved / (fitted["bandwidth_efficiency"] * 4.8e12)
+    assert one_row(tmp_path, name, **row) == pytest.approx(1e3 * expected)
+
+
+INFERSIM = {
+    "128 heads share the products": (
+        dict(kind="mha", phase="decode", head_config="256-2-128", batch_size=64, kv_len=8192),
+        4 * 64 * 256 * 8192 * 128 / 148e12,
+    ),
+    "the keys are read": (
+        dict(kind="mha", phase="decode", head_config="32-8-128", batch_size=64, kv_len=8192),
+        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (measured.DECODE["bandwidth_efficiency"] * 4e12),
+    ),
+    "latents": (
+        dict(kind="mla", phase="decode", head_config="128-512-64", batch_size=64, kv_len=8192),
+        2 * 64 * 128 * 8192 * (576 + 512) / 148e12,
+    ),
+    "a prompt of latents": (
+        dict(kind="mla", phase="prefill", head_config="128-128-64", seq_len=1024),
+        128 * 36 * 128**2 * (2 * 320 / 148e12 + measured.FLASH_SCORE_FLOPS / 44e12),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INFERSIM)
+def test_kernels_on_an_h20_by_hand(tmp_path, case):
+    row, seconds = INFERSIM[case]
+    whole = dict(
+        row_id="x", gpu="H20", dtype="bf16", kv_dtype="bf16", batch_size="", kv_len="", seq_len="", latency_us=1
+    )
+    predicted = one_row(tmp_path, "attention_infersim", **whole | row)
+    assert predicted == pytest.approx(1e6 * (measured.DECODE["launch_time"] + seconds))

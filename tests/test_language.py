@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from sympy import Max, Min, Piecewise, ceiling
 
-from scalebook.language import NOTATION, Formula, code, formula, letter, parse, show, symbol, tex
+from scalebook.language import (
+    FORMULAS,
+    NOTATION,
+    Formula,
+    OutsideDomain,
+    Sheet,
+    code,
+    formula,
+    letter,
+    parse,
+    show,
+    symbol,
+    tex,
+)
 from scalebook.language.notation import nearest
 from scalebook.language.units import check, dimension, show_tex
 from scalebook.memory import (
@@ -339,10 +353,11 @@ def test_not_composed(formulas, words):
 
 @pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
 def test_solving_for_every_letter_gives_it_back(f):
-    drawn = draw(f.inputs, 5000, seed=5)
+    drawn = draw(f.inputs, 5000, seed=5, grouped=bool(f.domain))
     with np.errstate(all="ignore"):
         heights = np.broadcast_to(f.numpy(*drawn.values()), 5000)
-    at = np.flatnonzero(np.isfinite(heights) & (heights > 0))[0]
+    inside = np.logical_and.reduce([np.broadcast_to(x.holds(drawn), 5000) for x in f.domain] or [True])
+    at = np.flatnonzero(np.isfinite(heights) & (heights > 0) & inside)[0]
     values, value = {n: float(x[at]) for n, x in drawn.items()}, float(heights[at])
     for name in f.inputs:
         if name == f.letter:
@@ -355,6 +370,88 @@ def test_solving_for_every_letter_gives_it_back(f):
             assert any(x in str(refused) for x in ("values of", "must be", "no value")), refused
             continue
         assert f(**others, **{name: found}) == pytest.approx(value, rel=1e-6)
+
+
+# Where a formula holds
+
+
+GROUPED = {
+    "groups of pp": lambda microbatches, pp: sympy.Eq(sympy.Mod(microbatches, pp), 0),
+    "at least 2 pp": lambda microbatches, pp: microbatches >= 2 * pp,
+}
+GIVES = formula("bubble", "huang2019 §2.3", domain=GROUPED)
+REST = stated("idle_fraction", symbol("bubble") / (1 + symbol("bubble")), "rest")
+
+
+def grouped(pp, microbatches, chunks):
+    """Idle over busy."""
+    return (pp - 1) / (chunks * microbatches)
+
+
+@pytest.fixture(name="grouped")
+def _grouped():
+    yield GIVES(grouped)
+    FORMULAS.pop("grouped")
+
+
+def test_a_formula_is_refused_where_it_does_not_hold(grouped):
+    assert grouped(pp=4, microbatches=8, chunks=1) == 3 / 8
+    for letters, words in [
+        (dict(microbatches=9), "^grouped holds for groups of pp, not at microbatches=9, pp=4$"),
+        (dict(microbatches=4), "^grouped holds for at least 2 pp, not at microbatches=4, pp=4$"),
+        (dict(microbatches=[8, 9, 10]), "groups of pp, not in 2 of 3 rows, the first at microbatches=9, pp=4$"),
+        (dict(microbatches=[[8], [9]]), "groups of pp, not in 1 of 2 rows, the first at microbatches=9, pp=4$"),
+    ]:
+        for call in (grouped, grouped.worked) if np.ndim(letters["microbatches"]) == 0 else (grouped,):
+            with pytest.raises(OutsideDomain, match=words):
+                call(pp=4, chunks=1, **letters)
+    assert list(grouped(pp=4, microbatches=[8, 12], chunks=1)) == [3 / 8, 3 / 12]
+    [groups, _] = grouped.domain
+    assert list(groups.holds({"microbatches": np.array([8.0, 9.0]), "pp": 4.0})) == [True, False]
+    assert "holds for groups of pp, at least 2 pp" in grouped._repr_html_()
+
+
+def test_conditions_travel(grouped):
+    """Through knowing some letters, through composition, between processes; what is known to hold is dropped."""
+    partly = grouped(pp=4)
+    for f in (partly, REST.compose(grouped)(pp=4), REST.compose(grouped(pp=4)), pickle.loads(pickle.dumps(partly))):
+        assert f(microbatches=8, chunks=1) > 0
+        with pytest.raises(OutsideDomain, match="holds for groups of pp, not at microbatches=9"):
+            f(microbatches=9, chunks=1)
+    assert not grouped(pp=4, microbatches=8).domain
+    with pytest.raises(OutsideDomain, match="grouped holds for at least 2 pp, not at microbatches=4, pp=4"):
+        grouped(pp=4, microbatches=4)
+    shares = grouped.compose(stated("microbatches", 2 * batch))
+    assert "batch" in shares.inputs and shares(pp=4, batch=4, chunks=1) == 3 / 8
+    with pytest.raises(OutsideDomain, match="groups of pp, not at batch=5, pp=4"):
+        shares(pp=4, batch=5, chunks=1)
+
+
+@pytest.mark.parametrize("between", [None, (1, 1000)])
+def test_solved_for_a_number_it_asks_no_whole_groups_but_enough(grouped, between):
+    solved = grouped.solve("microbatches", between)
+    assert solved.method == ("numeric" if between else "symbolic")
+    assert solved(pp=4, chunks=1, bubble=0.3) == pytest.approx(10)
+    assert solved(pp=4, chunks=1, bubble=3 / 8) == pytest.approx(8)
+    with pytest.raises(OutsideDomain, match="grouped holds for at least 2 pp, not at microbatches=6, pp=4"):
+        solved(pp=4, chunks=1, bubble=0.5)
+    with pytest.raises(OutsideDomain, match="in 1 of 2 rows, the first at microbatches=6, pp=4"):
+        solved(pp=4, chunks=1, bubble=[0.3, 0.5])
+    with pytest.raises(OutsideDomain, match="groups of pp, not at microbatches=9, pp=4"):
+        grouped.solve("chunks", between)(pp=4, microbatches=9, bubble=0.1)
+
+
+def test_a_sheet_and_its_page_have_no_value_where_a_formula_does_not_hold(grouped):
+    sheet = Sheet("s", grouped, REST)
+    assert sheet.domain == {"bubble": grouped.domain}
+    row = sheet(pp=4, microbatches=9, chunks=1)
+    with pytest.raises(AttributeError, match="idle_fraction of s has no value here: grouped holds for groups of pp"):
+        _ = row.idle_fraction
+    assert "in 1 of 2 rows" in sheet(pp=4, microbatches=[8, 9], chunks=1).missing["bubble"]
+    assert list(sheet(pp=4, microbatches=[8, 12], chunks=1).bubble) == [3 / 8, 3 / 12]
+    points = [dict(pp=4, microbatches=m, chunks=1) for m in (8, 9, 4, 12)]
+    pages = [x["bubble"] for x in LIVE.each(sheet.js, [[p] for p in points])]
+    assert pages == [3 / 8, None, None, 3 / 12]
 
 
 def test_symbolic():
@@ -499,7 +596,7 @@ def test_worked():
 
 @pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
 def test_worked_view_of_every_formula(f):
-    values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5).items()}
+    values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5, grouped=bool(f.domain)).items()}
     try:
         worked = f.worked(**values)
     except ValueError:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +36,15 @@ BOUNDS = {
     ("attention_flash", "FlashAttention-3 on H100"): (0.17, 0.63),
     ("attention_flash", "FlashAttention-2 on A100"): (0.145, 0.65),
     ("attention_flash", "cuDNN on H100"): (0.32, 0.68),
+    ("attention_mla", "prompts, H100 SXM, bfloat16"): (0.15, 0.47),
+    ("attention_mla", "prompts, B200, fp8"): (0.182, 0.71),
+    ("attention_mla", "decoding, H200 SXM, bfloat16"): (0.38, 1.18),
+    ("attention_mla", "decoding, GB200, fp8"): (0.272, 0.76),
+    ("attention_mla_decode", "calibrated on"): (0.149, 1.14),
+    ("attention_mla_decode", "decoding, H200 SXM, bfloat16"): (0.173, 1.15),
+    ("attention_infersim", "decoding, H20, grouped"): (0.28, 0.88),
+    ("attention_infersim", "decoding, H800, latent"): (0.22, 0.69),
+    ("attention_infersim", "prompts, H20, grouped"): (0.112, 0.33),
     ("batch1_floor", "GeForce"): (0.58, 1.02),
     ("batch1_floor", "RTX workstation"): (0.353, 0.82),
     ("batch1_floor", "Apple"): (0.79, 1.84),
@@ -208,3 +218,12 @@ def test_a_row_by_hand(tmp_path):
     [predicted] = confront("batch1_floor", tmp_path / "one.csv").predicted
     traffic = 2 * (6.738e9 - 32000 * 4096) + 2 * 32 * 8192 * 72
     assert predicted == pytest.approx(1008e9 / traffic)
+
+
+def test_the_command_ends_quietly_when_its_reader_has_gone():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as gone:
+        command = [sys.executable, "-m", "scalebook.measurements"]
+        ended = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1 and ended.stderr == ""

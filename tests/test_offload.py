@@ -9,18 +9,18 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import offload
+from scalebook import offload, offload_block, offload_tiers
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
 from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import offload as confronted
-from scalebook.offload import EVERYTHING, MIXED, offloading
+from scalebook.offload import EVERYTHING, MIXED, break_even, offloading
 from scalebook.tables import accelerators, links, models
 
 OWN = Path(confronted.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
-           near_blocks=2, **MIXED)  # fmt: skip
+           near_blocks=2, near_states=3, **MIXED)  # fmt: skip
 SQUARE = {
     symbol("ffn"): 4 * symbol("hidden"), symbol("kv_heads"): symbol("heads"),
     symbol("head_dim"): symbol("hidden") / symbol("heads"), symbol("context"): symbol("seq"),
@@ -51,12 +51,14 @@ class TestBlock:
         tp, tokens = symbol("tp"), symbol("batch") * symbol("seq")
         assert sympy.simplify(self.wide(self.block.params, 2) * tp) == 12
         assert sympy.simplify(self.wide(self.block.flops, 2) * tp / tokens) == 24
-        stated = offload.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
+        stated = offload_block.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
         assert sympy.simplify((stated - self.block.flops).subs(SQUARE, simultaneous=True)) == 0
 
     def test_kept_values(self):
         kept = self.wide(self.block.saved, 1).subs({symbol("activation_bits"): 16, symbol("mask_bits"): 8})
-        stated = offload.saved_activations_kept.rhs.subs({symbol("kept_values"): 17, symbol("activation_bits"): 16})
+        stated = offload_block.saved_activations_kept.rhs.subs(
+            {symbol("kept_values"): 17, symbol("activation_bits"): 16}
+        )
         assert sympy.simplify(kept - stated / symbol("hidden")) == 0
 
     def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):
@@ -115,6 +117,132 @@ class TestBandwidth:
         assert of("poster_11t", **alone, batch=7).offload_bandwidth == pytest.approx(needs[4])
 
 
+def each(compute, arrive, leave, late, places, in_place=False):
+    """The time per block in the long run: a block waits for its lane, its place, and the latency of what it needs."""
+    came, done, left = [], [], []
+    for i in range(160):
+        free, empty = (x[i - places] if i >= places else 0 for x in (done, left))
+        came.append(max(empty + late * (i >= places) if in_place else free, came[-1] if came else 0) + arrive)
+        done.append(max(came[-1] + late, done[-1] if done else 0, empty + late * (i >= places)) + compute)
+        left.append(max(done[-1], left[-1] if left else 0) + leave)
+    return (done[-1] - done[-61]) / 60
+
+
+class TestPlaces:
+    """The number of places is the least with which a played schedule goes as fast as with any number."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.integers(1, 40), min_size=4, max_size=4), st.booleans())
+    def test_one_fewer_would_be_slower(self, times, out):
+        compute, arrive, leave, late = times
+        at = dict(link_bandwidth=1, link_latency=late)
+        if out:  # activations, on their way out
+            n = offload_tiers.near_blocks_activations(at, saved_activations=leave, block_forward=compute)
+            lanes = compute, 0, leave, late
+        else:
+            n = offload_tiers.near_blocks_weights(at, block_weights=arrive, block_forward=compute)
+            lanes = compute, arrive, 0, late
+        assert n >= 2 and each(*lanes, int(n)) == pytest.approx(max(lanes[:3]))
+        assert n > 25 or each(*lanes, int(n) - 1) > max(lanes[:3]) * (1 + 1e-9)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.integers(1, 20), min_size=5, max_size=5), st.integers(1, 20))
+    def test_a_mix_takes_the_larger_number_of_its_passes(self, times, late):
+        weights, kept, states, forward, backward = times
+        at = dict(EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
+                  block_forward=forward, block_backward=backward, link_latency=late)  # fmt: skip
+        passes = (forward, weights, kept, late), (backward, weights + kept + states, 0, late)
+        fits = [n for n in range(1, 42) if all(each(*x, n) <= max(x[:3]) * (1 + 1e-9) for x in passes)]
+        assert offload_tiers.near_blocks_mix(at) == fits[0]
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.integers(1, 20), min_size=4, max_size=4), st.integers(1, 20))
+    def test_states_changed_in_place(self, times, late):
+        weights, kept, states, compute = times
+        at = dict(EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
+                  block_backward=compute, link_latency=late)  # fmt: skip
+        lanes = compute, weights + kept + states, states, late
+        n = int(offload_tiers.near_states_in_place(at))
+        assert each(*lanes, n, in_place=True) == pytest.approx(max(lanes[:3]))
+        assert each(*lanes, n - 1, in_place=True) > max(lanes[:3]) * (1 + 1e-9)
+
+    @pytest.mark.parametrize("link", [5e9, 1e11, 1e13])
+    @pytest.mark.parametrize("model", POSTERS)
+    def test_double_buffering_is_enough_however_slow_the_link(self, model, link):
+        row = of(model, link_bandwidth=link)
+        at = {x: row[x] for x in (*MOVES, "link_bandwidth")}
+        assert offload_tiers.near_blocks_mix(at, link_latency="10 us") == 2
+        assert offload_tiers.near_states_in_place(at, link_latency="10 us") <= 3
+
+    def test_a_latency_of_a_block_wants_another_block(self):
+        row = of("poster_1t")
+        at = {x: row[x] for x in (*MOVES, "link_bandwidth")}
+        late = np.array([1e-5, 1, 2, 3]) * row.block_forward
+        assert list(offload_tiers.near_blocks_mix(at, link_latency=late)) == [2, 3, 4, 5]
+
+
+class TestBreakEven:
+    """What was solved for, put back, gives what it was solved from."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(moves=st.fixed_dictionaries(MOVES), link=st.floats(1e9, 1e13), batch=st.integers(1, 64))
+    def test_tokens_of_a_mix(self, moves, link, batch):
+        moves["block_backward"] = 2 * moves["block_forward"]
+        kept = moves["activation_offload"] * moves["saved_activations"]
+        given = dict(moves, link_bandwidth=link, batch=batch, seq=1024)
+        if kept >= link * moves["block_forward"]:
+            with pytest.raises(ValueError, match="holds for a link that is fast enough for the activations"):
+                offload.break_even_tokens_mix(given)
+            return
+        tokens = offload.break_even_tokens_mix(given)
+        if tokens == 0:
+            assert moves["weight_offload"] == moves["optimizer_offload"] == 0
+            return
+        grow = {x: moves[x] * tokens / (batch * 1024) for x in ("saved_activations", "block_forward", "block_backward")}
+        assert offload.offload_bandwidth(moves | grow) == pytest.approx(link, rel=1e-9)
+
+    @pytest.mark.parametrize("shares", [(1, 1, 1), (1, 0.5, 1), (0.5, 1, 0.25), (0, 1, 1), (0, 0, 1)])
+    @pytest.mark.parametrize("model", ["poster_1t", "poster_96t", "llama3_70b"])
+    def test_tokens_are_those_that_bisection_finds(self, model, shares):
+        mix = dict(zip(EVERYTHING, map(float, shares), strict=True))
+        row = break_even(models[model], accelerators.h100, **RUN | mix, link_bandwidth=360e9)
+        letters = {k: RUN[k] for k in ("seq", "tp", "dp", "kept_values", "recomputed", "flops_efficiency")}
+        found = offload.offload_bandwidth.solve("batch")(
+            models[model], accelerators.h100, MIXED, mix, **letters, offload_bandwidth=360e9
+        )
+        assert row.break_even_tokens == pytest.approx(found * RUN["seq"])
+        assert of(model, **mix, batch=found).offload_bandwidth == pytest.approx(360e9)
+
+    @pytest.mark.parametrize("near", [34e9, 40e9, 44e9])
+    @pytest.mark.parametrize("solved", [offload_tiers.least_optimizer_offload, offload_tiers.least_activation_offload])
+    def test_the_share_fills_the_memory_near(self, solved, near):
+        shares = dict(weight_offload=0.9, activation_offload=0.9, optimizer_offload=0.9)
+        del shares[solved.letter]
+        row = of("poster_11t", pp=16, **shares)
+        at = {x: row[x] for x in solved.inputs if x in row}
+        share = solved(at, near_memory=near)
+        assert 0 < share < 1
+        assert of("poster_11t", pp=16, **shares, **{solved.letter: share}).near_memory == pytest.approx(near)
+        assert offload_tiers.near_memory.solve(solved.letter)(at, near_memory=near) == pytest.approx(share)
+
+    def test_no_share_where_all_fits_and_none_where_nothing_helps(self):
+        run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
+        row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
+        assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
+        with pytest.raises(AttributeError, match="optimizer_offload of break_even has no value here"):
+            _ = break_even(models.poster_11t, accelerators.h100, run, near_memory=80e9).optimizer_offload
+
+    @pytest.mark.parametrize("far", ["512 GB", "1 TB"])
+    def test_the_micro_batch_that_a_second_tier_holds(self, far):
+        run = {k: RUN[k] for k in ("tp", "dp", "pp", "chunks", "kept_values", "seq")}
+        batch = offload_tiers.offload_memory.solve("batch")(
+            models.poster_11t, MIXED, EVERYTHING, **run, offload_memory=far
+        )
+        assert of("poster_11t", batch=batch).offload_memory == pytest.approx(
+            float(far.split()[0]) * (1e9 if "GB" in far else 1e12)
+        )
+
+
 def test_the_poster():
     """100 GB/s, 1 TiB, 75 %: with 8,192 H100, 8,192 tokens, and arithmetic at 77 % of the peak."""
     row = of("poster_96t", pp=16, chunks=14, flops_efficiency=0.77)
@@ -127,8 +255,8 @@ def test_memory_is_conserved():
     """With nothing offloaded all is near, and what leaves is held in the second tier but for the blocks in use."""
     kept, moved = of("poster_11t", **dict.fromkeys(EVERYTHING, 0.0)), of("poster_11t")
     assert kept.offload_memory == 0
-    moving = moved.block_weights + moved.saved_activations + moved.block_states
-    assert moved.near_memory == pytest.approx(2 * moving)
+    moving = 2 * (moved.block_weights + moved.saved_activations) + 3 * moved.block_states
+    assert moved.near_memory == pytest.approx(moving)
     assert kept.near_memory == pytest.approx(moved.offload_memory)
 
 
@@ -160,7 +288,7 @@ class TestCalculon:
         rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
         assert {row["system"] for row in rows} == {"a100_80e", "a100_80g"}
         known = map(confronted._known, rows)
-        said = np.array([offload.block_weights(x) for x in known]) / result.measured[result.fitted]
+        said = np.array([offload_block.block_weights(x) for x in known]) / result.measured[result.fitted]
         arithmetic = np.array([confronted.block_seconds(row, 1, 1e30)[0] for row in rows])
         network = np.array([confronted.block_seconds(row, 1, 1)[0] for row in rows]) - arithmetic
         found = np.linalg.lstsq(np.stack([arithmetic, network], 1) / said[:, None], np.ones(len(rows)), rcond=None)[0]

@@ -26,7 +26,7 @@ def equation(letter, text, name="f"):
 @every
 def test_python_numpy_and_javascript_agree(sheet):
     values = draw(sheet.inputs, 60)
-    statements, outputs = [(n, f.rhs) for n, f in sheet.formulas.items()], list(sheet.formulas)
+    statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
     with np.errstate(all="ignore"):
         arrays = code.vector(sheet.inputs, statements, outputs)(*values.values())
     arrays = [np.broadcast_to(x, 60) for x in arrays]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import scalebook.activations as activations
 import scalebook.measurements
 import scalebook.training_memory as memory
 from scalebook.block import LLAMA, parameters
@@ -39,19 +40,19 @@ def test_published_closed_forms(a, s, h, t):
     letters = dict(batch=3, seq=s, hidden=a * d, ffn=4 * a * d, heads=a, kv_heads=a, head_dim=d, activation_bits=16,
                    mask_bits=8)  # fmt: skip
     unit, scores = 3 * s * a * d, 5 * a * s / (a * d)
-    assert memory.saved_gpt_parallel(**letters, tp=t) / unit == pytest.approx(10 + (24 + scores) / t)
-    assert memory.saved_gpt_sequence_parallel(**letters, tp=t) / unit == pytest.approx((34 + scores) / t)
-    assert memory.saved_gpt_selective(**letters, tp=t) / unit == pytest.approx(10 + 24 / t)
-    assert memory.saved_gpt_sequence_selective(**letters, tp=t) / unit == pytest.approx(34 / t)
-    assert memory.saved_gpt_full(batch=3, seq=s, hidden=a * d, activation_bits=16) / unit == 2
+    assert activations.saved_gpt_parallel(**letters, tp=t) / unit == pytest.approx(10 + (24 + scores) / t)
+    assert activations.saved_gpt_sequence_parallel(**letters, tp=t) / unit == pytest.approx((34 + scores) / t)
+    assert activations.saved_gpt_selective(**letters, tp=t) / unit == pytest.approx(10 + 24 / t)
+    assert activations.saved_gpt_sequence_selective(**letters, tp=t) / unit == pytest.approx(34 / t)
+    assert activations.saved_gpt_full(batch=3, seq=s, hidden=a * d, activation_bits=16) / unit == 2
 
 
 @given(st.integers(1, 32), st.integers(1, 64), st.integers(2, 6))
 def test_what_a_stage_holds(pp, m, chunks):
-    held = [memory.held_1f1b(microbatches=m, pp=pp, stage=i) for i in range(1, pp + 1)]
+    held = [activations.held_1f1b(microbatches=m, pp=pp, stage=i) for i in range(1, pp + 1)]
     assert held == sorted(held, reverse=True) and held[-1] == 1 and max(held) == min(m, pp)
-    assert max(held) <= memory.held_gpipe(microbatches=m)
-    first = memory.held_interleaved(microbatches=10**6, pp=pp, stage=1, chunks=chunks)
+    assert max(held) <= activations.held_gpipe(microbatches=m)
+    first = activations.held_interleaved(microbatches=10**6, pp=pp, stage=1, chunks=chunks)
     assert first / pp == pytest.approx(1 + (pp - 1) / (pp * chunks))  # Korthikanti et al. §4.2.3
 
 
@@ -66,7 +67,9 @@ def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
         ahead = min(ahead, total)
         most = min(ahead + 1, total)
         letters = dict(microbatches=rounds * pp, pp=pp, stage=stage)
-        formula = memory.held_1f1b(**letters) if chunks == 1 else memory.held_interleaved(**letters, chunks=chunks)
+        formula = (
+            activations.held_1f1b(**letters) if chunks == 1 else activations.held_interleaved(**letters, chunks=chunks)
+        )
         assert formula * chunks == pytest.approx(most)
 
 
@@ -74,10 +77,10 @@ def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
 def test_held_is_what_the_executed_schedule_keeps(pp, rounds, chunks):
     letters = dict(pp=pp, microbatches=rounds * pp)
     stages = range(1, pp + 1)
-    plain = [memory.held_1f1b(**letters, stage=i) for i in stages]
+    plain = [activations.held_1f1b(**letters, stage=i) for i in stages]
     assert plain == simulate("1f1b", **letters).in_flight
     run = simulate("interleaved", **letters, chunks=chunks)
-    interleaved = [memory.held_interleaved(**letters, stage=i, chunks=chunks) for i in stages]
+    interleaved = [activations.held_interleaved(**letters, stage=i, chunks=chunks) for i in stages]
     assert interleaved == pytest.approx([float(x) for x in run.in_flight])
 
 
@@ -122,6 +125,22 @@ def test_the_wall_and_its_inverse():
     assert memory.least_devices(accelerators.h100, params=shared, **MIXED) == pytest.approx(1024)
     repeated = memory.wall_params_replicated(accelerators.h100, tp=8, pp=8, dp=16, **MIXED)
     assert repeated < shared and memory.wall_params_replicated(accelerators.h100, tp=8, pp=128, dp=1, **MIXED) == shared
+
+
+@settings(deadline=None)
+@given(st.sampled_from(["h100", "mi325x", "gb200"]), st.sampled_from([1, 8, 64]), st.integers(512, 10**5))
+def test_the_wall_of_activations_is_a_model_that_just_fits(device, tp, seq):
+    row = accelerators[device]
+    letters = dict(aspect=128, kept_values=16.75, activation_bits=16, batch=1, seq=seq, tp=tp)
+    params = memory.wall_params_pipeline(row, **letters)
+    layers = (params / (12.75 * 128**2)) ** (1 / 3)
+    hidden = 128 * layers
+    shape = dict(hidden=hidden, ffn=3.5 * hidden, heads=hidden / 128, kv_heads=hidden / 1024, head_dim=128)
+    saved = activations.saved_llama(**shape, batch=1, seq=seq, activation_bits=16, tp=tp)
+    for pp in (1, 4, 64):  # however many stages
+        held = activations.held_1f1b(microbatches=64, pp=pp, stage=1)
+        kept = activations.activation_memory(held_microbatches=held, layers=layers, pp=pp, saved_activations=saved)
+        assert kept == pytest.approx(row.hbm_capacity)
 
 
 @pytest.mark.parametrize("name", BOUNDS)

@@ -87,11 +87,13 @@ def entry(f) -> list[str]:
     file, line = inspect.getsourcefile(f.__wrapped__), inspect.getsourcelines(f.__wrapped__)[1]
     code = f"{repository()}/blob/main/{Path(file).relative_to(BOOK.parent)}#L{line}"
     prose = f.__doc__.split(">>>")[0].strip()
+    holds = "; ".join(plain(x.words) for x in f.domain)
     usual = ", ".join(f"[`{g.name}`](#formula-{g.name})" for g in f.given)
     return [
         f"(formula-{f.name})=", f"### `{f.name}`", "", f"$${f.latex}$$", "", prose, "",
         f"- gives ${NOTATION[f.letter].tex}$ `{f.letter}`, {plain(NOTATION[f.letter].meaning)}, in {plain(f.unit) or 'units of one'}",
         f"- of {letters}",
+        *([f"- holds for {holds}"] if f.domain else []),
         *([f"- usual formulas for letters that are not known: {usual}"] if usual else []),
         f"- source {cited(f.sources)}", f"- code [{Path(file).name}, line {line}](<{code}>)", "",
     ]  # fmt: skip

@@ -13,7 +13,20 @@ from sympy import Expr, Mul, S
 
 from scalebook.language.notation import symbol
 
-__all__ = ["COLLECTIVES", "DERIVED", "RULES", "TOKENS", "Kernel", "Op", "Rule", "Tensor", "base", "size", "ways"]
+__all__ = [
+    "COLLECTIVES",
+    "DERIVED",
+    "RULES",
+    "TOKENS",
+    "Kernel",
+    "Op",
+    "Product",
+    "Rule",
+    "Tensor",
+    "base",
+    "size",
+    "ways",
+]
 
 # Indices that are not independent: their sizes in other letters.
 DERIVED = {
@@ -32,6 +45,15 @@ class Rule(NamedTuple):
     forward: int
     backward: int
     whole: bool = False
+
+
+class Product(NamedTuple):
+    """A contraction as `copies` matrix products of rows x inner by inner x columns."""
+
+    rows: Expr
+    columns: Expr
+    inner: Expr
+    copies: Expr
 
 
 # FLOPs per element of layernorm, softmax, drop, gelu and add are those of Calculon (Isaev et al. 2023, its source);
@@ -167,9 +189,29 @@ class Op:
         """Matrix FLOPs: a multiply and an add for every combination of a contraction's indices."""
         if self.function:
             return S.Zero
-        return sum(
-            (2 * Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1), S.Zero
-        )
+        return sum((2 * x for x in self._multiplied), S.Zero)
+
+    @property
+    def _multiplied(self) -> list[Expr]:
+        """Multiplications of each of its contractions."""
+        return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Its contractions as matrix products, none for a function.
+
+        An index of the result belongs to the copies when both operands have it, to the rows when the first has
+        it, to the columns when the second has; the others are summed over.  Further contractions into the same
+        result take its rows, columns and copies from the first.
+        """
+        if self.function or not self._multiplied:
+            return ()
+        first, second = next(term for term in self.terms if len(term) > 1)
+        kept, left, right = ({base(i) for i in x.indices} for x in (self.outs[0], first, second))
+        sizes = {base(i): size(i) for i in (*first.indices, *second.indices)}
+        groups = kept & left - right, kept & right - left, kept & left & right
+        rows, columns, copies = (Mul(*(sizes[i] for i in sorted(group))) for group in groups)
+        return tuple(Product(rows, columns, x / (rows * columns * copies), copies) for x in self._multiplied)
 
     @property
     def vector_flops(self) -> Expr:

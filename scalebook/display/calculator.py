@@ -48,6 +48,7 @@ def calculator(
     start, outputs = start or {}, [answer, *also]
     warned = [x for left, right, _ in warn for x in (left, right)]
     sheet = sheet.only(*outputs, *curve_y, *(x for x in warned if x in sheet.formulas), given=choices)
+    sheet, usual = _by_row(sheet, [table for table in choices.values() if isinstance(table, Table)])
     for name in precision:
         if f"peak_{name}" not in NOTATION:
             known = [x.removeprefix("peak_") for x in NOTATION if x.startswith("peak_")]
@@ -55,7 +56,7 @@ def calculator(
     fixed, menus, controls, left_out = {}, [], {}, []
     for name, table in choices.items():
         if isinstance(table, Table):
-            controls[name], options, absent = _menu(name, table, sheet, bool(precision), warned, start)
+            controls[name], options, absent = _menu(name, table, sheet, bool(precision), warned, start, usual)
             menus.append(dict(name=name, options=options))
             left_out += absent
     if precision:
@@ -107,17 +108,24 @@ def _letter(name):
     return dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
 
 
-def _menu(name, table, sheet, with_peaks, warned, start):
+def _by_row(sheet, tables):
+    """The sheet without the constants that some row of a table gives itself, and their values for the other rows."""
+    usual = {n: f() for n, f in sheet.formulas.items() if not f.inputs and any(n in row for t in tables for row in t.values())}
+    return Sheet(sheet.name, *(f for n, f in sheet.formulas.items() if n not in usual), doc=sheet.__doc__), usual
+
+
+def _menu(name, table, sheet, with_peaks, warned, start, usual):
     """A menu of the rows that know every letter the sheet needs of this table, its options, and the rows it lacks."""
     needed = [
         x for x in sheet.inputs if any(x in row for row in table.values()) and not (with_peaks and x == "peak_flops")
     ]
-    rows = {k: row for k, row in table.items() if all(x in row for x in needed)}
+    rows = {k: row for k, row in table.items() if all(x in row or x in usual for x in needed)}
     if not rows:
         raise TypeError(f"no row of {table.name} has all of {', '.join(needed)}, which {sheet.name} needs")
     options = []
     for key, row in rows.items():
-        letters = {x: row[x] for x in [*needed, *warned] if x in row and x not in sheet.formulas}
+        known = {**usual, **row}
+        letters = {x: known[x] for x in [*needed, *warned] if x in known and x not in sheet.formulas}
         option = dict(key=key, label=row.name, letters=letters)
         if with_peaks and hasattr(row, "at"):
             peaks = [x for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]

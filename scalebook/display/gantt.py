@@ -3,6 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.transforms import ScaledTranslation
 
 from scalebook.schedule import Run
 
@@ -62,10 +63,12 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         .replace("%", " %"),
         fontsize=10.5,
     )  # fmt: skip
-    below = (0, -0.16 - 0.3 / run.pp)
+    below = ax.transAxes + ScaledTranslation(0, -0.42, ax.figure.dpi_scale_trans)  # inches, under the word "time"
     ax.legend(
         loc="upper left",
-        bbox_to_anchor=below,
+        bbox_to_anchor=(0, 0),
+        bbox_transform=below,
+        borderaxespad=0,
         ncols=3 if len(ax.lines) > 5 else 5,
         fontsize=8.5,
         columnspacing=1.2,

@@ -1,9 +1,9 @@
 // A pipeline's schedule in the browser: the order of every device comes from Python, the times from the sliders.
 
-// "F3.0 B3.0+W3.0": slots of operations, each a kind, a micro-batch and a stage.
-export const parse = (order) => order.split(" ").map((slot) => slot.split("+").map((text) => {
-  const [microbatch, stage] = text.slice(1).split(".").map(Number);
-  return { kind: text[0], microbatch, stage, key: text };
+// "F3 B3.7+W3.7": slots of operations, each a kind, a micro-batch and a stage, where it is not the device's own.
+export const parse = (order, device) => order.split(" ").map((slot) => slot.split("+").map((text) => {
+  const [microbatch, stage = device] = text.slice(1).split(".").map(Number);
+  return { kind: text[0], microbatch, stage, key: `${text[0]}${microbatch}.${stage}` };
 }));
 
 function needs(x, last) {
@@ -47,19 +47,31 @@ const make = (tag, attributes, parent, text) => {
   return node;
 };
 
+const paler = (colour, keep) => `rgb(${[1, 3, 5].map((i) => Math.round(255 - keep * (255 - parseInt(colour.slice(i, i + 2), 16))))})`;
+
+// As wide as there is room; on a narrow screen wider, to be scrolled, for the shortest bar to have 4 pixels.
 function draw(svg, run, devices, spec, chunks, mirrored) {
-  const width = Math.max(svg.clientWidth || 560, 280), left = 22, row = devices > 4 ? 20 : 28, height = devices * row + 22;
+  const left = 22, shortest = Math.min(...run.slots.map((x) => x.end - x.start));
+  const width = Math.max(svg.parentNode.clientWidth || 560, 280, Math.min(left + (4 * run.end) / shortest, 700));
+  const row = devices > 8 ? 17 : devices > 4 ? 20 : 28, height = devices * row + 22;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("height", height);
+  svg.style.width = `${width}px`;
   svg.replaceChildren();
   const x = (t) => left + ((width - left - 4) * t) / run.end;
   for (let d = 0; d < devices; d++) make("text", { x: 2, y: d * row + row / 2 + 4 }, svg, d + 1);
-  const half = (1 + Math.max(...run.slots.flatMap(({ slot }) => slot.map((op) => op.microbatch)))) / 2;
+  const count = 1 + Math.max(...run.slots.flatMap(({ slot }) => slot.map((op) => op.microbatch))), half = count / 2;
+  const room = 6 * String(count).length + 3;  // a number stands in every bar of a width or in none
   for (const { device, slot, start, end } of run.slots) {
     const later = slot[0].stage >= devices || (mirrored && slot[0].microbatch >= half);
     const fade = later ? 1 - (0.45 * (mirrored ? 1 : Math.floor(slot[0].stage / devices))) / Math.max(chunks - 1, 1) : 1;
-    make("rect", { x: x(start), y: device * row + 2, width: Math.max(x(end) - x(start) - 0.7, 0.5), height: row - 4,
-      fill: spec.colours[slot.map((op) => op.kind).join("")], "fill-opacity": fade }, svg);
+    const wide = x(end) - x(start);
+    make("rect", { x: x(start), y: device * row + 1.5, width: Math.max(wide - Math.min(0.7, wide / 6), 0.5), height: row - 3,
+      fill: paler(spec.colours[slot.map((op) => op.kind).join("")], fade) }, svg);
+    if (slot.length < 3 && wide > room) {
+      const at = { x: (x(start) + x(end)) / 2, y: device * row + row / 2 + 3.5 };
+      make("text", { ...at, "text-anchor": "middle", class: "sb-number" }, svg, slot[0].microbatch + 1);
+    }
   }
   make("text", { x: width - 4, y: height - 6, "text-anchor": "end" }, svg, `time: ${run.end.toFixed(1)}`);
 }
@@ -83,10 +95,6 @@ export default {
     const answer = make("p", { "aria-live": "polite", class: "sb-gantt-answer" }, el);
     const svg = make("svg", { role: "img" }, make("div", { class: "sb-curve" }, el));
     const key = make("p", { class: "sb-gantt-key" }, el);
-    for (const [kind, name] of Object.entries(spec.names)) {
-      make("span", { style: `background:${spec.colours[kind]}` }, key);
-      key.append(` ${name}  `);
-    }
     const redraw = () => {
       const value = (name) => Number(controls[name].value);
       const schedule = controls.schedule.value, { chunks, orders } = spec.schedules[schedule];
@@ -95,7 +103,15 @@ export default {
       const run = execute(texts, chunks, { F: value("F"), B: value("B"), W: value("W") }, value("transfer"), value("slow"));
       answer.textContent = `bubble ${(100 * run.bubble).toFixed(1)} % of the work; a step takes ${run.step.toFixed(1)}`;
       svg.setAttribute("aria-label", `${schedule}, ${controls.size.value}: ${answer.textContent}`);
-      draw(svg, run, texts.length, spec, chunks, schedule === "dualpipe");
+      const mirrored = schedule === "dualpipe", kinds = new Set(run.slots.map(({ slot }) => slot.map((op) => op.kind).join("")));
+      draw(svg, run, texts.length, spec, chunks, mirrored);
+      key.replaceChildren();
+      const said = Object.keys(spec.names).filter((kind) => kinds.has(kind)).map((kind) => [spec.colours[kind], spec.names[kind]]);
+      if (chunks > 1 || mirrored) said.push([paler("#555555", 0.55), `paler: second ${mirrored ? "direction" : "chunk"}`]);
+      for (const [colour, name] of said) {
+        make("span", { style: `background:${colour}` }, key);
+        key.append(`\u00a0${name.replaceAll(" ", "\u00a0")}  `);
+      }
     };
     for (const control of Object.values(controls)) control.addEventListener("input", redraw);
     const size = new ResizeObserver(redraw);

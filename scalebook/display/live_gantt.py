@@ -17,7 +17,7 @@ from .gantt import KINDS
 __all__ = ["LiveGantt", "live_gantt"]
 
 _HERE = files(__name__.rpartition(".")[0])
-SIZES = {f"{pp} devices, {m} micro-batches": (pp, m) for pp, m in [(4, 8), (4, 16), (8, 16)]}
+SIZES = {f"{pp} devices, {m} micro-batches": (pp, m) for pp, m in [(4, 8), (4, 16), (8, 16), (16, 32)]}
 LABELS = {"F": "forward", "B": "gradient of the input", "W": "gradient of the weights"}
 
 
@@ -41,7 +41,7 @@ def live_gantt() -> LiveGantt:
     schedules = {}
     for name in SCHEDULES:
         chunks = CHUNKS.get(name, 2 if name == "interleaved" else 1)
-        sizes = {text: [_text(order) for order in orders(name, *size, chunks)] for text, size in SIZES.items()}
+        sizes = {text: [_text(*x) for x in enumerate(orders(name, *size, chunks))] for text, size in SIZES.items()}
         schedules[name] = dict(chunks=chunks, orders=sizes)
     pace = dict(min=0.2, max=3, step=0.1, value=1)
     controls = [
@@ -55,5 +55,6 @@ def live_gantt() -> LiveGantt:
     return LiveGantt(pipeline=dict(schedules=schedules, controls=controls, names=names, colours=colours))
 
 
-def _text(order):
-    return " ".join("+".join(map(repr, slot)) for slot in order)
+def _text(device, order):
+    """An order as the page reads it: a stage is named where it is not the device's own."""
+    return " ".join("+".join(repr(x).removesuffix(f".{device}") for x in slot) for slot in order)

@@ -1,5 +1,6 @@
 """What a formula is: letters, formulas, sheets, rows and units."""
 
+from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex
 from .row import Cell, Row
@@ -8,6 +9,6 @@ from .sources import SOURCES, cite
 from .units import parse, show
 
 __all__ = [
-    "FORMULAS", "NOTATION", "SOURCES", "Cell", "Formula", "Row", "Sheet", "cite", "formula", "letter", "parse", "show", "symbol",
-    "tex",
+    "FORMULAS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula", "letter", "parse",
+    "show", "symbol", "tex",
 ]  # fmt: skip

@@ -61,6 +61,9 @@ class _Vector(_Exact, NumPyPrinter):
 
 
 class _JavaScript(_Exact, JavascriptCodePrinter):
+    def _print_NaN(self, expr):
+        return "NaN"
+
     def emptyPrinter(self, expr):
         raise NotImplementedError(f"{type(expr).__name__} has no JavaScript: expand it first (.doit())")
 

@@ -32,6 +32,7 @@ import numpy as np
 import sympy
 
 from . import code
+from .domain import Condition, guarded, put, refuse_outside
 from .notation import NOTATION, Latex, Text, in_letters, nearest, symbol, tex
 from .row import gather, refuse
 from .units import show, show_tex, words_in
@@ -45,17 +46,18 @@ class Formula:
     """The equation `letter = rhs`, with its name, sources and meaning.
 
     `given` holds the usual formulas for letters that a caller may not know: they are put in when
-    what is known calls for them, and a formula handed over by position replaces them.
+    what is known calls for them, and a formula handed over by position replaces them.  Where it
+    does not hold, by the conditions of its `domain`, it has no value.
     """
 
     method = "stated"
     _solved = None  # what a solved formula was made of, where usual formulas were put in to reach the unknown
 
-    def __init__(self, name, letter, rhs, sources=(), doc="", given=()):
+    def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
         self.name = self.__name__ = name
         self.letter, self.sources, self.given = letter, tuple(dict.fromkeys(sources)), tuple(given)
         self.__doc__ = doc
-        self._rhs = rhs
+        self._rhs, self._domain = rhs, domain
         self._filled = {}
         NOTATION[letter]
 
@@ -65,9 +67,16 @@ class Formula:
         return in_letters(sympy.sympify(self._rhs() if callable(self._rhs) else self._rhs))
 
     @cached_property
+    def domain(self) -> tuple[Condition, ...]:
+        """The conditions under which the equation holds, in its inputs (and its letter, where it was solved for it)."""
+        stated = self._domain() if callable(self._domain) else self._domain
+        return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The letters it depends on, in alphabetical order."""
-        return tuple(sorted(x.name for x in self.rhs.free_symbols))
+        asked = {n for x in self.domain for n in x.letters} - {self.letter}
+        return tuple(sorted({x.name for x in self.rhs.free_symbols} | asked))
 
     # Knowing
 
@@ -117,19 +126,27 @@ class Formula:
                 f"{self.name} of an array ({', '.join(arrays)}) needs every letter; it lacks {lacking or 'numbers'}"
             )
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
-        return self._with(self.rhs.subs(exact, simultaneous=True))
+        return self._with(self.rhs.subs(exact, simultaneous=True), put(self.domain, exact, self.name))
 
     def _value(self, values):
         if any(map(np.ndim, values.values())):
             [result] = code.blocks(lambda *x: (self.numpy(*x),), values)
+            self._check(values, result)
             refuse(self.letter, result, _at(values))
             return result
         try:
             result = float(self._point(*values.values())[0])
         except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
             raise ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}") from None
+        self._check(values, result)
         refuse(self.letter, np.asarray(result), _at(values))
         return result
+
+    def _check(self, values, result=None):
+        """Raise OutsideDomain where the formula does not hold."""
+        if self.domain:
+            result = self.numpy(*(values[x] for x in self.inputs)) if result is None else result
+            refuse_outside(self.name, self.domain, {**values, self.letter: result})
 
     # Changing
 
@@ -140,19 +157,21 @@ class Formula:
         for a circle.
         """
         rhs, given = self.rhs, {x.letter: x for x in formulas}
+        places = {symbol(n): x.rhs for n, x in given.items()}
+        domain = (*self.domain, *(c for x in formulas for c in put(x.domain, {symbol(x.letter): x.rhs}, x.name)))
         if len(given) < len(formulas):
             raise ValueError(f"two of these give the same letter: {', '.join(x.name for x in formulas)}")
         unused = dict(given)
         for _ in formulas:
             for x in rhs.free_symbols:
                 unused.pop(x.name, None)
-            rhs = rhs.xreplace({symbol(n): x.rhs for n, x in given.items()})
+            rhs, domain = rhs.xreplace(places), put(domain, places, self.name)
         for name, x in unused.items():
             raise ValueError(f"{x.name} gives {name}, which {self.name} does not use; it uses {', '.join(self.inputs)}")
         circle = [n for n in given if symbol(n) in rhs.free_symbols]
         if circle or symbol(self.letter) in rhs.free_symbols:
             raise ValueError(f"these formulas go in a circle: {', '.join(given[n].name for n in circle or given)}")
-        return self._with(rhs, *formulas)
+        return self._with(rhs, domain, *formulas)
 
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
         """The same equation for another letter.
@@ -180,12 +199,17 @@ class Formula:
         fits = fits.compose(*assumed) if assumed else fits
         return fits.solve(self.letter, between) if self.letter in fits.inputs else None
 
-    def _with(self, rhs, *others):
+    def _with(self, rhs, domain, *others):
         given = dict.fromkeys(g for x in (self, *others) for g in x.given)
         sources = [s for x in (self, *others) for s in x.sources]
-        return Formula(self.name, self.letter, rhs, sources, self.__doc__, given)
+        return Formula(self.name, self.letter, rhs, sources, self.__doc__, given, domain)
 
     # Code
+
+    @property
+    def guarded(self) -> sympy.Expr:
+        """The right-hand side where it holds, and no number elsewhere: what sheets and calculators evaluate."""
+        return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
     def _point(self) -> Callable:
@@ -249,15 +273,16 @@ class Formula:
         return Worked(self, values, self._value(values))
 
     def __reduce__(self):
-        return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given)
+        return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given, self.domain)
 
     def _repr_html_(self):
         """The equation, and under it what its letters are."""
         words = [self.letter, *self.inputs]
         where = "; ".join(rf"\({NOTATION[x].tex}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words)
+        holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
         return (
             rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
-            f'<p style="font-size: 85%; text-align: center">{where}</p></div>'
+            f'<p style="font-size: 85%; text-align: center">{where}{holds}</p></div>'
         )
 
     def __repr__(self):
@@ -288,20 +313,34 @@ class Worked:
         return rf"$$\begin{{aligned}}{steps}\end{{aligned}}$$"
 
 
-def formula(letter: str, *sources: str, given: Iterable[Formula] = ()) -> Callable[[Callable], Formula]:
+def formula(
+    letter: str, *sources: str, given: Iterable[Formula] = (), domain: Mapping[str, Callable] | None = None
+) -> Callable[[Callable], Formula]:
     """Make the Formula for `letter` of a function whose parameters are letters.
 
     The function returns a SymPy expression; its docstring is the meaning.  Sources read
-    "key §place".  Raises LookupError for a parameter that is no letter.
+    "key §place".  `domain` says where it holds: words, and a function of letters that returns a SymPy
+    relation.  Raises LookupError for a parameter that is no letter.
+
+    >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches, pp: microbatches >= pp})
+    ... def few(pp, microbatches):
+    ...     '''Idle over busy.'''
+    ...     return (pp - 1) / microbatches
+    >>> few(pp=8, microbatches=4)
+    Traceback (most recent call last):
+        ...
+    scalebook.language.domain.OutsideDomain: few holds for at least pp micro-batches, not at microbatches=4, pp=8
     """
     NOTATION[letter]
 
     def enter(function):
-        names = list(inspect.signature(function).parameters)
-        for name in names:
-            NOTATION[name]
-        new = Formula(function.__name__, letter, lambda: sympy.sympify(function(*map(symbol, names))), sources,
-                      inspect.getdoc(function), given)  # fmt: skip
+        def of_letters(f):
+            return [NOTATION[x].symbol for x in inspect.signature(f).parameters]
+
+        letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
+        new = Formula(function.__name__, letter, lambda: sympy.sympify(function(*letters)), sources,
+                      inspect.getdoc(function), given,
+                      lambda: [Condition(words, f(*known)) for words, f, known in conditions])  # fmt: skip
         new.__module__, new.__wrapped__ = function.__module__, function
         FORMULAS[new.name] = new
         return new

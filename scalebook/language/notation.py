@@ -111,7 +111,8 @@ def in_letters(expr: sympy.Expr) -> sympy.Expr:
     >>> in_letters(sympy.Symbol("hidden")) == symbol("hidden")
     True
     """
-    return expr.xreplace({x: symbol(x.name) for x in expr.free_symbols})
+    strange = {x: letter for x in expr.free_symbols if x != (letter := symbol(x.name))}
+    return expr.xreplace(strange) if strange else expr  # an expression put together again has its Max compared anew
 
 
 def tex(expr, names: dict | None = None) -> str:
@@ -166,6 +167,7 @@ letter("seq", "", "new tokens per sequence", "s")
 letter("context", "", "tokens attended to", "n")
 letter("cached", "", "tokens held in the cache per layer, mean over the layers", r"\bar n")
 letter("max_batch", "", "most sequences that fit beside the weights", "b_{\\max}", _ZERO)
+letter("cache_batch", "", "batch at which reading the caches takes as long as reading the weights", r"b_{kv}")
 letter("ridge_batch", "", "batch at which decoding turns compute-bound", r"b^{\star}")
 
 # Storage.
@@ -183,6 +185,9 @@ letter("used_params", "", "parameters that multiply each token: all but the inpu
 letter("weight_memory", "B", "memory the weights take", r"M_w")
 letter("active_weight_memory", "B", "weights that one token reads", r"M_{\mathrm{act}}")
 letter("kv_cache_per_token", "B", "key-value cache of one token", r"M_{kv/\mathrm{tok}}")
+letter("cache_heads", "", "key-value heads that a cache can be split by; a latent cache is one for all heads", r"a_c")
+letter("cache_ways", "", "ways in which tensor-parallel devices split the caches", r"t_{kv}")
+letter("device_memory", "B", "weights and caches on one of the devices that share a model", r"M_{w,kv}")
 letter("kv_cache", "B", "key-value cache of the whole batch", r"M_{kv}")
 letter("decode_memory", "B", "memory decoding takes: weights and cache", r"M_{\mathrm{dec}}")
 letter("saved_activations", "B", "activations a block keeps for its backward pass", r"M_{\mathrm{act}/L}")
@@ -195,7 +200,7 @@ letter("activation_memory", "B", "activations one device keeps for its backward 
 letter("logits_memory", "B", "logits one device holds while the loss is taken", r"M_{\mathrm{logit}}", _ZERO)
 letter("train_memory", "B", "memory training takes on one device", r"M_{\mathrm{train}}")
 letter("filled", "", "memory that training takes over the capacity of the device", r"\phi")
-letter("wall_params", "", "parameters of the largest model whose training state fits", r"N_{\max}")
+letter("wall_params", "", "parameters of the largest model for which training finds room", r"N_{\max}")
 
 # The machine.
 letter("peak_flops", "FLOP/s", "peak arithmetic rate of one device, dense", "F")
@@ -224,6 +229,7 @@ letter("link_bandwidth", "B/s", "bandwidth of a link, one direction", r"W_{\math
 letter("link_achieved", "B/s", "rate a link reaches in practice, one direction", r"\hat W_{\mathrm{link}}")
 letter("link_latency", "s", "latency of a link", r"\lambda")
 letter("link_capacity", "B", "capacity of the memory behind a link", r"C_{\mathrm{link}}")
+letter("link_energy", "J/B", "energy to move a byte over a link, or out of a memory", r"e_{\mathrm{link}}")
 letter("bandwidth_efficiency", "%", "achieved over peak memory bandwidth", r"\eta_W", "share")
 letter("flops_efficiency", "%", "achieved over peak arithmetic rate", r"\eta_F", "share")
 
@@ -241,6 +247,7 @@ letter("roofline_time", "s", "time of a kernel: the larger of compute and memory
 letter("token_time", "s", "time between two tokens of one sequence", r"T_{\mathrm{tok}}")
 letter("decode_rate", "token/s", "tokens per second, whole batch", r"R")
 letter("ridge_context", "", "context beyond which no batch makes decoding compute-bound", r"n^{\star}")
+letter("full_read_time", "s", "time in which a device reads its whole memory once", r"T_C")
 letter("latency_floor", "s", "least time between two tokens: active weights over bandwidth", r"T_{\min}")
 letter(
     "block_overhead", "s", "time a block adds to a decoding step whatever its size: launches, waiting", r"\tau_L", _ZERO
@@ -277,6 +284,50 @@ letter("item_time", "s", "least time a core spends on one sequence and key-value
 letter("launch_time", "s", "time an operator takes however little it does", r"\tau_0", _ZERO)
 letter("kernel_time", "s", "time of an attention operator", r"T_{\mathrm{att}}")
 
+# Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.
+letter("rows", "", "rows of a matrix product: tokens, in a forward pass", r"n_{\mathrm{row}}")
+letter("columns", "", "columns of a matrix product", r"n_{\mathrm{col}}")
+letter("inner", "", "size a matrix product sums over", r"n_{\mathrm{in}}")
+letter("copies", "", "matrix products of one shape that run as one kernel", r"n_{\mathrm{mm}}")
+letter("tile_rows", "", "rows of the tile of a result that one core works on", r"\theta_r")
+letter("tile_columns", "", "columns of the tile of a result that one core works on", r"\theta_c")
+letter("tiles", "", "tiles of the results of a matrix product, those at the edges counted whole", r"n_{\theta}")
+letter("waves", "", "times that all cores together take on a tile each", r"n_{\mathrm{wave}}")
+letter("exposed_write", "%", "share of the writing of a result that no arithmetic hides", r"\chi_w", "share")
+letter("inner_half", "", "inner size at which a matrix product reaches half of its highest rate", r"n_{1/2}")
+letter(
+    "matmul_efficiency",
+    "%",
+    "rate of full waves of a deep matrix product over the peak",
+    r"\eta_{\mathrm{mm}}",
+    "share",
+)
+for _precision in ["bf16", "fp16", "fp8", "fp4"]:
+    letter(
+        f"matmul_{_precision}",
+        "%",
+        f"rate of full waves of a deep matrix product over the peak, in {_precision}",
+        f"\\eta_{{\\mathrm{{mm,{_precision}}}}}",
+        "share",
+    )
+letter(
+    "stream_efficiency",
+    "%",
+    "rate at which kernels stream through memory over its bandwidth",
+    r"\eta_{\mathrm{st}}",
+    "share",
+)
+letter("kernel_launch", "s", "time a kernel takes however little it does", r"\tau_k", _ZERO)
+letter("matmul_time", "s", "time of a matrix product", r"T_{\mathrm{mm}}")
+letter(
+    "matmul_share",
+    "%",
+    "arithmetic of a matrix product over what the peak could do in its time",
+    r"\phi_{\mathrm{mm}}",
+    "share",
+)
+letter("stream_time", "s", "time of a kernel that only streams through memory", r"T_{\mathrm{st}}")
+
 # Parallelism.
 letter("tp", "", "tensor-parallel ways", "t")
 letter("cp", "", "context-parallel ways", "c")
@@ -298,8 +349,41 @@ letter("pipeline_traffic", "B", "bytes sent between the devices of a pipeline in
 letter("pipeline_latency", "s", "time one input takes through all stages of a pipeline", r"T_{pp}")
 letter("stage", "", "which pipeline stage; the first is 1", "i")
 letter("padded_layers", "", "blocks of the model, rounded up to a multiple of the stages", r"L^{+}")
+letter("aspect", "", "hidden width over layers", r"\rho")
 letter("held_microbatches", "", "micro-batches whose activations a pipeline stage holds at once", r"m_i")
 letter("devices", "", "devices that share the work", "n_d")
+
+# Collectives: a group of devices, of which some share a scale-up domain ("near"); the others are "far".
+letter("ways", "", "devices that take part in a collective", r"n_c")
+letter("near_ways", "", "devices of a collective that share a scale-up domain", r"n_{\mathrm{near}}^{c}")
+letter(
+    "collective_bytes",
+    "B",
+    "whole buffer of a collective: what is reduced, what a gather ends with, what a device of an all-to-all starts from",
+    "S",
+    _ZERO,
+)
+letter("collective_time", "s", "time of a collective", r"T_c", _ZERO)
+letter("near_latency", "s", "a hop between devices of a scale-up domain", r"\lambda_{\mathrm{near}}", _ZERO)
+letter("far_latency", "s", "a hop between scale-up domains", r"\lambda_{\mathrm{far}}", _ZERO)
+letter("collective_launch", "s", "time to start a collective, however little it moves", r"\tau_c", _ZERO)
+letter("chunk_time", "s", "time that each chunk of a message adds", r"\tau_{\mathrm{ch}}", _ZERO)
+letter("chunk_count", "", "chunks that a message is cut into", r"n_{\mathrm{ch}}")
+letter(
+    "near_efficiency", "%", "rate of large collectives over the scale-up bandwidth", r"\eta_{\mathrm{near}}", "share"
+)
+letter("far_efficiency", "%", "rate of large collectives over the scale-out bandwidth", r"\eta_{\mathrm{far}}", "share")
+letter(
+    "switch_efficiency",
+    "%",
+    "rate of sums taken in the switch over the scale-up bandwidth; 0 where it takes none",
+    r"\eta_{\mathrm{sw}}",
+    "share",
+)
+letter("bus_bandwidth", "B/s", "rate a link would need for a ring that takes as long", r"W_{\mathrm{bus}}", _ZERO)
+letter("ports", "", "scale-out ports of a node", r"n_{\mathrm{port}}")
+letter("crossing", "", "devices of a node whose collectives leave it at the same time", r"n_{\mathrm{cross}}")
+letter("concurrent", "", "collectives that use the links of a device at the same time", r"n_{\mathrm{conc}}")
 
 # Offloading to a second tier.
 letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
@@ -315,7 +399,8 @@ letter("activation_offload", "%", "share of the kept activations that live in th
 letter(
     "optimizer_offload", "%", "share of gradients and optimizer state that lives in the second tier", r"x_o", "share"
 )
-letter("near_blocks", "", "blocks whose tensors are near at once: in use, arriving, leaving", r"n_{\mathrm{near}}")
+letter("near_blocks", "", "places near for the weights and activations of a block", r"n_{\mathrm{near}}")
+letter("near_states", "", "places near for the gradients and optimizer state of a block", r"n_{\mathrm{near},o}")
 letter("near_memory", "B", "memory taken near, work space aside", r"M_{\mathrm{near}}")
 letter("offload_memory", "B", "memory taken in the second tier, per device", r"M_{\mathrm{off}}", _ZERO)
 letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
@@ -327,4 +412,91 @@ letter(
     r"\eta_{\mathrm{off}}",
     "share",
 )
-letter("break_even_tokens", "", "tokens of a micro-batch at which the link just hides the weights", r"(bs)^{\star}")
+letter("break_even_tokens", "", "tokens of a micro-batch at which the link hides all moves", r"(bs)^{\star}", _ZERO)
+
+# A training step.
+letter("forward_compute", "s", "kernels of one block's forward pass", r"T_{F/L}")
+letter("again_compute", "s", "kernels of one block that the backward pass runs again", r"T_{R/L}", _ZERO)
+letter("input_gradient_compute", "s", "kernels of one block on the way to the gradient of its input", r"T_{B/L}")
+letter("weight_gradient_compute", "s", "kernels of one block that make the gradients of its weights", r"T_{W/L}")
+for _way, _said in (("tp", "tensor"), ("cp", "context"), ("ep", "expert")):
+    letter(f"{_way}_forward", "s", f"{_said}-parallel collectives of one block, forward", rf"T_{{{_way}/F}}", _ZERO)
+    letter(
+        f"{_way}_backward",
+        "s",
+        f"{_said}-parallel collectives one block's backward pass waits for",
+        rf"T_{{{_way}/B}}",
+        _ZERO,
+    )
+for _way, _said in (
+    ("tp", "tensor-parallel collectives"),
+    ("cp", "context-parallel collectives"),
+    ("ep", "expert-parallel collectives"),
+    ("pp", "pipeline transfers"),
+    ("dp", "data-parallel collectives"),
+):
+    letter(f"{_way}_overlap", "%", f"share of the {_said} that runs beside arithmetic", rf"\omega_{{{_way}}}", "share")
+    letter(f"{_way}_exposed", "s", f"time of a step that waits for {_said}", rf"T_{{{_way}}}", _ZERO)
+letter(
+    "tp_hidden",
+    "s",
+    "tensor-parallel collectives of one block that can run beside gradients of weights",
+    r"T_{tp/W}",
+    _ZERO,
+)
+letter("quantized_bits", "bit", "bits of an activation that enters a quantized product", r"\beta_{8}")
+letter("sustained_rate", "%", "rate of products within a training step over their rate alone", r"\chi_s", "share")
+letter(
+    "tp_beside", "%", "share of the sums of input gradients that run beside gradients of weights", r"\chi_{tp}", "share"
+)
+letter("collective_cores", "%", "share of the cores that collectives beside arithmetic take", r"\chi_c", "share")
+letter("offload_exposed", "s", "time of a step that waits for the second tier", r"T_{\mathrm{wait}}", _ZERO)
+letter("block_routed_params", "", "parameters of the routed experts of one block on one device", r"N_{E/L}", _ZERO)
+letter("working_activations", "B", "activations one block holds while it goes backward", r"M_{\mathrm{work}/L}")
+letter("again_flops", "FLOP", "arithmetic of one block that the backward pass runs again", r"Q_{R/L}", _ZERO)
+letter("head_forward", "s", "last norm, logits and loss of one micro-batch", r"T_{F/V}")
+letter("head_backward", "s", "last norm, logits and loss of one micro-batch, going back", r"T_{B/V}")
+letter("head_flops", "FLOP", "arithmetic of the logits of one micro-batch on one device, forward", r"Q_V")
+letter("attention_peak", "FLOP/s", "peak rate of the attention kernel's arithmetic", r"F_{\mathrm{att}}^{\uparrow}")
+letter("attention_efficiency", "%", "achieved over peak rate of fused attention", r"\eta_{\mathrm{att}}", "share")
+letter("attention_backward", "%", "rate of fused attention going back over its rate forward", r"\eta_B", "share")
+letter("attended_share", "%", "share of the query-key pairs that fused attention computes", r"\sigma_{qk}", "share")
+letter("stage_blocks", "", "blocks of a pipeline stage", r"L_i")
+letter("last_blocks", "", "blocks of the last pipeline stage", r"L_p", _ZERO)
+letter("step_forward", "s", "time of a step in forward kernels", r"T_F^{\Sigma}")
+letter("step_backward", "s", "time of a step in backward kernels", r"T_B^{\Sigma}")
+letter("step_again", "s", "time of a step in kernels run again", r"T_R^{\Sigma}", _ZERO)
+letter("step_head", "s", "time of a step by which the logits make the last stage the slowest", r"T_V^{\Sigma}", _ZERO)
+letter("bubble_time", "s", "time of a step in which a device waits for the pipeline", r"T_{\epsilon}", _ZERO)
+letter("optimizer_time", "s", "time of the optimizer's update", r"T_{\mathrm{opt}}")
+letter("step_time", "s", "time of a training step", r"T_{\mathrm{step}}")
+letter("shards", "", "devices with the same weights and other tokens: data- times context-parallel ways", r"n_s")
+letter("routed_shards", "", "devices with the same experts and other tokens", r"n_{s,E}")
+letter("dense_params", "", "parameters on a device of the first stage, routed experts aside", r"N_{\mathrm{dense}}")
+letter("routed_params", "", "parameters of routed experts on one device", r"N_{\mathrm{routed}}", _ZERO)
+letter("reduce_bits", "bit", "bits per gradient while it is summed over devices", r"\beta_r")
+letter("dp_reduce", "s", "time in which gradients are summed over devices, per step", r"T_{\mathrm{RS}}", _ZERO)
+letter("dp_gather", "s", "time in which weights are gathered from devices, per step", r"T_{\mathrm{AG}}", _ZERO)
+letter("dp_window", "s", "arithmetic of a step that data-parallel collectives may run beside", r"T_{\mathrm{win}}")
+letter("gradient_memory", "B", "memory of the gradients on one device", r"M_g")
+letter("optimizer_memory", "B", "memory of the optimizer state on one device", r"M_o")
+letter(
+    "buffer_memory",
+    "B",
+    "memory of what is under way: a block going back, gathered weights",
+    r"M_{\mathrm{buf}}",
+    _ZERO,
+)
+letter("memory", "B", "memory training takes on the fullest device", r"M_{\mathrm{dev}}")
+letter("first_memory", "B", "memory training takes on a device of the first stage", r"M_{1}^{\Sigma}")
+letter("last_memory", "B", "memory training takes on a device of the last stage", r"M_{p}^{\Sigma}")
+letter("model_flops", "FLOP", "arithmetic of a step that the model asks for, nothing run again", r"Q_{\mathrm{model}}")
+letter("hardware_flops", "FLOP", "arithmetic of a step, with what is run again", r"Q_{\mathrm{hw}}")
+letter("mfu", "%", "arithmetic the model asks for over what the devices could do", r"\mathrm{MFU}", _ZERO)
+letter("hfu", "%", "arithmetic done over what the devices could do", r"\mathrm{HFU}", _ZERO)
+letter("train_rate", "token/s", "tokens trained on per second, all devices", r"R_{\mathrm{train}}")
+letter("step_energy", "J", "energy of a step, every device at its thermal design power", r"E_{\mathrm{step}}")
+letter("step_cost", "$", "price of a step", r"c_{\mathrm{step}}")
+letter("train_tokens", "token", "tokens to train on", r"D")
+letter("train_time", "s", "time to train on all tokens", r"T_D")
+letter("train_cost", "$", "price of training on all tokens", r"c_D")

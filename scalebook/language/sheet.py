@@ -28,6 +28,7 @@ import numpy as np
 import sympy
 
 from . import code
+from .domain import Condition
 from .formula import Formula
 from .notation import NOTATION, nearest, tex
 from .row import Cell, Row, gather, refuse
@@ -63,12 +64,17 @@ class Sheet:
         """The letters that no formula of the sheet gives."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
+    @property
+    def domain(self) -> dict[str, tuple[Condition, ...]]:
+        """Where its formulas hold, by letter: a search can leave out the rows where a condition does not."""
+        return {n: f.domain for n, f in self.formulas.items() if f.domain}
+
     def __call__(self, *knowns, **letters) -> Row:
         """Everything that follows from what is known, as a row.
 
         Positional: rows, results, and formulas, which replace the sheet's own for their letter.
         A letter given a value keeps it, whatever its formula says.  What lacks an input, or has no
-        value here (its formula gives no finite number of its sign), is not in the row; asking for it
+        value here (its formula does not hold, or gives no finite number of its sign), is not in the row; asking for it
         says why, and `row.missing` lists it.
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
@@ -96,6 +102,7 @@ class Sheet:
                 missing[name] = bad
                 continue
             try:
+                f._check({i: cells[i].value for i in f.inputs})
                 refuse(name, np.asarray(result))
             except ValueError as error:
                 missing[name] = f"has no value here: {error}"
@@ -116,7 +123,7 @@ class Sheet:
                 else:
                     have.add(name)
                     outputs.append(name)
-            statements = [(n, self.formulas[n].rhs) for n in outputs]
+            statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
             self._plans[known] = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
@@ -174,7 +181,7 @@ class Sheet:
     @cached_property
     def js(self) -> str:
         """The sheet as a JavaScript function from an object of its inputs to an object of its letters."""
-        return code.javascript(self.inputs, [(n, f.rhs) for n, f in self.formulas.items()], list(self.formulas))
+        return code.javascript(self.inputs, [(n, f.guarded) for n, f in self.formulas.items()], list(self.formulas))
 
     @property
     def sources(self) -> tuple[str, ...]:

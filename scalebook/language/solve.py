@@ -5,6 +5,7 @@ import sympy
 from sympy import Abs, Max, Min, Piecewise, ceiling, floor
 
 from .code import broadcast
+from .domain import relaxed
 from .formula import Formula
 from .notation import NOTATION, nearest, symbol
 from .row import quantity
@@ -28,7 +29,8 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
             branches = []
         for branch in branches:
             if len(branches) == 1 or _inverts(formula, unknown, branch):
-                new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given)
+                domain = relaxed(formula.domain, x)
+                new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given, domain)
                 new.method = "symbolic"
                 return new
     return Numeric(formula, unknown, between)
@@ -53,7 +55,8 @@ class Numeric(Formula):
     method = "numeric"
 
     def __init__(self, formula: Formula, unknown: str, between=None):
-        super().__init__(formula.name, unknown, None, formula.sources, formula.__doc__, formula.given)
+        domain = relaxed(formula.domain, symbol(unknown))
+        super().__init__(formula.name, unknown, None, formula.sources, formula.__doc__, formula.given, domain)
         if unknown not in formula.inputs:
             raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
         high = 1 if NOTATION[unknown].sign == "share" else 1e36
@@ -84,7 +87,9 @@ class Numeric(Formula):
         shape, names = broadcast(values), list(values)
         points = zip(*(np.broadcast_to(x, shape).ravel() for x in values.values()), strict=True)
         found = np.array([self._find(dict(zip(names, point, strict=True))) for point in points])
-        return found.reshape(shape) if shape else float(found[0])
+        found = found.reshape(shape) if shape else float(found[0])
+        self._check(values, found)
+        return found
 
     def _work(self, values):
         """The equation itself, with the number that was found put in."""

@@ -11,7 +11,7 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 
 from scalebook.language.notation import nearest
 
-from . import attention, decode, offload, pipeline, training_memory
+from . import attention, attention_kernels, calculon, collectives, decode, kernels, offload, pipeline, training_memory
 from .confrontation import Confrontation, Result
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront", "find"]
@@ -20,9 +20,13 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront", "find"]
 CONFRONTATIONS: dict[str, Confrontation] = {
     **decode.CONFRONTATIONS,
     **attention.CONFRONTATIONS,
+    **collectives.CONFRONTATIONS,
+    **attention_kernels.CONFRONTATIONS,
+    **kernels.CONFRONTATIONS,
     **offload.CONFRONTATIONS,
     **training_memory.CONFRONTATIONS,
     **pipeline.CONFRONTATIONS,
+    **calculon.CONFRONTATIONS,
 }
 
 

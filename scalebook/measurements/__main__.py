@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -44,4 +45,8 @@ def _worst(result):
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1:]))
+    try:
+        print(main(sys.argv[1:]), flush=True)
+    except BrokenPipeError:  # the reader has gone, as `head` does: nothing is left to say, at exit neither
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

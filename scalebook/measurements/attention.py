@@ -6,13 +6,13 @@ each kind were fitted on the H100 alone; every other device is predicted from it
 
 import numpy as np
 
-from scalebook.attention import attention_flops, full_pairs
+from scalebook.attention import attention_flops, full_pairs, pair_width_grouped
 from scalebook.attention_io import decode_kernel_time, least_traffic, prefill_kernel_time, tiled_pairs, unfused_traffic
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number
 
-__all__ = ["CONFRONTATIONS", "DECODE", "FLASH_SCORE_FLOPS", "PREFILL"]
+__all__ = ["BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
 
 # Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
@@ -30,12 +30,13 @@ PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}
 FAST_EXPONENTIAL = ("b300", "gb300")
 
 
-def _cores(device):
+def cores_of(device) -> int:
     """GB200, B300 and GB300 do not publish theirs: taken as those of the B200."""
     return device.get("cores") or accelerators.b200.cores
 
 
-def _column(rows, name):
+def column(rows, name) -> np.ndarray:
+    """The positive numbers of a column."""
     return np.array([number(row, name) for row in rows])
 
 
@@ -43,11 +44,15 @@ def _knowns(rows):
     """What the formulas need to know of the rows of an operator, letter by letter."""
     devices = [accelerators[DEVICES[row["system"]]] for row in rows]
     return dict(
-        batch=_column(rows, "batch_size"), heads=_column(rows, "num_heads"), head_dim=_column(rows, "head_dim"),
-        kv_heads=_column(rows, "num_key_value_heads"), context=_column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
+        batch=column(rows, "batch_size"), heads=column(rows, "num_heads"), head_dim=column(rows, "head_dim"),
+        kv_heads=column(rows, "num_key_value_heads"), context=column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
         kv_bits=np.array([BITS[row["kv_cache_dtype"]] for row in rows]),
-        hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]), cores=np.array([_cores(d) for d in devices]),
+        hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]), cores=np.array([cores_of(d) for d in devices]),
     )  # fmt: skip
+
+
+def _peaks(rows):
+    return np.array([accelerators[DEVICES[row["system"]]][PEAKS[row["attn_dtype"]]] for row in rows])
 
 
 def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.ndarray:
@@ -55,9 +60,9 @@ def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.
     devices = [accelerators[DEVICES[row["system"]]] for row in rows]
     fast = np.array([DEVICES[row["system"]] in FAST_EXPONENTIAL for row in rows])
     return prefill_kernel_time(
-        _knowns(rows), seq=_column(rows, "isl"), query_tile=TILE, launch_time=launch_time,
+        _knowns(rows), seq=column(rows, "isl"), query_tile=TILE, launch_time=launch_time,
         query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]), activation_bits=16,
-        peak_flops=np.array([d[PEAKS[row["attn_dtype"]]] for d, row in zip(devices, rows, strict=True)]),
+        peak_flops=_peaks(rows),
         peak_vector=np.array([d.peak_vector for d in devices]),
         bandwidth_efficiency=bandwidth_efficiency, score_flops=np.where(fast, score_flops / 2, score_flops),
     )  # fmt: skip
@@ -66,7 +71,9 @@ def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.
 def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.ndarray:
     """Seconds of the operator for rows of attention_decode.csv, one new token a sequence."""
     knowns = _knowns(rows) | dict(seq=1, query_bits=16, activation_bits=16, launch_time=launch_time)
-    knowns |= dict(bandwidth_efficiency=bandwidth_efficiency, item_time=item_time)
+    knowns |= dict(bandwidth_efficiency=bandwidth_efficiency, item_time=item_time, peak_flops=_peaks(rows))
+    shape = {x: knowns[x] for x in ("batch", "heads", "head_dim", "seq", "context")}
+    knowns["flops"] = attention_flops(full_pairs, pair_width_grouped, shape)
     return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
 
 
@@ -154,14 +161,13 @@ def _no_unfused(row):
     return "" if row["gpu"] in DEVICES else "of a device not described here"
 
 
-def _operator(row):
-    return f"{accelerators[DEVICES[row['system']]].name.split(' (')[0].removeprefix('NVIDIA ')}, {row['attn_dtype']}"
+def short_name(key) -> str:
+    """A device's name without vendor and variant."""
+    return accelerators[key].name.split(" (")[0].removeprefix("NVIDIA ")
 
 
-def _cache(row):
-    return (
-        f"{accelerators[DEVICES[row['system']]].name.split(' (')[0].removeprefix('NVIDIA ')}, {row['kv_cache_dtype']}"
-    )
+def _device_and(dtype):
+    return lambda row: f"{short_name(DEVICES[row['system']])}, {row[dtype]}"
 
 
 def _kernel(row):
@@ -177,14 +183,14 @@ CONFRONTATIONS = {c.name: c for c in (
     Confrontation(
         "attention_prefill", "attention_prefill.csv",
         "Time of causal attention over a prompt against writing the cache, matrix products at peak and the softmax.",
-        _prefill, "latency_ms", "ms", ("aiconfigurator",), _no_operator, _operator,
+        _prefill, "latency_ms", "ms", ("aiconfigurator",), _no_operator, _device_and("attn_dtype"),
         "the launch, one bandwidth efficiency and the vector arithmetic per score (half of it on Blackwell Ultra), on the H100",
         lambda row: row["system"] == "h100_sxm",
     ),
     Confrontation(
         "attention_decode", "attention_decode.csv",
         "Time of attention for one new token a sequence against reading the cache, or starting on its pieces.",
-        _decode, "latency_ms", "ms", ("aiconfigurator",), _no_decode, _cache,
+        _decode, "latency_ms", "ms", ("aiconfigurator",), _no_decode, _device_and("kv_cache_dtype"),
         "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
         lambda row: row["system"] == "h100_sxm",
     ),

@@ -9,18 +9,16 @@ from math import ceil
 
 import numpy as np
 
-from scalebook.offload import (
-    MIXED,
+from scalebook.offload import MIXED, offload_bandwidth
+from scalebook.offload_block import (
     block_backward,
     block_forward,
     block_forward_collectives,
     block_states,
     block_weights,
-    held_interleaved_first,
-    offload_bandwidth,
-    offload_memory,
     saved_activations_kept,
 )
+from scalebook.offload_tiers import held_interleaved_first, offload_memory
 
 from .confrontation import Confrontation, number
 

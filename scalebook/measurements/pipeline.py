@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from scalebook.language import OutsideDomain
 from scalebook.pipeline import (
     bubble_1f1b,
     bubble_dualpipe,
@@ -166,8 +167,13 @@ def _fractions(rows):
 
 
 def _no_formula(row):
-    known = ("1f1b", "interleaved", "zb1p", "dualpipe", "dualpipe_v")
-    return "" if row[SCHEDULE].split()[0] in known else f"of {row[SCHEDULE]}, which has no formula here"
+    if row[SCHEDULE].split()[0] not in ("1f1b", "interleaved", "zb1p", "dualpipe", "dualpipe_v"):
+        return f"of {row[SCHEDULE]}, which has no formula here"
+    try:
+        _bubble(row)
+    except OutsideDomain:
+        return f"of {row[SCHEDULE]}, whose formula does not hold there"
+    return ""
 
 
 CONFRONTATIONS = {c.name: c for c in (

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from scalebook import activations
 from scalebook import training_memory as memory
 from scalebook.tables import accelerators
 
@@ -21,9 +22,9 @@ MIXED = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)  # Megatron's 
 # Korthikanti et al.: a GPT block with dropout, 16 bits, as many values as queries, four times as wide inside.
 
 KEPT = {
-    "baseline(TP only)": memory.saved_gpt_parallel, "SP": memory.saved_gpt_sequence_parallel,
-    "selective": memory.saved_gpt_selective, "SP+selective": memory.saved_gpt_sequence_selective,
-    "full recompute": memory.saved_gpt_full,
+    "baseline(TP only)": activations.saved_gpt_parallel, "SP": activations.saved_gpt_sequence_parallel,
+    "selective": activations.saved_gpt_selective, "SP+selective": activations.saved_gpt_sequence_selective,
+    "full recompute": activations.saved_gpt_full,
 }  # fmt: skip
 
 # What Calculon (isaev2023, at caa4b11) gives for the same rows, from its shipped validation runs: bytes of weights,
@@ -50,7 +51,7 @@ def _only(formula, letters):
 
 def _held(**letters):
     """Interleaved stages run further ahead, even of one chunk: without chunks a pipeline is plain 1F1B."""
-    return _only(memory.held_interleaved if letters["chunks"] > 1 else memory.held_1f1b, letters)
+    return _only(activations.held_interleaved if letters["chunks"] > 1 else activations.held_1f1b, letters)
 
 
 def _activations(row, mode):
@@ -58,7 +59,7 @@ def _activations(row, mode):
     pp, chunks = number(row, "pp"), number(row, "vpp")
     held = _held(microbatches=1e6, pp=pp, stage=1, chunks=chunks)
     saved = _only(KEPT[mode], _gpt(row))
-    return memory.activation_memory(
+    return activations.activation_memory(
         held_microbatches=held, layers=number(row, "layers"), pp=pp, saved_activations=saved
     )
 
@@ -181,14 +182,14 @@ def peak_bytes(row) -> float:
     """What is added at the peak: what the last stage keeps of its micro-batches in flight, and the logits."""
     x = golden_letters(row)
     kinds = {
-        (False, False): memory.saved_gpt_parallel, (True, False): memory.saved_gpt_sequence_parallel,
-        (False, True): memory.saved_gpt_selective, (True, True): memory.saved_gpt_sequence_selective,
+        (False, False): activations.saved_gpt_parallel, (True, False): activations.saved_gpt_sequence_parallel,
+        (False, True): activations.saved_gpt_selective, (True, True): activations.saved_gpt_sequence_selective,
     }  # fmt: skip
     kept = kinds[row["sp"] == "True", row["attn"] == "flash"]
     local = x | {"seq": x["seq"] / x["cp"]}  # context parallelism splits the sequence
     held = _held(**x)
     blocks = held * x["layers"] / x["pp"] * _only(kept, local)
-    return blocks + _only(memory.logits_memory, local)
+    return blocks + _only(activations.logits_memory, local)
 
 
 def _golden(rows):
@@ -249,9 +250,9 @@ def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR) -> np.ndarray:
     params = memory.block_params_llama(**shape) * layers
     params += np.where(tied, np.maximum(first, last), first + last) * of["vocab"] * of["hidden"] / of["tp"]
     bits = memory.zero1(**NANOTRON, dp=np.where(of["zero_stage"] > 0, of["dp"], 1))
-    held = memory.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
-    saved = memory.saved_llama(**shape, **tokens, activation_bits=16)
-    logits = memory.logits_memory(**tokens, vocab=of["vocab"], tp=of["tp"], pp=1, stage=1, logit_bits=LOGIT_BITS)
+    held = activations.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
+    saved = activations.saved_llama(**shape, **tokens, activation_bits=16)
+    logits = activations.logits_memory(**tokens, vocab=of["vocab"], tp=of["tp"], pp=1, stage=1, logit_bits=LOGIT_BITS)
     peak = params * bits / 8 + factor * held * layers * saved + last * logits
     fullest = np.zeros(len(rows))
     np.maximum.at(fullest, which, peak)

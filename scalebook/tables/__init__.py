@@ -6,7 +6,7 @@
 >>> accelerators.h10
 Traceback (most recent call last):
     ...
-AttributeError: accelerators has no 'h10'; did you mean 'h100'?
+AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 """
 
 from functools import cache
@@ -24,17 +24,36 @@ SOURCES.add(files(__name__))
 
 _FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
     shapes.kv_width_grouped, shapes.kv_width_latent, shapes.attention_width_grouped, shapes.attention_width_latent,
-    shapes.routed_share,
+    shapes.routed_share, shapes.cache_heads_grouped,
 ]  # fmt: skip
+
+_UNMEASURED = "not measured on this device: about what others reach"
+_COLLECTIVES = {  # of a device on which no collectives were measured
+    "near_efficiency": ("80 %", "aiconfigurator-nccl", _UNMEASURED),
+    "switch_efficiency": ("0 %", "aiconfigurator-nccl", "no sum in the switch was measured on this device"),
+    "far_efficiency": ("95 %", "bekman-network", "calibrated by us: all-reduce of 16 GiB on four nodes of 8 B200"),
+    "near_latency": ("1 us", "aiconfigurator-nccl", _UNMEASURED),
+    "far_latency": ("10 us", "aiconfigurator", "what its model assumes; the network decides, not the device"),
+    "collective_launch": ("7 us", "aiconfigurator-nccl", _UNMEASURED),
+    "chunk_time": ("2.5 us", "aiconfigurator-nccl", "calibrated by us, one value for all devices"),
+}
 
 
 def _device(key, cells):
-    """Without a precision named, a device computes in bf16, or fp16 where it has no bf16."""
+    """Without a precision named, a device computes in bf16, or fp16 where it has no bf16; what it takes to
+    start a kernel and to talk to other devices is always known."""
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
     if name:
         peak = cells[name]
         note = "; ".join(filter(None, [name.removeprefix("peak_"), peak.note]))
         cells["peak_flops"] = Cell(peak.value, peak.origin, peak.source, note)
+        if reached := cells.get(name.replace("peak", "matmul")):
+            cells["matmul_efficiency"] = reached
+    if "kernel_launch" not in cells:
+        note = "not measured on this device: about what a kernel takes on those measured"
+        cells["kernel_launch"] = Cell(2.5e-6, next(iter(cells.values())).origin, "aiconfigurator-gemm", note)
+    for letter, (value, source, note) in _COLLECTIVES.items():
+        cells.setdefault(letter, Cell(quantity(letter, value), next(iter(cells.values())).origin, source, note))
 
 
 def _model(key, cells):
@@ -52,6 +71,9 @@ def _model(key, cells):
         cells["routed_share"] = Cell(
             1.0, cells["layers"].origin, cells["layers"].source, "a dense model: nothing is routed"
         )
+    if "kv_rank" in cells:
+        rank = cells["kv_rank"]
+        cells["cache_heads"] = Cell(1.0, rank.origin, rank.source, "one latent for all heads")
     for f in _FOLLOWS:
         if f.letter not in cells and all(x in cells for x in f.inputs):
             inputs = {x: cells[x] for x in f.inputs}

@@ -6,7 +6,10 @@ calculator can offer every model in one menu.
 
 from scalebook.language import formula
 
-__all__ = ["attention_width_grouped", "attention_width_latent", "kv_width_grouped", "kv_width_latent", "routed_share"]
+__all__ = [
+    "attention_width_grouped", "attention_width_latent", "cache_heads_grouped", "kv_width_grouped", "kv_width_latent",
+    "routed_share",
+]  # fmt: skip
 
 
 @formula("kv_width", "ainslie2023 §2.2")
@@ -57,3 +60,13 @@ def routed_share(top_k, experts):
     0.03125
     """
     return top_k / experts
+
+
+@formula("cache_heads", "shazeer2019 §3")
+def cache_heads_grouped(kv_heads):
+    """Keys and values of different heads can lie on different devices; a latent cache is one for all of them.
+
+    >>> cache_heads_grouped(kv_heads=8)
+    8.0
+    """
+    return kv_heads

@@ -23,7 +23,7 @@ class Device(Row):
     """An accelerator: `peak_flops` is the dense bf16 rate (fp16 where there is no bf16)."""
 
     def at(self, precision: str) -> "Device":
-        """The same device with `peak_flops` at another precision.
+        """The same device with `peak_flops`, and the share of it that matrix products reach, at another precision.
 
         Raises LookupError, naming those it has, for a precision that it lacks.
 
@@ -38,11 +38,11 @@ class Device(Row):
             raise LookupError(f"{self.name} has no peak at {precision!r}; it has {', '.join(peaks)}")
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
-        return Device(
-            f"{cell.origin} at {precision}",
-            {**self.cells, "peak_flops": Cell(cell.value, cell.origin, cell.source, note)},
-            self.words,
-        )
+        cells = self.cells | {"peak_flops": Cell(cell.value, cell.origin, cell.source, note)}
+        cells.pop("matmul_efficiency", None)  # that of another precision
+        if f"matmul_{precision}" in cells:
+            cells["matmul_efficiency"] = cells[f"matmul_{precision}"]
+        return Device(f"{cell.origin} at {precision}", cells, self.words)
 
 
 class Table(Mapping):
@@ -110,7 +110,8 @@ class Table(Mapping):
 
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
-        letters = [x for x in NOTATION if x != "peak_flops" and any(x in row for row in self.values())]
+        chosen = ("peak_flops", "matmul_efficiency")
+        letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
         head = "".join(f'<th title="{html.escape(NOTATION[x].meaning)}">{x.replace("_", " ")}</th>' for x in letters)
         body = "".join(
             f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{key}</code></th>{''.join(_cell(row, x) for x in letters)}</tr>"

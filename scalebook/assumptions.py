@@ -1,0 +1,114 @@
+"""What a training step rests on besides data sheets: shares that were measured, each a formula to be swapped or given.
+
+A device's own cell, or a value given in a call, stands before these.
+
+>>> sustained_rate()
+0.95
+"""
+
+from sympy import Integer, Rational
+
+from scalebook.language import formula
+
+__all__ = [
+    "MEASURED", "attended_half", "attended_whole", "attention_backward", "attention_efficiency", "collective_cores", "every_expert",
+    "one_port", "quantized_bits", "sustained_rate",
+]  # fmt: skip
+
+
+@formula("sustained_rate", "korthikanti2022 table 4")
+def sustained_rate():
+    """Within a step products run a little slower than alone, as clocks fall and caches are cold.
+
+    Fitted on the six times of a layer in this table, A100, to the mean error zero; nothing else is fitted to training.
+
+    >>> sustained_rate()
+    0.95
+    """
+    return Rational(19, 20)
+
+
+@formula("collective_cores", "isaev2023-calculon systems/a100_80g.json")
+def collective_cores():
+    """Collectives run as kernels too, and take cores from what runs beside them.
+
+    >>> collective_cores()
+    0.15
+    """
+    return Rational(3, 20)
+
+
+@formula("attention_efficiency", "flash-attention-figures")
+def attention_efficiency():
+    """FlashAttention-2 on the A100 and FlashAttention-3 on the H100, causal, heads of 128: 0.55 and 0.60 of peak.
+
+    >>> attention_efficiency()
+    0.55
+    """
+    return Rational(11, 20)
+
+
+@formula("attention_backward", "flash-attention-figures")
+def attention_backward():
+    """Going back the same kernels reach about this share of their forward rate.
+
+    >>> attention_backward()
+    0.85
+    """
+    return Rational(17, 20)
+
+
+@formula("attended_share", "dao2022 §3.1")
+def attended_half():
+    """A causal kernel leaves out tiles above the diagonal: half of the pairs, for sequences of many tiles.
+
+    >>> attended_half()
+    0.5
+    """
+    return Rational(1, 2)
+
+
+@formula("attended_share", "vaswani2017 §3.2")
+def attended_whole():
+    """Without a mask every token attends to every other.
+
+    >>> attended_whole()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("quantized_bits", "deepseek2024-v3 §3.3")
+def quantized_bits():
+    """Activations and their gradients enter 8-bit products, once as they lie and once turned.
+
+    >>> quantized_bits()
+    8.0
+    """
+    return Integer(8)
+
+
+@formula("scaleout_bandwidth", "aiconfigurator")
+def one_port():
+    """Where the table has none for a device: one port of 400 Gb/s each, as in a DGX H100; the builder of a cluster decides.
+
+    >>> one_port()
+    50000000000.0
+    """
+    return Integer(50 * 10**9)
+
+
+@formula("visited_experts", "shazeer2017 §2.1")
+def every_expert(experts):
+    """The tokens of a micro-batch in training visit all experts.
+
+    >>> every_expert(experts=256)
+    256.0
+    """
+    return experts
+
+
+MEASURED = (
+    sustained_rate, collective_cores, attention_efficiency, attention_backward, attended_half, quantized_bits, one_port,
+    every_expert,
+)  # fmt: skip

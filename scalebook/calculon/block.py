@@ -1,0 +1,235 @@
+"""Calculon's sums over the operations of a block, as formulas of one sheet.
+
+What depends on a choice or on a step table is made here: the arithmetic, traffic and times of the passes, the
+tensor-parallel exchanges and their overlap, and what a block holds.
+
+>>> from scalebook.calculon.documents import Choices
+>>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
+>>> next(f for f in block if f.letter == "base_forward_bytes")
+base_forward_bytes = activation_bits*batch*hidden*seq/2
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from sympy import Expr, Gt, Max, Min, Piecewise, S
+
+from scalebook.language import Formula
+from scalebook.language.notation import NOTATION, symbol
+
+from .documents import SOURCE, Choices
+from .letters import KINDS, PASSES
+from .operations import TP, Cost, operations
+from .systems import Tables, reached
+
+__all__ = ["block_formulas", "of_block"]
+
+_DONE = ("forward", "input", "weight", "update")
+
+
+class _Sums:
+    """The expressions of a block, for one set of choices and tables; `mended` names the quirks to leave out."""
+
+    def __init__(self, choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()):
+        self.choices, self.tables, self.mended = choices, tables, mended
+        self.costs = operations(choices, mended)
+        self.passes = _DONE if choices.training else ("forward",)
+        self.link = tables.networks[0]
+        self.compute, self.memory, self.tiled = cache(self._compute), cache(self._memory), cache(self._tiled)
+
+    # One operation
+
+    def flops(self, cost: Cost, name: str) -> Expr:
+        """The update of a weight takes 11 operations, shared out."""
+        if name == "update":
+            return 11 * cost.weights / symbol("optimizer_shards")
+        return cost.flops.get(name, S.Zero)
+
+    def traffic(self, cost: Cost, name: str) -> Expr:
+        if name == "update":
+            return cost.weights * symbol("optimizer_bits") / 8 / symbol("optimizer_shards")
+        return cost.traffic.get(name, S.Zero)
+
+    def _compute(self, flops: Expr, engine: str) -> Expr:
+        if flops == 0:
+            return S.Zero
+        steps, peak = (self.tables.matrix, "peak_flops") if engine == "matrix" else (self.tables.vector, "peak_vector")
+        return flops / (symbol(peak) * reached(steps, flops))
+
+    def _memory(self, traffic: Expr) -> Expr:
+        return traffic / (symbol("hbm_bandwidth") * reached(self.tables.near, traffic)) if traffic != 0 else S.Zero
+
+    def arithmetic(self, cost: Cost, name: str) -> Expr:
+        return self.compute(self.flops(cost, name), "vector" if name == "update" else cost.engine)
+
+    def joined(self, compute: Expr, memory: Expr) -> Expr:
+        """A sum, or the larger of both, as the machine's document says."""
+        if self.tables.mode == "no_overlap" or compute == 0 or memory == 0:
+            return compute + memory
+        return Max(compute, memory, evaluate=False)
+
+    def processing(self, cost: Cost, name: str) -> Expr:
+        """Time of an operation, its exchange beside it where it is overlapped."""
+        if cost.exchange and cost.engine == "matrix" and name != "update":
+            return self.tiled(self.costs.index(cost), name)[0]
+        return self.joined(self.arithmetic(cost, name), self.memory(self.traffic(cost, name)))
+
+    # Exchanges
+
+    def scattered(self, kind: str) -> bool:
+        exchange = self.choices.exchange
+        return exchange == "rs_ag" or (exchange == "p2p_rs_ag" and kind == "edge")
+
+    def sent(self, cost: Cost, name: str, kind: str) -> Expr:
+        there = cost.exchange.kind(name, self.scattered(kind)) and (name != "again" or cost.exchange.again)
+        return cost.exchange.sent if there else S.Zero
+
+    def linked(self, cost: Cost, name: str, kind: str) -> Expr:
+        """Time of an exchange with what it takes of memory and vector units; repeated, the network alone."""
+        exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
+        if name == "again":
+            return self.link.time(sort, exchange.sent, "tp") if sort and exchange.again else S.Zero
+        network = self.link.time(sort, exchange.sent, "tp") if sort else S.Zero
+        if cost.is_exchange:
+            return network + self.processing(cost, name)
+        adds = sort in ("all_reduce", "reduce_scatter")
+        elements = exchange.sent * 8 / symbol("activation_bits")
+        return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
+
+    def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
+        """Time and exposed exchange of a product cut into tp tiles, each sent while the next is computed.
+
+        While an exchange runs it takes a share of the arithmetic units; what outlasts the arithmetic is exposed.
+        """
+        cost = self.costs[number]
+        compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
+        network, usage = self.linked(cost, "again" if name == "weight" else name, "base"), symbol("tp_usage")
+        alone = self.joined(compute, memory)
+        if network == 0:
+            return alone, S.Zero
+        slowed, beside = compute / (1 - usage), (TP - 1) / TP
+        exposed = beside * Max(0, network - slowed, evaluate=False)
+        if self.tables.mode == "no_overlap":
+            time = alone + beside * usage * Min(network, slowed, evaluate=False)
+        else:
+            late = Gt(network, slowed, evaluate=False)
+            time = alone + beside * Piecewise((self.joined(slowed, memory) - alone, late), (network * usage, S.true))
+        if self.choices.overlap == "pipe":
+            time = time if "pipe_tile" in self.mended else time + network / TP
+            exposed += network / TP
+        return time, exposed
+
+    def exposed(self, cost: Cost, name: str, kind: str) -> Expr:
+        if cost.is_exchange:
+            return self.linked(cost, name, kind)
+        if name == "again":
+            if not cost.exchange.again:
+                return S.Zero
+            if "again_exposed" in self.mended:  # beside the gradient of the weights, where it is computed
+                return self.tiled(self.costs.index(cost), "weight")[1]
+            name = "forward"
+        return self.tiled(self.costs.index(cost), name)[1]
+
+    def needed(self) -> Expr:
+        """The bandwidth at which the exchange of a tile takes as long as the arithmetic beside it."""
+        rates = [
+            self.sent(cost, name, kind) * (1 - symbol("tp_usage")) / self.arithmetic(cost, name)
+            for cost in self.costs if cost.exchange and cost.engine == "matrix"
+            for name in ("forward", "input")[: 2 if self.choices.training else 1] for kind in KINDS
+        ]  # fmt: skip
+        rates = [x for x in dict.fromkeys(rates) if x != 0]
+        return Max(*rates, evaluate=False) if len(rates) > 1 else sum(rates, S.Zero)
+
+    # Sums
+
+    def of_pass(self, name: str) -> dict[str, Expr]:
+        if name == "again":
+            return self.run_again()
+        costs = self.costs if name in self.passes else ()
+        found = {
+            "flops": sum((self.flops(c, name) for c in costs), S.Zero),
+            "compute": sum((self.arithmetic(c, name) for c in costs), S.Zero),
+            "traffic": sum((self.traffic(c, name) for c in costs), S.Zero),
+            "memory": sum((self.memory(self.traffic(c, name)) for c in costs), S.Zero),
+        }
+        if costs and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
+            both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
+            time = both - sum((self.processing(c, name) for c in costs if c.is_exchange), S.Zero)
+        else:
+            time = sum((self.processing(c, name) for c in costs if not c.is_exchange), S.Zero)
+        return found | {"time": time}
+
+    def run_again(self) -> dict[str, Expr]:
+        """What is run again.  For each such operation Calculon adds all operations up to it, but to the time."""
+        found = dict.fromkeys(("flops", "compute", "traffic", "memory", "time"), S.Zero)
+        for number, cost in enumerate(self.costs if self.choices.training else ()):
+            if not cost.again:
+                continue
+            found["time"] += self.processing(cost, "forward")
+            for c in [cost] if "running_totals" in self.mended else self.costs[: number + 1]:
+                found["flops"] += self.flops(c, "forward")
+                found["compute"] += self.arithmetic(c, "forward")
+                found["traffic"] += self.traffic(c, "forward")
+                found["memory"] += self.memory(self.traffic(c, "forward"))
+        return found
+
+    def holds(self) -> dict[str, Expr]:
+        """Bytes a block holds, by kind."""
+        choices, costs = self.choices, self.costs
+        weights = sum(c.weights for c in costs)
+        whole = symbol("activation_bits") * symbol("batch") * symbol("seq") * symbol("hidden") / 8
+        if "whole_checkpoint" in self.mended and choices.split and choices.sequence_parallel:
+            whole = whole / TP
+        kept = S.Zero if choices.recompute == "full" else sum(c.stored if choices.training else c.held for c in costs)
+        found = {
+            "block_weights": weights * symbol("weight_bits") / 8,
+            "block_working": sum(c.held for c in costs if not c.shared),
+            "block_stored": kept,
+            "block_checkpoint": whole if choices.training and choices.recompute == "full" else S.Zero,
+        }
+        shards = symbol("optimizer_shards")
+        states = {
+            "block_gradients": weights * symbol("gradient_bits") / 8 / shards,
+            "block_whole_gradients": 4 * weights,
+            "block_activation_gradients": sum(c.gradient for c in costs),
+            "block_optimizer": weights * symbol("optimizer_bits") / 8 / shards,
+        }
+        return found | (states if choices.training else dict.fromkeys(states, S.Zero))
+
+
+def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
+    """The formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
+
+    `mended` names quirks (of `scalebook.calculon.quirks`) to leave out.
+    """
+    return list(_formulas(*of_block(choices, tables), mended))
+
+
+def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
+    """The same without what changes nothing in a block."""
+    return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
+
+
+_ELSEWHERE = {"sharded": False, "hidden_gradients": False, "weights_offloaded": False, "activations_offloaded": False,
+              "optimizer_offloaded": False, "master": True, "tiers": (0, 1, 1), "piped": True, "replicated": True,
+              "interleaved": False}  # fmt: skip
+
+
+@cache
+def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
+    sums = _Sums(choices, tables, mended)
+    rhs = {f"block_{name}_{what}": x for name in PASSES for what, x in sums.of_pass(name).items()}
+    exchanges = [cost for cost in sums.costs if cost.exchange]
+    for kind in KINDS:
+        for name in ("forward", "input", "again"):
+            there = exchanges if choices.training or name == "forward" else ()
+            rhs[f"{kind}_{name}_bytes"] = sum((sums.sent(c, name, kind) for c in there), S.Zero)
+            rhs[f"{kind}_{name}_link"] = sum((sums.linked(c, name, kind) for c in there), S.Zero)
+            rhs[f"{kind}_{name}_exposed"] = sum((sums.exposed(c, name, kind) for c in there), S.Zero)
+    rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
+    return tuple(Formula(f"calculon_{n}", n, x, (SOURCE,), f"{_said(n)}.") for n, x in rhs.items())
+
+
+def _said(letter: str) -> str:
+    meaning = NOTATION[letter].meaning
+    return meaning[0].upper() + meaning[1:]

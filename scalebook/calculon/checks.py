@@ -1,0 +1,84 @@
+"""Why a strategy cannot run: one sentence that names the letter and the values that would do.
+
+>>> from scalebook.calculon import calculon_step, library
+>>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3}, library.systems["a100_80g"])
+Traceback (most recent call last):
+    ...
+ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
+"""
+
+from math import ceil
+
+from scalebook.language import Row, show
+
+from .documents import Execution, divisors
+from .systems import System
+
+__all__ = ["refuse", "refuse_memory"]
+
+
+def refuse(model: Row, strategy: Execution, machine: System) -> None:
+    """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks."""
+    choices = strategy.choices
+    machine.tables(strategy)
+    _networks(model, strategy, machine)
+    tp, pp, chunks = (int(strategy[x]) for x in ("tp", "pp", "chunks"))
+    layers = int(model.layers)
+    blocks = ceil(layers / pp)
+    if blocks % chunks:
+        raise ValueError(
+            f"chunks={chunks} does not divide the {blocks} blocks of a stage: chunks may be {divisors(blocks)}"
+        )
+    if (choices.weights_offloaded or choices.activations_offloaded or choices.optimizer_offloaded) and blocks < 3:
+        most = ceil(layers / 2) - 1
+        hint = f"pp of at most {most} would do" if most > 0 else f"a model of {layers} blocks cannot be offloaded"
+        raise ValueError(
+            f"offloading needs at least 3 blocks in a stage, and pp={pp} leaves {blocks} of {layers}: {hint}"
+        )
+    for letter in ("hidden", "ffn", "heads"):
+        if model[letter] % tp:
+            shape = [model[x] for x in ("hidden", "ffn", "heads")]
+            raise ValueError(f"tp={tp} does not divide {letter}={model[letter]:.0f}: tp may be {divisors(*shape)}")
+    tokens = int(strategy.batch * model.seq)
+    if choices.exchange != "ar" and tokens % tp:
+        raise ValueError(f"tp={tp} does not divide the {tokens} tokens of a micro-batch: tp may be {divisors(tokens)}, "
+                         "or tensor_par_comm_type 'ar'")  # fmt: skip
+
+
+def _networks(model, strategy, machine):
+    """The devices on a network must fit it, and fill a part of it evenly where it asks for that."""
+    ways = dict(zip(("tp", "pp", "dp"), strategy.choices.tiers, strict=True))
+    for tier in sorted(set(ways.values())):
+        network = machine.networks[tier]
+        here = [x for x in ways if ways[x] == tier and strategy[x] > 1]
+        devices = 1
+        for x in here:
+            devices *= int(strategy[x])
+        others = 1 if not here else devices // int(strategy[here[0]])
+        said = f"{' · '.join(here)}={devices}" if len(here) > 1 else "".join(f"{x}={strategy[x]:.0f}" for x in here)
+        shape = [model[x] for x in ("hidden", "ffn", "heads")] if here[:1] == ["tp"] else []
+        fits = [n for n in range(1, network.size // others + 1) if not any(x % n for x in shape)]
+        fits = [n for n in fits if not network.whole or not network.size % (n * others)]
+        hint = f"{here[0]} may be {_listed(fits)}" if here and fits else "another network would do"
+        if devices > network.size:
+            raise ValueError(f"{said} needs more than the {network.size} devices of network {tier}: {hint}")
+        if here and network.whole and network.size % devices:
+            raise ValueError(f"{said} does not fill the {network.size} devices of network {tier} evenly: {hint}")
+
+
+def _listed(numbers, most=12):
+    shown = [str(n) for n in numbers[:most]] + (["..."] if len(numbers) > most else [])
+    return shown[0] if len(shown) == 1 else " or ".join([", ".join(shown[:-1]), shown[-1]])
+
+
+def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
+    """Raise ValueError where either tier is too small.  `lighter` gives other choices and the memory they take."""
+    near, far = machine.near[0], machine.far[0]
+    if run.train_memory > near:
+        fits = next((f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or " for word, taken in lighter()
+                     if taken <= near), "")  # fmt: skip
+        raise ValueError(f"train_memory is {show(run.train_memory, 'B')} and hbm_capacity {show(near, 'B')}: {fits}"
+                         f"hbm_capacity of {show(run.train_memory, 'B')} would do")  # fmt: skip
+    if run.offload_memory > far:
+        raise ValueError(f"offload_memory is {show(run.offload_memory, 'B')} and host_capacity {show(far, 'B')}: "
+                         f"host_capacity of {show(run.offload_memory, 'B')} would do")  # fmt: skip

@@ -1,0 +1,203 @@
+"""Calculon's three JSON documents, application, execution and system, read into rows of our letters.
+
+>>> row = application({"hidden": 12288, "feedforward": 49152, "seq_size": 2048, "attn_heads": 96, "attn_size": 128,
+...                    "num_blocks": 96})
+>>> row.ffn, row.layers
+(49152.0, 96.0)
+>>> application({"hiden": 12288})
+Traceback (most recent call last):
+    ...
+ValueError: an application has no field 'hiden'; did you mean 'hidden'?
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from scalebook.language import Row
+from scalebook.language.notation import nearest
+from scalebook.language.row import Cell
+
+__all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
+
+SOURCE = "calculon-runs"
+BITS = {"float8": 8, "float16": 16, "bfloat16": 16, "float32": 32}
+_SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_heads": "heads", "attn_size": "head_dim",
+          "num_blocks": "layers"}  # fmt: skip
+_COUNTS = {"num_procs": "devices", "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp",
+           "batch_size": "global_batch", "microbatch_size": "batch", "pipeline_interleaving": "chunks"}  # fmt: skip
+_TIERS = ("tensor_par_net", "pipeline_par_net", "data_par_net")
+_WORDS = {
+    "datatype": tuple(BITS),
+    "attention_type": ("multihead", "multiquery"),
+    "activation_recompute": ("none", "attn_only", "full"),
+    "tensor_par_comm_type": ("ar", "p2p_rs_ag", "rs_ag"),
+    "tensor_par_overlap": ("none", "ring", "pipe"),
+}
+_FLAGS = ("fused_activation", "optimizer_sharding", "seq_par_ag_redo", "data_par_overlap", "weight_offload",
+          "activations_offload", "optimizer_offload", "training")  # fmt: skip
+
+
+def fields(document, kind: str, known) -> dict:
+    """The fields of a document, given as a dict or as the path of a JSON file; `known` names all of them."""
+    if not isinstance(document, Mapping):
+        if not isinstance(document, (str, PathLike)):
+            raise TypeError(f"{kind} is given as a path or a dict, not as {type(document).__name__}")
+        try:
+            document = json.loads(Path(document).read_text("utf-8"))
+        except OSError:
+            raise ValueError(f"cannot read {kind} from '{document}': give the path of a JSON file") from None
+        except ValueError as error:
+            raise ValueError(f"'{document}' is not JSON, as {kind} is: {error}") from None
+        if not isinstance(document, Mapping):
+            raise ValueError(f"{kind} is an object of fields, not a {type(document).__name__}")
+    for name in document:
+        if name not in known:
+            raise ValueError(f"{kind} has no field {name!r}; {nearest(str(name), known)}")
+    if lacking := [name for name in known if name not in document]:
+        raise ValueError(f"{kind} needs the field{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+    return dict(document)
+
+
+def _counts(given, kind, letters):
+    cells = {}
+    for name, letter in letters.items():
+        value = given[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{kind}: {name} is {value!r}, not a positive whole number")
+        cells[letter] = Cell(float(value), kind, SOURCE)
+    return cells
+
+
+def application(document, name: str = "application") -> Row:
+    """The shape of a model: hidden, ffn, seq, heads, head_dim and layers.
+
+    `document` is the JSON file's path or its dict.  Raises ValueError, naming the field, for one that is missing,
+    unknown or no positive whole number.
+    """
+    return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of an execution that pick formulas; `tiers` are the networks of tp, pp and dp.
+
+    The last four say which parallel dimensions there are at all.
+    """
+
+    recompute: str = "none"
+    exchange: str = "ar"
+    overlap: str = "none"
+    attention: str = "multihead"
+    fused: bool = False
+    gather_again: bool = False
+    sharded: bool = False
+    hidden_gradients: bool = False
+    weights_offloaded: bool = False
+    activations_offloaded: bool = False
+    optimizer_offloaded: bool = False
+    training: bool = True
+    master: bool = True
+    tiers: tuple[int, int, int] = (0, 1, 1)
+    split: bool = True
+    piped: bool = True
+    replicated: bool = True
+    interleaved: bool = False
+
+    @property
+    def sequence_parallel(self) -> bool:
+        return self.exchange == "rs_ag"
+
+
+class Execution(Row):
+    """A strategy: its counts as letters, its `choices`, and the `datatype` it computes in."""
+
+    def __init__(self, name, cells, choices: Choices, datatype: str):
+        super().__init__(name, cells)
+        self.choices, self.datatype = choices, datatype
+
+
+def execution(document, name: str = "execution") -> Execution:
+    """A strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
+
+    Raises ValueError, naming the field or the letter and what would do, for a bad field and for a strategy that
+    contradicts itself.
+
+    >>> from scalebook.calculon.library import example
+    >>> execution({**example, "tensor_par": 7})
+    Traceback (most recent call last):
+        ...
+    ValueError: devices is 3072, and tp · pp · dp is 7 · 64 · 12 = 5,376: devices=5376 would do
+    """
+    kind = "an execution"
+    given = fields(document, kind, (*_COUNTS, *_TIERS, *_WORDS, *_FLAGS))
+    cells = _counts(given, kind, _COUNTS)
+    for field, words in _WORDS.items():
+        if given[field] not in words:
+            raise ValueError(f"{kind}: {field} is {given[field]!r}; there are: {', '.join(words)}")
+    for field in _FLAGS:
+        if not isinstance(given[field], bool):
+            raise ValueError(f"{kind}: {field} is {given[field]!r}, neither true nor false")
+    for field in _TIERS:
+        if isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 0:
+            raise ValueError(f"{kind}: {field} is {given[field]!r}, not the number of a network (0, 1, ...)")
+    _refuse(given)
+    bits = BITS[given["datatype"]]
+    more = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
+    more |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64}
+    more["microbatches"] = given["batch_size"] // given["data_par"] // given["microbatch_size"]
+    cells |= {letter: Cell(float(value), kind, SOURCE) for letter, value in more.items()}
+    choices = Choices(
+        given["activation_recompute"], given["tensor_par_comm_type"], given["tensor_par_overlap"],
+        given["attention_type"], given["fused_activation"], given["seq_par_ag_redo"], given["optimizer_sharding"],
+        given["data_par_overlap"], given["weight_offload"], given["activations_offload"], given["optimizer_offload"],
+        given["training"], bits < 32, tuple(given[field] for field in _TIERS), given["tensor_par"] > 1,
+        given["pipeline_par"] > 1, given["data_par"] > 1, given["pipeline_interleaving"] > 1,
+    )  # fmt: skip
+    return Execution(name, cells, choices, given["datatype"])
+
+
+def _refuse(given):
+    """Raise ValueError for a strategy that contradicts itself, whatever the model and the machine."""
+    t, p, d, v = (given[x] for x in ("tensor_par", "pipeline_par", "data_par", "pipeline_interleaving"))
+    whole, part = given["batch_size"], given["microbatch_size"]
+    if t * p * d != given["num_procs"]:
+        raise ValueError(f"devices is {given['num_procs']}, and tp · pp · dp is {t} · {p} · {d} = {t * p * d:,}: "
+                         f"devices={t * p * d} would do")  # fmt: skip
+    if whole % d:
+        raise ValueError(f"dp={d} does not divide global_batch={whole}: dp may be {divisors(whole)}")
+    if whole // d % part:
+        raise ValueError(f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
+                         f"devices: batch may be {divisors(whole // d)}")  # fmt: skip
+    recompute, exchange = given["activation_recompute"], given["tensor_par_comm_type"]
+    rules = [
+        (p == 1 and v > 1, f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do"),
+        (given["optimizer_sharding"] and d == 1, "optimizer_sharding shares state out over dp=1: dp of 2 or more would do"),
+        (given["data_par_overlap"] and d == 1, "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do"),
+        (given["tensor_par_overlap"] != "none" and t == 1,
+         "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do"),
+        (given["seq_par_ag_redo"] and exchange != "rs_ag",
+         f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do"),
+        (given["seq_par_ag_redo"] and recompute == "full",
+         "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do"),
+        (not given["training"] and recompute != "none",
+         f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do"),
+        (not given["training"] and (given["data_par_overlap"] or given["optimizer_offload"]),
+         "data_par_overlap and optimizer_offload need an update of the weights: training=true would do"),
+    ]  # fmt: skip
+    for broken, words in rules:
+        if broken:
+            raise ValueError(words)
+
+
+def divisors(*numbers: int, most: int = 12) -> str:
+    """The numbers that divide all of these, in words.
+
+    >>> divisors(96, 64)
+    '1, 2, 4, 8, 16 or 32'
+    """
+    common = [str(n) for n in range(1, int(min(numbers)) + 1) if not any(int(x) % n for x in numbers)]
+    shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
+    return shown[0] if len(shown) == 1 else " or ".join([", ".join(shown[:-1]), shown[-1]])

@@ -1,0 +1,257 @@
+"""Calculon's exchange of gradients among data-parallel devices, after the backward passes or behind them.
+
+Of each chunk but the last all blocks hide behind as many backward passes as there are stages; of the last chunk all
+but one block hide within one pass; the first block's exchange is always waited for.
+"""
+
+from sympy import Min, Piecewise, ceiling, floor
+
+from scalebook.language import formula
+
+__all__ = []
+
+_C = "isaev2023-calculon §3"
+
+
+@formula("dp_link_time", _C)
+def dp_link_time(stage_blocks, block_reduce_time):
+    """Every block's gradients are exchanged once.
+
+    >>> dp_link_time(stage_blocks=12, block_reduce_time=2e-3)
+    0.024
+    """
+    return stage_blocks * block_reduce_time
+
+
+@formula("dp_exposed", _C)
+def dp_after(dp_link_time):
+    """Nothing is hidden.
+
+    >>> dp_after(dp_link_time=0.024)
+    0.024
+    """
+    return dp_link_time
+
+
+@formula("base_window", _C)
+def base_window(base_backward_time, block_input_memory, block_weight_memory, block_again_memory):
+    """Gradients are exchanged beside a block's backward pass, but not beside its memory traffic.
+
+    >>> base_window(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
+    0.003
+    """
+    return base_backward_time - block_input_memory - block_weight_memory - block_again_memory
+
+
+@formula("edge_window", _C)
+def edge_window(edge_backward_time, block_input_memory, block_weight_memory, block_again_memory):
+    """The same of the last block of a chunk.
+
+    >>> edge_window(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
+    0.004
+    """
+    return edge_backward_time - block_input_memory - block_weight_memory - block_again_memory
+
+
+@formula("base_window", _C)
+def base_window_one_network(
+    base_backward_time, block_input_memory, block_weight_memory, block_again_memory, base_again_link, base_input_link
+):
+    """On one network with tensor parallelism, nor beside its exchanges.
+
+    >>> base_window_one_network(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
+    ...     block_again_memory=0, base_again_link=0, base_input_link=1e-3)
+    0.002
+    """
+    busy = block_input_memory + block_weight_memory + block_again_memory
+    return base_backward_time - busy - base_again_link - base_input_link
+
+
+@formula("edge_window", _C)
+def edge_window_one_network(
+    edge_backward_time, block_input_memory, block_weight_memory, block_again_memory, edge_again_link, edge_input_link
+):
+    """The same of the last block of a chunk.
+
+    >>> edge_window_one_network(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
+    ...     block_again_memory=0, edge_again_link=0, edge_input_link=1e-3)
+    0.003
+    """
+    busy = block_input_memory + block_weight_memory + block_again_memory
+    return edge_backward_time - busy - edge_again_link - edge_input_link
+
+
+@formula("chunk_window", _C)
+def chunk_window(chunk_blocks, base_window, edge_window):
+    """The windows of a chunk's blocks together.
+
+    >>> chunk_window(chunk_blocks=4, base_window=3e-3, edge_window=4e-3)
+    0.013
+    """
+    return (chunk_blocks - 1) * base_window + edge_window
+
+
+@formula("chunk_window", _C)
+def chunk_window_with_update(chunk_blocks, base_window, edge_window, block_update_time, block_update_memory):
+    """State that is not shared out is updated block by block, and exchanges hide behind that arithmetic too.
+
+    >>> chunk_window_with_update(chunk_blocks=4, base_window=3e-3, edge_window=4e-3, block_update_time=2e-3,
+    ...     block_update_memory=1e-3)
+    0.017
+    """
+    updating = chunk_blocks * (block_update_time - block_update_memory)
+    return (chunk_blocks - 1) * base_window + edge_window + updating
+
+
+@formula("reduce_compute", _C)
+def reduce_compute(block_input_compute, block_weight_compute, block_again_compute):
+    """The arithmetic that slows down: both gradients and what is run again.
+
+    >>> reduce_compute(block_input_compute=2e-3, block_weight_compute=2e-3, block_again_compute=0)
+    0.004
+    """
+    return block_input_compute + block_weight_compute + block_again_compute
+
+
+@formula("reduce_compute", _C)
+def reduce_compute_with_update(block_input_compute, block_weight_compute, block_again_compute, block_update_compute):
+    """The same with the update of the weights, where state is not shared out.
+
+    >>> reduce_compute_with_update(block_input_compute=2e-3, block_weight_compute=2e-3, block_again_compute=0,
+    ...     block_update_compute=1e-4)
+    0.0041
+    """
+    return block_input_compute + block_weight_compute + block_again_compute + block_update_compute
+
+
+@formula("collisions", _C)
+def sends_on_one_network(chunk_blocks, block_reduce_time, chunk_backward_time, microbatches, pp):
+    """On one network with the pipeline, sends fall into the exchange: one a backward pass, at most a group of them.
+
+    >>> sends_on_one_network(chunk_blocks=4, block_reduce_time=2e-2, chunk_backward_time=3e-2, microbatches=64, pp=8)
+    2.0
+    """
+    group = microbatches - pp * (ceiling(microbatches / pp) - 1)
+    return Min(floor(chunk_blocks * block_reduce_time / chunk_backward_time), group)
+
+
+@formula("chunk_excess", _C)
+def chunk_excess_one_network(
+    chunk_blocks, block_reduce_time, pp, chunk_window, collisions, backward_send_time, reduce_compute, dp_usage
+):
+    """A chunk's exchange against what as many backward passes as there are stages leave it, slowed down.
+
+    >>> chunk_excess_one_network(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, collisions=2,
+    ...     backward_send_time=1e-3, reduce_compute=4e-3, dp_usage=0.02)
+    0.07656
+    """
+    window = pp * (chunk_window - chunk_blocks * reduce_compute * dp_usage)
+    return chunk_blocks * block_reduce_time - window + collisions * backward_send_time
+
+
+@formula("chunk_excess", _C)
+def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compute, dp_usage):
+    """The same where the pipeline has a network of its own.
+
+    >>> chunk_excess(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, reduce_compute=4e-3, dp_usage=0.02)
+    0.07456
+    """
+    return chunk_blocks * block_reduce_time - pp * (chunk_window - chunk_blocks * reduce_compute * dp_usage)
+
+
+@formula("tail_window", _C)
+def tail_window(chunk_blocks, chunk_window, backward_send_time, base_backward_time, edge_backward_time):
+    """The last chunk's window without its send and without one block, half base and half edge.
+
+    >>> tail_window(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,
+    ...     edge_backward_time=5e-3)
+    0.0084
+    """
+    left = chunk_window - backward_send_time - (base_backward_time + edge_backward_time) / 2
+    return Piecewise((left, chunk_blocks > 1), (0, True))
+
+
+@formula("tail_window", _C)
+def tail_window_with_update(
+    chunk_blocks, chunk_window, backward_send_time, base_backward_time, edge_backward_time, block_update_time,
+    block_update_memory,
+):  # fmt: skip
+    """The same with one more block's update, where state is not shared out.
+
+    >>> tail_window_with_update(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,
+    ...     edge_backward_time=5e-3, block_update_time=2e-3, block_update_memory=1e-3)
+    0.0094
+    """
+    left = chunk_window - backward_send_time - (base_backward_time + edge_backward_time) / 2
+    return Piecewise((left + block_update_time - block_update_memory, chunk_blocks > 1), (0, True))
+
+
+@formula("tail_excess", _C)
+def tail_excess(chunk_blocks, block_reduce_time, reduce_compute, dp_usage, tail_window):
+    """The exchange of the last chunk's blocks but one against its window, slowed down.
+
+    >>> tail_excess(chunk_blocks=4, block_reduce_time=2e-3, reduce_compute=4e-3, dp_usage=0.02, tail_window=4e-3)
+    0.00208
+    """
+    return (chunk_blocks - 1) * block_reduce_time + reduce_compute * dp_usage - tail_window
+
+
+@formula("dp_exposed", _C)
+def dp_behind(chunks, chunk_blocks, block_reduce_time, dp_usage, chunk_excess, tail_excess):
+    """The first block's exchange, and of the others what stands out, or else what they slow down.
+
+    >>> dp_behind(chunks=3, chunk_blocks=4, block_reduce_time=2e-3, dp_usage=0.02, chunk_excess=-0.01, tail_excess=1e-3)
+    0.00332
+    """
+    whole, tail = chunk_blocks * block_reduce_time, (chunk_blocks - 1) * block_reduce_time
+    each = Piecewise((chunk_excess, chunk_excess > 0), (whole * dp_usage, True))
+    last = Piecewise((tail_excess, tail_excess > 0), (tail * dp_usage, True))
+    return block_reduce_time + (chunks - 1) * each + last
+
+
+@formula("dp_bandwidth_needed", _C)
+def dp_bandwidth_needed(
+    chunks, chunk_blocks, block_reduce_bytes, reduce_scale, pp, chunk_window, reduce_compute, dp_usage
+):
+    """What all chunks but the last send over the time behind which it hides; none where there is none.
+
+    >>> dp_bandwidth_needed(chunks=3, chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, pp=8, chunk_window=0.01,
+    ...     reduce_compute=4e-3, dp_usage=0.02)
+    43604651162.8
+    """
+    time = pp * (chunk_window + chunk_blocks * reduce_compute * dp_usage) * (chunks - 1)
+    return Piecewise((chunk_blocks * block_reduce_bytes * reduce_scale / time, time > 0), (0, True))
+
+
+@formula("dp_bandwidth_needed", _C)
+def dp_bandwidth_needed_one_network(
+    chunks,
+    chunk_blocks,
+    block_reduce_bytes,
+    reduce_scale,
+    pp,
+    chunk_window,
+    reduce_compute,
+    dp_usage,
+    backward_send_time,
+):
+    """The same on one network with the pipeline, whose sends take time away.
+
+    >>> dp_bandwidth_needed_one_network(chunks=3, chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, pp=8,
+    ...     chunk_window=0.01, reduce_compute=4e-3, dp_usage=0.02, backward_send_time=1e-3)
+    44139283962.7
+    """
+    time = (pp * (chunk_window + chunk_blocks * reduce_compute * dp_usage) - backward_send_time) * (chunks - 1)
+    return Piecewise((chunk_blocks * block_reduce_bytes * reduce_scale / time, time > 0), (0, True))
+
+
+@formula("dp_tail_needed", _C)
+def dp_tail_needed(chunk_blocks, block_reduce_bytes, reduce_scale, block_reduce_time, dp_usage, tail_window):
+    """What the last chunk sends over the time behind which it hides; none where there is none.
+
+    >>> dp_tail_needed(chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, block_reduce_time=2e-3, dp_usage=0.02,
+    ...     tail_window=4e-3)
+    1747572815533.98
+    """
+    time = tail_window + (chunk_blocks - 1) * block_reduce_time * dp_usage
+    return Piecewise((chunk_blocks * block_reduce_bytes * reduce_scale / time, time > 0), (0, True))

@@ -1,0 +1,285 @@
+"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system.
+
+>>> from scalebook.calculon import library
+>>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
+>>> run.step_time, run.useful_share
+(29.971952, 0.3133818)
+>>> swapped = step_sheet(library.sample.choices, library.systems["a100_80e"].tables(library.sample))
+>>> swapped.formulas["bubble_time"].name
+'calculon_bubble'
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+
+from sympy import Max, S
+
+from scalebook.language import Formula, Row, Sheet
+from scalebook.language.notation import nearest, symbol
+
+from . import capacity, gradients, stages, totals
+from .block import block_formulas, of_block
+from .checks import refuse, refuse_memory
+from .documents import SOURCE, Choices, Execution, application, execution
+from .quirks import QUIRKS
+from .systems import System, Tables, reached, system
+
+__all__ = ["calculon_step", "priced", "step_sheet", "worth"]
+
+
+def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
+    """What Calculon says of a step: times, memory of both tiers, bandwidths that would hide what moves.
+
+    `model`, `strategy` and `machine` are Calculon's application, execution and system: paths of its JSON files, dicts,
+    or what `application`, `execution` and `system` made of them.  `formulas` replace those of their letters; `mended`
+    names quirks to leave out, or says "all".  Raises ValueError for a strategy that cannot run, naming the letter and
+    the values that would do.
+    """
+    model, strategy, machine = _read(model, strategy, machine)
+    run = priced(model, strategy, machine, *formulas, mended=mended)
+
+    def lighter():
+        """More of the block run again: words and the memory they take."""
+        words = ["none", "attn_only", "full"] if strategy.choices.training else []
+        for word in words[words.index(strategy.choices.recompute) + 1 :] if words else ():
+            gathers = strategy.choices.gather_again and word != "full"
+            choices = replace(strategy.choices, recompute=word, gather_again=gathers)
+            other = Execution(strategy.name, strategy.cells, choices, strategy.datatype)
+            yield word, priced(model, other, machine, *formulas, mended=mended).train_memory
+
+    refuse_memory(run, machine, lighter)
+    return run
+
+
+def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
+    """The same, whether or not memory holds it."""
+    model, strategy, machine = _read(model, strategy, machine)
+    refuse(model, strategy, machine)
+    tables, letters = machine.tables(strategy), machine.row(strategy)
+    if formulas:
+        return step_sheet(strategy.choices, tables, mended).using(*formulas)(model, strategy, letters)
+    block, step = _halves(strategy.choices, tables, mended)
+    shards = {"optimizer_shards": strategy.dp if strategy.choices.sharded else 1.0}
+    one = block(model, strategy, letters, shards)
+    run = step(model, strategy, letters, one)
+    return Row(run.name, {**one.cells, **run.cells}, missing={**one.missing, **run.missing})
+
+
+def _read(model, strategy, machine):
+    return (
+        model if isinstance(model, Row) else application(model),
+        strategy if isinstance(strategy, Execution) else execution(strategy),
+        machine if isinstance(machine, System) else system(machine),
+    )
+
+
+def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
+    """What each quirk that a run meets is worth: the change of step time and of memory when it alone is left out.
+
+    >>> from scalebook.calculon import library
+    >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
+    >>> {name: tuple(round(x, 4) for x in change) for name, change in found.items()}
+    """
+    model, strategy, machine = _read(model, strategy, machine)
+    run = priced(model, strategy, machine)
+    found = {}
+    for name, quirk in QUIRKS.items():
+        if quirk.concerns(strategy.choices):
+            other = priced(model, strategy, machine, mended=[name])
+            found[name] = (other.step_time / run.step_time - 1, other.train_memory / run.train_memory - 1)
+    return found
+
+
+def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
+    """The sheet of Calculon's model for one set of choices and one kind of machine.
+
+    `mended` names quirks to leave out, or says "all".  Raises LookupError, naming the nearest, for an unknown one.
+    """
+    return _sheet(choices, tables, _concerned(choices, mended))
+
+
+def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
+    mended = frozenset(QUIRKS) if mended == "all" else frozenset(mended)
+    if unknown := sorted(mended - QUIRKS.keys()):
+        raise LookupError(f"{unknown[0]!r} is no quirk; {nearest(unknown[0], QUIRKS)}")
+    return frozenset(x for x in mended if QUIRKS[x].concerns(choices))
+
+
+@cache
+def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
+    return Sheet("calculon_step", *block_formulas(choices, tables, mended), *_rest(choices, tables, mended),
+                 doc="A step as Calculon prices it.")  # fmt: skip
+
+
+def _rest(choices, tables, mended) -> list[Formula]:
+    """What follows from the block's formulas."""
+    parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
+    return parts + (_training(choices, tables, mended) if choices.training else _inference())
+
+
+def _halves(choices, tables, mended) -> tuple[Sheet, Sheet]:
+    """The same in two sheets: many choices change only the second, which is quickly built."""
+    mended = _concerned(choices, mended)
+    rest = replace(choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
+                   attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag")  # fmt: skip
+    return _half(*of_block(choices, tables), mended), _other_half(
+        rest, replace(tables, near=(), matrix=(), vector=()), mended
+    )
+
+
+@cache
+def _half(choices, tables, mended):
+    return Sheet("calculon_block", *block_formulas(choices, tables, mended))
+
+
+@cache
+def _other_half(choices, tables, mended):
+    return Sheet("calculon_step", *_rest(choices, tables, mended))
+
+
+def _plain(letter, rhs, doc) -> Formula:
+    return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)
+
+
+def _nothing(*letters):
+    return [_plain(x, S.Zero, "There is none.") for x in letters]
+
+
+def _shared():
+    """What no choice changes."""
+    t = totals
+    return [
+        stages.rounded_stage_blocks, stages.rounded_missing_blocks, stages.even_chunk_blocks,
+        stages.rounded_missing_microbatches, stages.base_forward_alone, stages.edge_forward_alone,
+        stages.base_backward_alone, stages.edge_backward_alone,
+        stages.base_forward_wait, stages.edge_forward_wait, stages.base_backward_wait, stages.edge_backward_wait,
+        stages.base_forward_time, stages.edge_forward_time, stages.base_backward_time, stages.edge_backward_time,
+        stages.chunk_forward_time, stages.chunk_backward_time, stages.calculon_bubble,
+        stages.forward_hiding_time,
+        t.all_forward, t.tp_link_time, t.tp_exposed, t.pp_exposed, t.forward_wait_time, t.useful_share, t.passes_share,
+        t.sequence_rate, capacity.stage_weight_memory, capacity.near_weights, capacity.near_activations,
+        capacity.activation_move_needed, capacity.weight_move_needed,
+    ]  # fmt: skip
+
+
+def _sends(choices, mended):
+    send = [stages.forward_send_time, stages.backward_send_time]
+    if not choices.piped:
+        if "send_latency" in mended:
+            send = _nothing("forward_send_time", "backward_send_time")
+        return [*send, *_nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")]
+    whole = choices.exchange == "ar" or not choices.split
+    send.append(stages.whole_send if whole else stages.split_send)
+    if choices.training:
+        return [*send, stages.gradient_send, totals.pp_link_time]
+    return [*send, *_nothing("backward_send_bytes"), totals.pp_link_time_forward]
+
+
+def _memory(choices, tables):
+    """What both tiers hold and what moves between them, by what is offloaded."""
+    parts = [capacity.held_chunked if choices.interleaved else capacity.held_1f1b]
+    full, training = choices.recompute == "full" and choices.training, choices.training
+    kept = full or not training
+    parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
+    checkpoints = [capacity.stage_checkpoint_memory, capacity.near_checkpoints]
+    parts += checkpoints if full else _nothing("checkpoint_memory", "near_checkpoints")
+    near = ["near_weights" if choices.weights_offloaded else "weight_memory"]
+    far = ["weight_memory"] if choices.weights_offloaded else []
+    forward, backward = ["block_weights"] if choices.weights_offloaded else [], []
+    backward += forward
+    if choices.activations_offloaded:
+        near += ["near_activations", "near_checkpoints"]
+        far += ["checkpoint_memory" if full else "activation_memory"]
+        moved = "block_checkpoint" if choices.recompute == "full" else "block_stored"
+        forward, backward = [*forward, moved], [*backward, moved]
+    else:
+        near += ["activation_memory", "checkpoint_memory"]
+    there = sum(map(symbol, far), S.Zero)
+    if training:
+        near.append("activation_gradient_memory")
+        if choices.optimizer_offloaded:
+            near += ["near_gradients", "near_optimizer"]
+            there += symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
+            backward.append("block_optimizer")
+        else:
+            near += ["gradient_memory", "optimizer_memory"]
+    else:
+        backward = []
+    most = Max(*map(symbol, forward), evaluate=False) if len(forward) > 1 else sum(map(symbol, forward), S.Zero)
+    return [
+        *parts,
+        _plain("train_memory", sum(map(symbol, near)), "What is near, by what is offloaded."),
+        _plain("offload_memory", there, "What is in the second tier, by what is offloaded."),
+        _plain("forward_move_bytes", most, "Weights arrive while activations leave: the larger counts."),
+        _plain("backward_move_bytes", sum(map(symbol, backward), S.Zero), "All that is offloaded moves."),
+        *(
+            _plain(
+                f"{way}_move_time", _far_time(symbol(f"{way}_move_bytes"), tables), "At the step that the size reaches."
+            )
+            for way in ("forward", "backward")
+        ),
+    ]
+
+
+def _far_time(moved, tables):
+    return moved / (symbol("host_bandwidth") * reached(tables.far, moved))
+
+
+def _training(choices, tables, mended):
+    """The backward passes, the update and the exchange of gradients."""
+    t, c = totals, capacity
+    return [
+        t.all_backward, t.all_again, t.all_updates, t.again_link_time, t.again_exposed_time, t.backward_wait_time,
+        t.calculon_step_time, t.training_flops, t.busy_share, stages.backward_hiding_time, c.stage_gradient_memory,
+        c.one_block_gradients, c.stage_optimizer_memory, c.near_gradients, c.near_optimizer, c.optimizer_move_needed,
+        c.move_needed, *_gradients(choices, tables, mended),
+        c.shared_out if choices.sharded else _plain("optimizer_shards", S.One, "Every device holds all of it."),
+    ]  # fmt: skip
+
+
+def _gradients(choices, tables, mended):
+    g = gradients
+    if not choices.replicated:
+        return _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed", "dp_bandwidth_needed",
+                        "dp_tail_needed")  # fmt: skip
+    network = tables.networks[2]
+    kinds = ("reduce_scatter", "all_gather") if choices.sharded else ("all_reduce",)
+    sent = {kind: symbol("block_reduce_bytes") for kind in kinds}
+    if "narrow_gradients" in mended:  # gradients add up in fp32; weights come back as they are
+        wide = "all_reduce" if "all_reduce" in sent else "reduce_scatter"
+        sent[wide] = sent[wide] * 32 / symbol("weight_bits")
+    parts = [
+        _plain("block_reduce_bytes", symbol("block_weights"), "As many bytes as the block's weights (a quirk: gradients "
+               "are held in fp32)."),
+        _plain("block_reduce_time", sum(network.time(kind, x, "dp") for kind, x in sent.items()), "The exchange of one "
+               "block's gradients, and of its weights where state is shared out."),
+        g.dp_link_time,
+    ]  # fmt: skip
+    if not choices.hidden_gradients:
+        return [*parts, g.dp_after, *_nothing("dp_bandwidth_needed", "dp_tail_needed")]
+    with_tp, with_pp = (choices.tiers[2] == choices.tiers[i] for i in (0, 1))
+    parts += [g.base_window_one_network, g.edge_window_one_network] if with_tp else [g.base_window, g.edge_window]
+    slowed = g.reduce_compute if choices.sharded else g.reduce_compute_with_update
+    parts += (
+        [g.chunk_window, g.tail_window] if choices.sharded else [g.chunk_window_with_update, g.tail_window_with_update]
+    )
+    if with_pp:
+        parts += [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]
+    else:
+        parts += [g.chunk_excess, g.dp_bandwidth_needed]
+    scale = sum(network.scale(kind) for kind in kinds)
+    return [*parts, slowed, g.tail_excess, g.dp_behind, g.dp_tail_needed,
+            _plain("reduce_scale", scale, "The networks' factors of the exchanges of gradients.")]  # fmt: skip
+
+
+def _inference():
+    """Forward passes alone."""
+    moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
+    zeros = ("step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
+             "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
+             "activation_gradient_memory", "near_gradients", "near_optimizer")  # fmt: skip
+    return [
+        *_nothing(*zeros), totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward,
+        _plain("move_needed", moved, "What is offloaded, hidden forward."),
+    ]  # fmt: skip

@@ -1,0 +1,290 @@
+"""Calculon's pipeline: blocks and chunks of a stage, the time of each, the bubble, and the moves to a second tier.
+
+A chunk is made of equal base blocks and one edge block, which pays for the send to the next stage.
+"""
+
+from sympy import Max, Min, Piecewise, ceiling
+
+from scalebook.language import formula
+
+__all__ = []
+
+_C = "isaev2023-calculon §3"
+
+
+@formula("stage_blocks", _C)
+def rounded_stage_blocks(layers, pp):
+    """Stages are filled from the first: the fullest holds the blocks over the stages, rounded up.
+
+    >>> rounded_stage_blocks(layers=105, pp=8)
+    14.0
+    """
+    return ceiling(layers / pp)
+
+
+@formula("missing_blocks", _C)
+def rounded_missing_blocks(stage_blocks, layers, pp):
+    """What the rounding adds is missing in the last stages.
+
+    >>> rounded_missing_blocks(stage_blocks=14, layers=105, pp=8)
+    7.0
+    """
+    return stage_blocks * pp - layers
+
+
+@formula("chunk_blocks", _C)
+def even_chunk_blocks(stage_blocks, chunks):
+    """The blocks of a stage, split evenly over its chunks.
+
+    >>> even_chunk_blocks(stage_blocks=12, chunks=3)
+    4.0
+    """
+    return stage_blocks / chunks
+
+
+@formula("missing_microbatches", _C)
+def rounded_missing_microbatches(microbatches, pp):
+    """An interleaved schedule moves groups of as many micro-batches as there are stages.
+
+    >>> rounded_missing_microbatches(microbatches=65, pp=8)
+    7.0
+    """
+    return ceiling(microbatches / pp) * pp - microbatches
+
+
+@formula("base_forward_alone", _C)
+def base_forward_alone(block_forward_time, base_forward_exposed):
+    """A block and the exchanges it waits for.
+
+    >>> base_forward_alone(block_forward_time=2e-3, base_forward_exposed=5e-4)
+    0.0025
+    """
+    return block_forward_time + base_forward_exposed
+
+
+@formula("edge_forward_alone", _C)
+def edge_forward_alone(block_forward_time, edge_forward_exposed, forward_send_time):
+    """The last block of a chunk also sends its result.
+
+    >>> edge_forward_alone(block_forward_time=2e-3, edge_forward_exposed=5e-4, forward_send_time=1e-4)
+    0.0026
+    """
+    return block_forward_time + edge_forward_exposed + forward_send_time
+
+
+@formula("base_backward_alone", _C)
+def base_backward_alone(block_again_time, base_again_exposed, block_input_time, block_weight_time, base_input_exposed):
+    """Repetition and both gradients, and the exchanges that are waited for.
+
+    >>> base_backward_alone(block_again_time=2e-3, base_again_exposed=0, block_input_time=2e-3, block_weight_time=2e-3,
+    ...     base_input_exposed=1e-4)
+    0.0061
+    """
+    return block_again_time + base_again_exposed + block_input_time + block_weight_time + base_input_exposed
+
+
+@formula("edge_backward_alone", _C)
+def edge_backward_alone(
+    block_again_time, edge_again_exposed, block_input_time, block_weight_time, edge_input_exposed, backward_send_time
+):
+    """The same of the last block of a chunk, which also sends its gradient.
+
+    >>> edge_backward_alone(block_again_time=2e-3, edge_again_exposed=0, block_input_time=2e-3, block_weight_time=2e-3,
+    ...     edge_input_exposed=1e-4, backward_send_time=1e-4)
+    0.0062
+    """
+    exchanged = edge_again_exposed + edge_input_exposed + backward_send_time
+    return block_again_time + block_input_time + block_weight_time + exchanged
+
+
+@formula("base_forward_wait", _C)
+def base_forward_wait(forward_move_time, block_forward_memory, base_forward_alone):
+    """Moves to the second tier hide behind arithmetic, not behind memory traffic; the rest is waited for.
+
+    >>> base_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, base_forward_alone=2e-3)
+    0.0015
+    """
+    return Max(0, forward_move_time + block_forward_memory - base_forward_alone)
+
+
+@formula("edge_forward_wait", _C)
+def edge_forward_wait(forward_move_time, block_forward_memory, edge_forward_alone):
+    """The same of the last block of a chunk.
+
+    >>> edge_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, edge_forward_alone=2e-3)
+    0.0015
+    """
+    return Max(0, forward_move_time + block_forward_memory - edge_forward_alone)
+
+
+@formula("base_backward_wait", _C)
+def base_backward_wait(backward_move_time, block_input_memory, block_weight_memory, base_backward_alone):
+    """The same going back; the traffic of what is run again is left out.
+
+    >>> base_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
+    ...     base_backward_alone=4e-3)
+    0.002
+    """
+    return Max(0, backward_move_time + block_input_memory + block_weight_memory - base_backward_alone)
+
+
+@formula("edge_backward_wait", _C)
+def edge_backward_wait(backward_move_time, block_input_memory, block_weight_memory, edge_backward_alone):
+    """The same of the last block of a chunk.
+
+    >>> edge_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
+    ...     edge_backward_alone=4e-3)
+    0.002
+    """
+    return Max(0, backward_move_time + block_input_memory + block_weight_memory - edge_backward_alone)
+
+
+@formula("base_forward_time", _C)
+def base_forward_time(base_forward_alone, base_forward_wait):
+    """A block and all it waits for.
+
+    >>> base_forward_time(base_forward_alone=2e-3, base_forward_wait=1e-3)
+    0.003
+    """
+    return base_forward_alone + base_forward_wait
+
+
+@formula("edge_forward_time", _C)
+def edge_forward_time(edge_forward_alone, edge_forward_wait):
+    """The last block of a chunk and all it waits for.
+
+    >>> edge_forward_time(edge_forward_alone=2e-3, edge_forward_wait=1e-3)
+    0.003
+    """
+    return edge_forward_alone + edge_forward_wait
+
+
+@formula("base_backward_time", _C)
+def base_backward_time(base_backward_alone, base_backward_wait):
+    """A block and all it waits for, going back.
+
+    >>> base_backward_time(base_backward_alone=4e-3, base_backward_wait=1e-3)
+    0.005
+    """
+    return base_backward_alone + base_backward_wait
+
+
+@formula("edge_backward_time", _C)
+def edge_backward_time(edge_backward_alone, edge_backward_wait):
+    """The last block of a chunk and all it waits for, going back.
+
+    >>> edge_backward_time(edge_backward_alone=4e-3, edge_backward_wait=1e-3)
+    0.005
+    """
+    return edge_backward_alone + edge_backward_wait
+
+
+@formula("chunk_forward_time", _C)
+def chunk_forward_time(chunk_blocks, base_forward_time, edge_forward_time):
+    """All blocks of a chunk but one are base blocks.
+
+    >>> chunk_forward_time(chunk_blocks=4, base_forward_time=2e-3, edge_forward_time=3e-3)
+    0.009
+    """
+    return (chunk_blocks - 1) * base_forward_time + edge_forward_time
+
+
+@formula("chunk_backward_time", _C)
+def chunk_backward_time(chunk_blocks, base_backward_time, edge_backward_time):
+    """The same going back.
+
+    >>> chunk_backward_time(chunk_blocks=4, base_backward_time=4e-3, edge_backward_time=5e-3)
+    0.017
+    """
+    return (chunk_blocks - 1) * base_backward_time + edge_backward_time
+
+
+@formula("bubble_time", _C)
+def calculon_bubble(
+    pp, chunks, chunk_blocks, chunk_forward_time, chunk_backward_time, missing_microbatches, missing_blocks,
+    base_forward_time, edge_forward_time, base_backward_time, edge_backward_time,
+):  # fmt: skip
+    """A chunk for each other stage and for each micro-batch missing in an interleaved group, less the missing blocks.
+
+    A missing block is taken as half base, half edge where a chunk has both.
+
+    >>> calculon_bubble(pp=8, chunks=1, chunk_blocks=12, chunk_forward_time=0.03, chunk_backward_time=0.06,
+    ...     missing_microbatches=0, missing_blocks=0, base_forward_time=2e-3, edge_forward_time=3e-3,
+    ...     base_backward_time=4e-3, edge_backward_time=5e-3)
+    0.63
+    """
+    edge = edge_forward_time + edge_backward_time
+    block = Piecewise(((base_forward_time + base_backward_time + edge) / 2, chunk_blocks > 1), (edge, True))
+    idle = pp - 1 + (chunks - 1) * missing_microbatches
+    return idle * (chunk_forward_time + chunk_backward_time) - missing_blocks * block
+
+
+@formula("forward_send_bytes", _C)
+def whole_send(activation_bits, batch, seq, hidden):
+    """The block's result is sent to the next stage whole by every device.
+
+    >>> whole_send(activation_bits=16, batch=1, seq=2048, hidden=12288)
+    50331648.0
+    """
+    return activation_bits * batch * seq * hidden / 8
+
+
+@formula("forward_send_bytes", _C)
+def split_send(activation_bits, batch, seq, hidden, tp):
+    """Every tensor-parallel device sends its share.
+
+    >>> split_send(activation_bits=16, batch=1, seq=2048, hidden=12288, tp=8)
+    6291456.0
+    """
+    return activation_bits * batch * seq * hidden / 8 / tp
+
+
+@formula("backward_send_bytes", _C)
+def gradient_send(forward_send_bytes):
+    """The gradient that comes back is as large.
+
+    >>> gradient_send(forward_send_bytes=5e7)
+    50000000.0
+    """
+    return forward_send_bytes
+
+
+@formula("forward_send_time", _C)
+def forward_send_time(forward_send_bytes, pp_bandwidth, pp_latency):
+    """One send; the latency is charged even without a pipeline (a quirk).
+
+    >>> forward_send_time(forward_send_bytes=5e7, pp_bandwidth="22.5 GB/s", pp_latency="20 us")
+    0.00224222222222
+    """
+    return pp_latency + forward_send_bytes / pp_bandwidth
+
+
+@formula("backward_send_time", _C)
+def backward_send_time(backward_send_bytes, pp_bandwidth, pp_latency):
+    """The same going back.
+
+    >>> backward_send_time(backward_send_bytes=5e7, pp_bandwidth="22.5 GB/s", pp_latency="20 us")
+    0.00224222222222
+    """
+    return pp_latency + backward_send_bytes / pp_bandwidth
+
+
+@formula("forward_hiding_time", _C)
+def forward_hiding_time(base_forward_alone, edge_forward_alone, block_forward_memory):
+    """What the shorter of both blocks takes beside its memory traffic.
+
+    >>> forward_hiding_time(base_forward_alone=2e-3, edge_forward_alone=3e-3, block_forward_memory=5e-4)
+    0.0015
+    """
+    return Min(base_forward_alone, edge_forward_alone) - block_forward_memory
+
+
+@formula("backward_hiding_time", _C)
+def backward_hiding_time(base_backward_alone, edge_backward_alone, block_input_memory, block_weight_memory):
+    """The same going back.
+
+    >>> backward_hiding_time(base_backward_alone=4e-3, edge_backward_alone=5e-3, block_input_memory=5e-4,
+    ...     block_weight_memory=5e-4)
+    0.003
+    """
+    return Min(base_backward_alone, edge_backward_alone) - block_input_memory - block_weight_memory

@@ -1,0 +1,199 @@
+"""Calculon's third document: a machine, whose step tables and networks become formulas.
+
+>>> from scalebook.calculon.library import systems
+>>> efficiency(systems["a100_80g"].matrix["float16"][1], "flops", "flops_efficiency")(flops=2e10)
+0.9
+"""
+
+from dataclasses import dataclass
+
+from sympy import Expr, Float, Ge, Integer, Piecewise, S
+
+from scalebook.language import Formula, Row
+from scalebook.language.notation import symbol
+from scalebook.language.row import Cell
+
+from .documents import BITS, SOURCE, Execution, fields
+
+__all__ = ["Network", "System", "Tables", "efficiency", "exact", "reached", "system"]
+
+Steps = tuple[tuple[float, float], ...]
+_OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network: a device sends so many times the bytes, `scale · (1 + offset/ways)`, by kind of exchange."""
+
+    bandwidth: float
+    latency: float
+    size: int
+    whole: bool
+    usage: float
+    ops: tuple[tuple[str, float, float], ...]
+
+    def scale(self, kind: str) -> Expr:
+        return next(exact(scale) for name, scale, _ in self.ops if name == kind)
+
+    def time(self, kind: str, sent: Expr, way: str) -> Expr:
+        """The time of one exchange among the devices of a way: one latency however many they are."""
+        scale, offset = next((exact(x), exact(y)) for name, x, y in self.ops if name == kind)
+        return symbol(f"{way}_latency") + sent * scale * (1 + offset / symbol(way)) / symbol(f"{way}_bandwidth")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What of a machine stands in formulas: how it joins arithmetic and traffic, step tables, networks' factors."""
+
+    mode: str
+    matrix: Steps
+    vector: Steps
+    near: Steps
+    far: Steps
+    networks: tuple[Network, Network, Network]
+
+
+@dataclass(frozen=True)
+class System:
+    """A machine as Calculon describes it."""
+
+    name: str
+    matrix: dict[str, tuple[float, Steps]]
+    vector: dict[str, tuple[float, Steps]]
+    near: tuple[float, float, Steps]
+    far: tuple[float, float, Steps]
+    mode: str
+    networks: tuple[Network, ...]
+
+    def tables(self, given: Execution) -> Tables:
+        """What of the machine picks the formulas of an execution.  Raises ValueError for what it does not have."""
+        for tables, what in ((self.matrix, "matrix"), (self.vector, "vector")):
+            if given.datatype not in tables:
+                raise ValueError(f"datatype is {given.datatype!r}, for which {self.name} has no {what} rate: "
+                                 f"{' or '.join(map(repr, tables))} would do")  # fmt: skip
+        last = len(self.networks) - 1
+        for way, tier in zip(("tensor_par_net", "pipeline_par_net", "data_par_net"), given.choices.tiers, strict=True):
+            if tier > last:
+                raise ValueError(f"{way} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
+        used = tuple(self.networks[tier] for tier in given.choices.tiers)
+        bare = tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in used)  # the rest are letters
+        return Tables(self.mode, self.matrix[given.datatype][1], self.vector[given.datatype][1], self.near[2],
+                      self.far[2], bare)  # fmt: skip
+
+    def row(self, given: Execution) -> Row:
+        """Its letters for an execution: rates at the datatype, both memories, the network of each parallel dimension."""
+        values = {
+            "peak_flops": self.matrix[given.datatype][0], "peak_vector": self.vector[given.datatype][0],
+            "hbm_capacity": self.near[0], "hbm_bandwidth": self.near[1],
+            "host_capacity": self.far[0], "host_bandwidth": self.far[1],
+        }  # fmt: skip
+        for way, tier in zip(("tp", "pp", "dp"), given.choices.tiers, strict=True):
+            network = self.networks[tier]
+            values |= {
+                f"{way}_bandwidth": network.bandwidth,
+                f"{way}_latency": network.latency,
+                f"{way}_usage": network.usage,
+            }
+        # A machine without a second tier has none, rather than one of zero bytes.
+        return Row(
+            self.name,
+            {n: Cell(x, self.name, SOURCE) for n, x in values.items() if x or n.endswith(("latency", "usage"))},
+        )
+
+
+def exact(value: float) -> Expr:
+    """A number of a document in a formula: whole ones stay whole."""
+    return Integer(int(value)) if float(value).is_integer() else Float(value)
+
+
+def reached(steps: Steps, size: Expr) -> Expr:
+    """The share of the peak that work of a size reaches: that of the first step whose least size it has."""
+    pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
+    return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
+
+
+def efficiency(steps: Steps, of: str, letter: str) -> Formula:
+    """A step table as a formula."""
+    return Formula(f"{letter}_steps", letter, reached(steps, symbol(of)), (SOURCE,),
+                   "The share of the peak that work of a size reaches, in Calculon's steps.")  # fmt: skip
+
+
+def system(document, name: str = "system") -> System:
+    """A machine from its JSON file's path or dict.  Raises ValueError, naming the field, for a bad one."""
+    given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
+    if given["processing_mode"] not in ("roofline", "no_overlap"):
+        raise ValueError(
+            f"a system: processing_mode is {given['processing_mode']!r}, neither 'roofline' nor 'no_overlap'"
+        )
+    rates = []
+    for engine in ("matrix", "vector"):
+        rates.append({})
+        for datatype, entry in _object(given[engine], engine).items():
+            if datatype not in BITS:
+                raise ValueError(f"a system: {engine} has the datatype {datatype!r}; known are {', '.join(BITS)}")
+            entry = fields(entry, f"{engine} {datatype} of a system", ("tflops", "gflops_efficiency"))
+            rates[-1][datatype] = (_number(entry, "tflops") * 1e12, _steps(entry, "gflops_efficiency", 1e9))
+    tiers = []
+    for tier in ("mem1", "mem2"):
+        entry = fields(given[tier], f"{tier} of a system", ("GiB", "GBps", "MB_efficiency"))
+        tiers.append(
+            (_number(entry, "GiB", least=0) * 2**30, _number(entry, "GBps") * 1e9, _steps(entry, "MB_efficiency", 1e6))
+        )
+    if not isinstance(given["networks"], (list, tuple)) or not given["networks"]:
+        raise ValueError("a system: networks is not a list of at least one network")
+    return System(name, *rates, *tiers, given["processing_mode"], tuple(map(_network, given["networks"])))
+
+
+def _network(document) -> Network:
+    kind = "a network"
+    given = fields(
+        document, kind, ("bandwidth", "efficiency", "size", "latency", "ops", "must_be_filled", "processor_usage")
+    )
+    ops = fields(given["ops"], "ops of a network", _OPS)
+    for op, pair in ops.items():
+        numbers = (
+            isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(x or 0, (int, float)) for x in pair)
+        )
+        if not numbers or pair[0] is None:
+            raise ValueError(
+                f"ops of a network: {op} is {pair!r}, not [scale, offset] such as [2.0, -1] or [1.0, null]"
+            )
+    if not isinstance(given["must_be_filled"], bool):
+        raise ValueError(f"{kind}: must_be_filled is {given['must_be_filled']!r}, neither true nor false")
+    return Network(_number(given, "bandwidth") * 1e9 * _number(given, "efficiency"), _number(given, "latency", least=0),
+                   int(_number(given, "size")), given["must_be_filled"], _number(given, "processor_usage", least=0),
+                   tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()))  # fmt: skip
+
+
+def _object(value, name):
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"a system: {name} is {value!r}, not an object of data types")
+    return value
+
+
+def _number(entry, name, least=None) -> float:
+    value = entry[name]
+    right = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not right or not (value > 0 if least is None else value >= least):
+        raise ValueError(
+            f"a system: {name} is {value!r}, not a {'positive number' if least is None else 'number of zero or more'}"
+        )
+    return float(value)
+
+
+def _steps(entry, name, unit) -> Steps:
+    """Pairs [least size, efficiency], sizes falling to zero."""
+    pairs = entry[name]
+    try:
+        steps = tuple((float(least) * unit, float(share)) for least, share in pairs)
+        falling = [least for least, _ in steps]
+        if (
+            falling != sorted(falling, reverse=True)
+            or falling[-1] != 0
+            or not all(0 < share <= 1 for _, share in steps)
+        ):
+            raise ValueError
+    except (TypeError, ValueError, IndexError):
+        raise ValueError(f"a system: {name} is {pairs!r}, not pairs [size, efficiency] whose sizes fall to 0 "
+                         "and whose efficiencies lie between 0 and 1") from None  # fmt: skip
+    return steps

@@ -1,0 +1,237 @@
+"""Collectives over two tiers: some devices of a group share a scale-up domain ("near"), the others are "far".
+
+A collective costs a start, its hops, its bytes at the rate achieved, and what cutting the bytes into chunks costs.
+Rings run through all near devices and cross to the next domain once for each of them, so that every device's own
+scale-out port is used; both tiers work at once, and the slower sets the pace.  `ways=1` costs nothing.
+
+>>> from scalebook.tables import accelerators
+>>> known = dict(collective_bytes="256 MB", ways=16)
+>>> [round(all_gather(accelerators.h100, known, near_ways=near) * 1e3, 2) for near in (16, 8, 1)]
+[0.72, 0.74, 5.43]
+"""
+
+import inspect
+
+from sympy import Expr, Max, Min, Rational, log, sqrt
+
+from scalebook.language import formula, symbol
+from scalebook.language.notation import nearest
+
+__all__ = [
+    "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
+    "all_reduce_ring", "all_to_all", "collective", "reduce_scatter", "send",
+]  # fmt: skip
+
+# A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
+OWN_PART = Rational(1, 2)
+_NCCL = "nccl §tuning.cc"
+_INSIDE = {"near_ways no larger than ways": lambda near_ways, ways: near_ways <= ways}
+
+
+def _some(count):
+    """1 for a count of one or more, 0 for none."""
+    return Min(1, count, evaluate=False)
+
+
+def _time(ways, collective_launch, chunk_time, hops, wire):
+    """What all kinds have in common: no group, no cost."""
+    return _some(ways - 1) * collective_launch + hops + wire + 2 * sqrt(chunk_time * wire)
+
+
+def _ring_hops(ways, near_ways, near_latency, far_latency):
+    domains = ways / near_ways
+    return (ways - domains) * near_latency + (domains - 1) * far_latency
+
+
+def _gather(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    near = _some(near_ways - 1) * (ways - 1 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
+    far = _some(ways - near_ways) * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
+    wire = Max(near, far, evaluate=False) * collective_bytes / ways
+    return _time(ways, collective_launch, chunk_time, _ring_hops(ways, near_ways, near_latency, far_latency), wire)
+
+
+# The kinds
+
+
+@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+def all_gather(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Rings through the group: each part passes all devices but one, the near ports carry them all, the far ports share.
+
+    `collective_bytes` is what every device ends with.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_gather(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
+    2.52
+    """
+    return _gather(
+        collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+        far_efficiency, far_latency, collective_launch, chunk_time,
+    )  # fmt: skip
+
+
+@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+def reduce_scatter(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """The all-gather run backward.
+
+    `collective_bytes` is what every device starts from.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(reduce_scatter(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
+    2.52
+    """
+    return _gather(
+        collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+        far_efficiency, far_latency, collective_launch, chunk_time,
+    )  # fmt: skip
+
+
+def _reduce_hops(ways, near_ways, near_latency, far_latency):
+    return 2 * ((near_ways - 1) * near_latency + log(ways / near_ways, 2) * far_latency)
+
+
+@formula("collective_time", "patarasuk2009", "klenk2020", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+def all_reduce(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, switch_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Rings, or sums in the scale-up switch where these are faster; hops as of a tree between the domains.
+
+    Where the switch sums nothing (`switch_efficiency` 0), this is a ring in every domain.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_reduce(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
+    4.03
+    """
+    ring, switch = 2 * ways - 2 + OWN_PART, ways * (near_ways + 1) / near_ways
+    rate = Max(switch * near_efficiency, ring * switch_efficiency, evaluate=False)  # over ring and switch both
+    near = _some(near_ways - 1) * ring * switch / (scaleup_bandwidth * rate)
+    far = _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
+    wire = Max(near, far, evaluate=False) * collective_bytes / ways
+    return _time(ways, collective_launch, chunk_time, _reduce_hops(ways, near_ways, near_latency, far_latency), wire)
+
+
+@formula("collective_time", "patarasuk2009", _NCCL, domain=_INSIDE)
+def all_reduce_ring(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """A reduce-scatter and an all-gather along rings, whatever the switch could do.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
+    4.79
+    """
+    near = _some(near_ways - 1) * (2 * ways - 2 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
+    far = _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
+    wire = Max(near, far, evaluate=False) * collective_bytes / ways
+    hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
+    return _time(ways, collective_launch, chunk_time, hops, wire)
+
+
+@formula("collective_time", "thakur2005", "aiconfigurator-nccl", domain=_INSIDE)
+def all_to_all(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Each device sends each other its part: near parts over the one tier, far parts over the other, at once.
+
+    `collective_bytes` is what one device starts from, its own part included.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
+    2.52
+    """
+    near = _some(near_ways - 1) * (near_ways - 1 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
+    far = (ways - near_ways) / (scaleout_bandwidth * far_efficiency)
+    hops = log(near_ways, 2) * near_latency + log(ways / near_ways, 2) * far_latency
+    wire = Max(near, far, evaluate=False) * collective_bytes / ways
+    return _time(ways, collective_launch, chunk_time, hops, wire)
+
+
+@formula("collective_time", "hockney1994", "vidur", domain=_INSIDE)
+def send(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_latency, scaleout_bandwidth, far_efficiency, far_latency,
+    collective_launch, chunk_time,
+):  # fmt: skip
+    """One device to the next of its group, over the slowest link between neighbours; a lone message fills a near link.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)
+    21.5
+    """
+    near, far = _some(near_ways - 1), _some(ways - near_ways)
+    hops = Max(near * near_latency, far * far_latency, evaluate=False)
+    wire = Max(near / scaleup_bandwidth, far / (scaleout_bandwidth * far_efficiency), evaluate=False) * collective_bytes
+    return _time(ways, collective_launch, chunk_time, hops, wire)
+
+
+# Tier after tier
+
+
+@formula("collective_time", "cho2019", domain=_INSIDE)
+def all_reduce_hierarchical(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Reduce-scatter in every domain, all-reduce of each part across them, all-gather: one after another.
+
+    Fewer bytes cross than along rings, and the tiers wait for each other.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_reduce_hierarchical(accelerators.h100, collective_bytes="1 GB", ways=16, near_ways=8) * 1e3, 2)
+    7.66
+    """
+    domains = ways / near_ways
+    near = (near_ways - 1 + OWN_PART * _some(near_ways - 1)) / (near_ways * scaleup_bandwidth * near_efficiency)
+    far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
+    hops = 2 * ((near_ways - 1) * near_latency + (domains - 1) * far_latency)
+    return _time(ways, collective_launch, chunk_time, hops, 2 * collective_bytes * (near + far))
+
+
+@formula("collective_time", "cho2019", domain=_INSIDE)
+def all_gather_hierarchical(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Across the domains first, then in every domain: half of the hierarchical all-reduce.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_gather_hierarchical(accelerators.h100, collective_bytes="1 GB", ways=16, near_ways=8) * 1e3, 2)
+    3.89
+    """
+    domains = ways / near_ways
+    near = (near_ways - 1 + OWN_PART * _some(near_ways - 1)) / (near_ways * scaleup_bandwidth * near_efficiency)
+    far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
+    hops = (near_ways - 1) * near_latency + (domains - 1) * far_latency
+    return _time(ways, collective_launch, chunk_time, hops, collective_bytes * (near + far))
+
+
+KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
+
+
+def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> Expr:
+    """The usual time of a kind of collective, with these expressions in the place of letters.
+
+    Raises LookupError for a kind that there is not.
+
+    >>> collective("send", symbol("traffic"), symbol("pp"), symbol("pp")).free_symbols >= {symbol("traffic"), symbol("pp")}
+    True
+    >>> collective("all_reduc", 1, 1, 1)
+    Traceback (most recent call last):
+        ...
+    LookupError: no collective is called 'all_reduc'; did you mean 'all_reduce'?
+    """
+    if kind not in KINDS:
+        raise LookupError(f"no collective is called {kind!r}; {nearest(kind, KINDS)}")
+    body = KINDS[kind].__wrapped__  # to put expressions into a formula would have SymPy compare what its Max holds
+    given = dict(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
+    return body(**{x: given.get(x, symbol(x)) for x in inspect.signature(body).parameters})

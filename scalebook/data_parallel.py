@@ -1,0 +1,189 @@
+"""Data parallelism: gradients summed over devices that hold other tokens, and state sharded among them (ZeRO, FSDP).
+
+Context-parallel devices hold other tokens too, so they share gradients and state with the data-parallel ones; an
+expert's are shared by fewer.  A collective is charged to the scale-up network as far as its group lies within one
+domain, ranks being dealt to tensor, context, expert and data parallelism in this order.
+
+>>> shards(dp=16, cp=2)
+32.0
+"""
+
+from functools import cache
+
+from sympy import Expr, Max, Min, S
+
+from scalebook.collectives import collective
+from scalebook.language import Formula, formula, symbol
+
+__all__ = [
+    "data_parallel_formulas", "dp_exposed", "dp_window_microbatches", "dp_window_step", "first_stage_params",
+    "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient", "routed_shards", "shards",
+    "stage_routed_params",
+]  # fmt: skip
+
+
+@formula("shards", "llama3-2024 §3.3.2")
+def shards(dp, cp):
+    """Devices that hold the same weights for other tokens.
+
+    >>> shards(dp=16, cp=2)
+    32.0
+    """
+    return dp * cp
+
+
+@formula("routed_shards", "lepikhin2020 §3")
+def routed_shards(shards, ep):
+    """Devices that hold the same experts: expert parallelism deals them out among those that hold other tokens.
+
+    >>> routed_shards(shards=32, ep=8)
+    4.0
+    """
+    return shards / ep
+
+
+@formula("reduce_bits", "narayanan2021 §5.1")
+def reduce_bits_gradient(gradient_bits):
+    """Gradients are summed as wide as they are stored.
+
+    >>> reduce_bits_gradient(gradient_bits=32)
+    32.0
+    """
+    return gradient_bits
+
+
+@formula("dense_params", "narayanan2021 §2.2")
+def first_stage_params(block_params, stage_blocks, embeddings, vocab, hidden, tp, pp):
+    """A device of the first stage, which looks words up; a single stage has the output's embedding too.
+
+    >>> first_stage_params(block_params=0.2e9, stage_blocks=4, embeddings=2, vocab=1e5, hidden=8192, tp=8, pp=1) / 1e9
+    1.0048
+    """
+    both = 1 + (embeddings - 1) * Max(0, 2 - pp, evaluate=False)
+    return block_params * stage_blocks + both * vocab * hidden / tp
+
+
+@formula("routed_params", "lepikhin2020 §3")
+def stage_routed_params(block_routed_params, stage_blocks):
+    """The routed experts of a stage's blocks that a device holds.
+
+    >>> stage_routed_params(block_routed_params=1e9, stage_blocks=4)
+    4000000000.0
+    """
+    return block_routed_params * stage_blocks
+
+
+@formula("dp_window", "narayanan2021 §2.2")
+def dp_window_step(forward_time, input_gradient_time, weight_gradient_time):
+    """What a step does once: gradients are summed under the last backward pass, weights gathered under the first forward.
+
+    >>> dp_window_step(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
+    0.18
+    """
+    return forward_time + input_gradient_time + weight_gradient_time
+
+
+@formula("dp_window", "zero2020 §7.2")
+def dp_window_microbatches(forward_time, input_gradient_time, weight_gradient_time, microbatches):
+    """What every micro-batch does again may run beside the arithmetic of all of them.
+
+    >>> dp_window_microbatches(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
+    ...                        microbatches=10)
+    1.8
+    """
+    return microbatches * (forward_time + input_gradient_time + weight_gradient_time)
+
+
+@formula("dp_exposed", "narayanan2021 §2.2")
+def dp_exposed(dp_reduce, dp_gather, dp_window, dp_overlap):
+    """What may not run beside arithmetic, or what there is too little arithmetic for.
+
+    >>> dp_exposed(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1)
+    0.30000000000000004
+    """
+    total = dp_reduce + dp_gather
+    return Max((1 - dp_overlap) * total, total - dp_window, evaluate=False)
+
+
+@formula("optimizer_time", "kingma2014 algorithm 1")
+def optimizer_time_replicated(
+    dense_params, routed_params, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
+):
+    """Adam after clipping: five passes over the gradients, two over the state, and the weights written.
+
+    The gradients are read for their norm, scaled (read and written), read by Adam, and set to zero.
+
+    >>> optimizer_time_replicated(dense_params=1e9, routed_params=0, weight_bits=16, gradient_bits=32,
+    ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
+    0.030666666666666665
+    """
+    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+    return (dense_params + routed_params) * moved / (hbm_bandwidth * stream_efficiency)
+
+
+@formula("optimizer_time", "zero2020 §5.1")
+def optimizer_time_sharded(
+    dense_params, routed_params, shards, routed_shards, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth,
+    stream_efficiency,
+):  # fmt: skip
+    """Each device updates its share.
+
+    >>> optimizer_time_sharded(dense_params=1e9, routed_params=0, shards=4, routed_shards=1, weight_bits=16,
+    ...     gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
+    0.007666666666666666
+    """
+    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+    return (dense_params / shards + routed_params / routed_shards) * moved / (hbm_bandwidth * stream_efficiency)
+
+
+def _over_shards(kind: str, bits: str) -> Expr:
+    """Seconds of a collective of what a device holds, routed experts over fewer devices."""
+    tp, ep, size = symbol("tp"), symbol("ep"), symbol("scaleup_size")
+    total = S.Zero
+    for params, ways, inner in (("dense_params", "shards", tp), ("routed_params", "routed_shards", tp * ep)):
+        near = Min(symbol(ways), Max(1, size / inner, evaluate=False), evaluate=False)
+        total += collective(kind, symbol(params) * symbol(bits) / 8, symbol(ways), near)
+    return total
+
+
+@cache
+def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
+    """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2" or "zero3".
+
+    Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
+    gradients, ZeRO 3 both, its weights forward and backward) once a micro-batch.
+
+    >>> [f.letter for f in data_parallel_formulas("zero1")][:2]
+    ['dp_reduce', 'dp_gather']
+    """
+    often = symbol("microbatches")
+    gather, scatter = _over_shards("all_gather", "weight_bits"), _over_shards("reduce_scatter", "reduce_bits")
+    reduced, gathered = {
+        "replicated": (_over_shards("all_reduce", "reduce_bits"), S.Zero),
+        "zero1": (scatter, gather),
+        "zero2": (often * scatter, gather),
+        "zero3": (often * scatter, often * 2 * gather),
+    }[sharding]
+    source = {
+        "replicated": "narayanan2021 §2.2",
+        "zero1": "zero2020 §5.1",
+        "zero2": "zero2020 §5.2",
+        "zero3": "zero2020 §5.3",
+    }
+    made = (
+        Formula(f"dp_reduce_{sharding}", "dp_reduce", reduced, [source[sharding]], "Gradients summed over devices."),
+        Formula(f"dp_gather_{sharding}", "dp_gather", gathered, [source[sharding]], "Weights gathered from devices."),
+    )
+    window = dp_window_microbatches if sharding in ("zero2", "zero3") else dp_window_step
+    optimizer = optimizer_time_replicated if sharding == "replicated" else optimizer_time_sharded
+    return (
+        *made,
+        window,
+        optimizer,
+        dp_exposed,
+        shards,
+        routed_shards,
+        reduce_bits_gradient,
+        first_stage_params,
+        stage_routed_params,
+    )

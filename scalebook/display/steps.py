@@ -1,0 +1,71 @@
+"""Where a training step's time goes, and where its memory goes: stacked bars, one for each run."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from scalebook.display import figures  # noqa: F401  (sets the house style)
+from scalebook.language import Row, show
+
+__all__ = ["memory_bars", "time_bars"]
+
+TIME = {
+    "step_forward": "forward", "step_backward": "backward", "step_again": "run again", "step_head": "logits",
+    "optimizer_time": "optimizer", "tp_exposed": "tensor parallel", "cp_exposed": "context parallel",
+    "ep_exposed": "expert parallel", "pp_exposed": "pipeline transfers", "dp_exposed": "data parallel",
+    "bubble_time": "bubble", "offload_exposed": "offload",
+}  # fmt: skip
+MEMORY = {
+    "weight_memory": "weights", "gradient_memory": "gradients", "optimizer_memory": "optimizer",
+    "activation_memory": "activations", "logits_memory": "logits", "buffer_memory": "buffers",
+}  # fmt: skip
+# Arithmetic in blues, collectives in oranges, waiting in greys: told apart by lightness too, and by hatching.
+_TIME_COLORS = ["#0072B2", "#56B4E9", "#A6D5F0", "#004B76", "#CC79A7", "#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F0E442",
+                "#999999", "#009E73"]  # fmt: skip
+_MEMORY_COLORS = ["#0072B2", "#56B4E9", "#004B76", "#D55E00", "#E69F00", "#999999"]
+
+
+def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
+    """The parts of a step, in seconds; a part that is nothing in every run is left out.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.training import training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
+    >>> time_bars({"8 H100": run}).get_xlabel()
+    'time of a training step (s)'
+    """
+    return _stack(runs, TIME, _TIME_COLORS, "time of a training step (s)", "s", "Where the time goes", ax)
+
+
+def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
+    """What the fullest device holds, in bytes, and its capacity as a line.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.training import training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
+    >>> memory_bars({"8 H100": run}).get_xlabel()
+    'memory of the fullest device (GB)'
+    """
+    return _stack(runs, MEMORY, _MEMORY_COLORS, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
+
+
+def _stack(runs, parts, colors, label, unit, title, ax) -> Axes:
+    ax = ax or plt.gca()
+    scale = 1e9 if unit == "B" else 1
+    left, places = np.zeros(len(runs)), np.arange(len(runs))[::-1]
+    for (letter, said), color in zip(parts.items(), colors, strict=True):
+        width = np.array([run.get(letter, 0.0) for run in runs.values()]) / scale
+        if width.max() > 0.002 * max(sum(run.get(x, 0.0) for x in parts) for run in runs.values()) / scale:
+            ax.barh(places, width, left=left, color=color, label=said, edgecolor="white", linewidth=0.5, height=0.66)
+        left = left + width
+    for place, total in zip(places, left, strict=True):
+        ax.annotate(show(total * scale, unit), (total, place), xytext=(5, 0), textcoords="offset points", va="center")
+    ax.set_yticks(places, list(runs))
+    ax.set_xlabel(label)
+    ax.set_xlim(0, left.max() * 1.15)
+    ax.grid(axis="y", visible=False)
+    ax.set_title(title)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4, fontsize=9)
+    return ax

@@ -1,0 +1,215 @@
+"""Kernels: what a matrix product and a stream through memory reach of the peak.
+
+A device works on the result of a matrix product tile by tile, one a core, so what sticks out over whole tiles and
+whole waves of tiles is waste.  A tile that is ready has to be written, of which the arithmetic of other tiles hides
+a part only.  The rest, clocks and instructions, is one measured share for a device and a precision.
+
+>>> from scalebook.tables import accelerators
+>>> row = matrix_product(
+...     accelerators.h100.at("bf16"), rows=8192, columns=8192, inner=8192, copies=1,
+...     activation_bits=16, weight_bits=16,
+... )
+>>> round(row.matmul_time * 1e3, 2), round(row.matmul_share, 2)
+(1.36, 0.81)
+"""
+
+from sympy import Integer, Max, Rational, ceiling
+
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "USUAL", "exposed_write", "inner_half", "matmul_share", "matmul_time", "matmul_time_ideal", "matrix_product", "one_core",
+    "product_traffic", "stream_time", "stream_time_ideal", "tile_columns", "tile_rows", "tiles", "typical_matmul_efficiency",
+    "typical_stream_efficiency", "waves",
+]  # fmt: skip
+
+_TILES = "nvidia-matmul-guide §3.1"
+
+
+@formula("tile_rows", _TILES)
+def tile_rows():
+    """The least that a library falls back to: with the smallest tile it best leaves no core idle.
+
+    Libraries choose between tiles of up to 256 by 128 and split the inner size, so that measured times hardly jump
+    where a large tile would not fit.  Tiles of 64 by 64 predict them better than larger ones.
+
+    >>> tile_rows()
+    64.0
+    """
+    return Integer(64)
+
+
+@formula("tile_columns", _TILES)
+def tile_columns():
+    """As for the rows.
+
+    >>> tile_columns()
+    64.0
+    """
+    return Integer(64)
+
+
+@formula("cores", "nvidia-matmul-guide §3.2")
+def one_core():
+    """Where a device does not publish its cores: one, so that none idles in the last wave.
+
+    >>> one_core()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("exposed_write", "aiconfigurator-gemm")
+def exposed_write():
+    """Half of the writing of results, as found on devices from the A100 to the GB300.
+
+    >>> exposed_write()
+    0.5
+    """
+    return Rational(1, 2)
+
+
+@formula("matmul_efficiency", "aiconfigurator-gemm")
+def typical_matmul_efficiency():
+    """Where nothing was measured for a device and precision: about what the A100 to the GB300 reach in bf16.
+
+    Of older ones the V100 reaches 0.66 and the MI250X 0.50; fp8 reaches 0.56 to 0.73.
+
+    >>> typical_matmul_efficiency()
+    0.75
+    """
+    return Rational(3, 4)
+
+
+@formula("stream_efficiency", "aiconfigurator-gemm")
+def typical_stream_efficiency():
+    """Where nothing was measured for a device: about what the A100 to the GB300 reach.
+
+    >>> typical_stream_efficiency()
+    0.75
+    """
+    return Rational(3, 4)
+
+
+@formula("tiles", _TILES)
+def tiles(rows, columns, copies, tile_rows, tile_columns):
+    """The tiles that cover the results.
+
+    >>> tiles(rows=129, columns=128, copies=1, tile_rows=128, tile_columns=128)
+    2.0
+    """
+    return copies * ceiling(rows / tile_rows) * ceiling(columns / tile_columns)
+
+
+@formula("waves", "nvidia-matmul-guide §3.2", given=[tiles])
+def waves(tiles, cores):
+    """Rounds in which every core takes on a tile; the last may leave cores idle.
+
+    >>> waves(tiles=109, cores=108)
+    2.0
+    """
+    return ceiling(tiles / cores)
+
+
+@formula("inner_half", "aiconfigurator-gemm")
+def inner_half(exposed_write, activation_bits, peak_flops, hbm_bandwidth):
+    """Every result is written, which takes as long as so many multiplications and additions at peak.
+
+    A product of inner size k then runs at k/(k + inner_half) of its highest rate.
+
+    >>> inner_half(exposed_write=0.5, activation_bits=16, peak_flops="1 PFLOP/s", hbm_bandwidth="2 TB/s")
+    250.0
+    """
+    return exposed_write * activation_bits / 8 * peak_flops / (2 * hbm_bandwidth)
+
+
+@formula("traffic", "williams2009 §3")
+def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
+    """Activations times weights: each operand read once, the result written once.
+
+    >>> product_traffic(rows=2, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=8)
+    47.0
+    """
+    return copies * (rows * (inner + columns) * activation_bits + inner * columns * weight_bits) / 8
+
+
+@formula("matmul_time", _TILES)
+def matmul_time(
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+    traffic, hbm_bandwidth, stream_efficiency, kernel_launch,
+):  # fmt: skip
+    """Launch, then whole waves of whole tiles or the traffic, whichever takes longer.
+
+    >>> matmul_time(
+    ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=128, tile_columns=128, cores=64,
+    ...     peak_flops="1 PFLOP/s", matmul_efficiency=0.8, inner_half=256,
+    ...     traffic="6 MB", hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="2 us",
+    ... ) * 1e6
+    5.75
+    """
+    wave = 2 * cores * tile_rows * tile_columns * (inner + inner_half) / (matmul_efficiency * peak_flops)
+    high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
+    rounds = ceiling(copies * high * wide / cores, evaluate=False)
+    streamed = traffic / (stream_efficiency * hbm_bandwidth)
+    return kernel_launch + Max(rounds * wave, streamed, evaluate=False)
+
+
+@formula("matmul_time", "williams2009 §3")
+def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_bandwidth):
+    """The roofline: arithmetic at peak or the traffic at full bandwidth, whichever takes longer.
+
+    >>> matmul_time_ideal(
+    ...     rows=1024, columns=1024, inner=1024, copies=1,
+    ...     peak_flops="1 PFLOP/s", traffic="6 MB", hbm_bandwidth="2 TB/s",
+    ... ) * 1e6
+    3.0
+    """
+    arithmetic = 2 * copies * rows * columns * inner / peak_flops
+    return Max(arithmetic, traffic / hbm_bandwidth, evaluate=False)
+
+
+@formula("matmul_share", "williams2009 §3")
+def matmul_share(rows, columns, inner, copies, peak_flops, matmul_time):
+    """What the product reaches of the peak, by its own arithmetic alone.
+
+    >>> matmul_share(rows=1000, columns=1000, inner=1000, copies=1, peak_flops="1 PFLOP/s", matmul_time="4 us")
+    0.5
+    """
+    return 2 * copies * rows * columns * inner / (peak_flops * matmul_time)
+
+
+@formula("stream_time", "williams2009 §3")
+def stream_time(traffic, hbm_bandwidth, stream_efficiency, kernel_launch):
+    """Launch, then the traffic at the rate that kernels reach.
+
+    >>> stream_time(traffic="1.6 GB", hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="0 us")
+    0.001
+    """
+    return kernel_launch + traffic / (stream_efficiency * hbm_bandwidth)
+
+
+@formula("stream_time", "williams2009 §3")
+def stream_time_ideal(traffic, hbm_bandwidth):
+    """The traffic at full bandwidth.
+
+    >>> stream_time_ideal(traffic="2 GB", hbm_bandwidth="2 TB/s")
+    0.001
+    """
+    return traffic / hbm_bandwidth
+
+
+# What a sheet with these kernels needs besides: a device's own cells stand before these.
+USUAL = (
+    tile_rows,
+    tile_columns,
+    one_core,
+    exposed_write,
+    inner_half,
+    typical_matmul_efficiency,
+    typical_stream_efficiency,
+)
+
+matrix_product = Sheet(
+    "matrix product", *USUAL, product_traffic, tiles, waves, matmul_time, matmul_share,
+    doc="Activations times weights on a device.",
+)  # fmt: skip

@@ -1,0 +1,226 @@
+"""Calculon's outputs, run by run, against its model written in our letters.
+
+These are predictions of another model, not measurements: they show that the language can express a peer's whole model.
+`calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks, and its groups name
+the quirks that a run meets.  Nothing is calibrated.
+"""
+
+import html
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+
+import numpy as np
+
+from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
+from scalebook.calculon import priced as price
+
+from .confrontation import Confrontation, Measurement, Result
+
+__all__ = ["CONFRONTATIONS", "OUTPUTS", "Outputs", "priced"]
+
+_PASSES = {"forward": "fw", "again": "re", "input": "agrad", "weight": "wgrad", "update": "optim"}
+_EXCHANGES = {"forward": ("fw_tp", "fw_tp"), "input": ("agrad_tp", "bw_tp"), "again": ("recomm", "recomm")}
+_BLOCKS = {"base": "baseblock", "edge": "edgeblock"}
+
+
+def _of_passes(letter, column):
+    return {f"block_{name}_{letter}": f"block_{short}_{column}" for name, short in _PASSES.items()}
+
+
+def _of_exchanges(letter, column, of=0):
+    return {
+        f"{kind}_{name}_{letter}": f"{block}_{words[of]}_{column}"
+        for kind, block in _BLOCKS.items() for name, words in _EXCHANGES.items()
+    }  # fmt: skip
+
+
+# Our letter and Calculon's output, by kind.
+OUTPUTS = {
+    "FLOPs of a block": {**_of_passes("flops", "flops"), "useful_flops": "useful_flops"},
+    "bytes of a block": _of_passes("traffic", "mem_accessed"),
+    "sizes of exchanges": {
+        **_of_exchanges("bytes", "size", 1), "forward_send_bytes": "block_fw_pp_size",
+        "backward_send_bytes": "block_bw_pp_size", "block_reduce_bytes": "block_dp_size",
+    },
+    "memory of a block": {
+        "block_weights": "block_weight_space", "block_working": "block_act_working_space",
+        "block_stored": "block_act_storage_space", "block_checkpoint": "block_act_checkpoint_size",
+        "block_gradients": "block_weight_grad_space", "block_whole_gradients": "block_weight_grad_space_no_sharding",
+        "block_activation_gradients": "block_act_grad_space", "block_optimizer": "block_optimizer_space",
+    },
+    "memory of a device": {
+        "weight_memory": "weight_space", "activation_memory": "act_space", "checkpoint_memory": "act_checkpoint_size",
+        "activation_gradient_memory": "act_grad_space", "gradient_memory": "weight_grad_space",
+        "optimizer_memory": "optimizer_space", "near_weights": "weight_space_with_offload",
+        "near_activations": "act_space_with_offload", "near_checkpoints": "act_checkpoint_size_with_offload",
+        "near_gradients": "weight_grad_space_with_offload", "near_optimizer": "optimizer_space_with_offload",
+        "train_memory": "proc_mem_tier1_cap_req", "offload_memory": "proc_mem_tier2_cap_req",
+    },
+    "times of a block": {
+        **_of_passes("compute", "flops_time"), **_of_passes("memory", "mem_time"), **_of_passes("time", "time"),
+        **_of_exchanges("link", "time"), **_of_exchanges("exposed", "time_exposed"),
+    },
+    "times of a step": {
+        "step_forward": "fw_time", "step_backward": "bw_time", "optimizer_time": "optim_step_time",
+        "step_again": "recompute_time", "again_link_time": "recomm_link_time",
+        "again_exposed_time": "recomm_exposed_time", "bubble_time": "bubble_time", "tp_link_time": "tp_comm_link_time",
+        "pp_link_time": "pp_comm_link_time", "dp_link_time": "dp_comm_link_time",
+        "tp_exposed": "tp_comm_exposed_time", "pp_exposed": "pp_comm_exposed_time",
+        "dp_exposed": "dp_comm_exposed_time", "forward_wait_time": "fw_offload_exposed_time",
+        "backward_wait_time": "bw_offload_exposed_time", "step_time": "total_time",
+    },
+    "bandwidths that hide": {
+        "tp_bandwidth_needed": "tp_bw_overlap_req", "dp_bandwidth_needed": "dp_bw_overlap_req_chunk",
+        "dp_tail_needed": "dp_bw_overlap_req_tail", "activation_move_needed": "act_offload_bw_req",
+        "weight_move_needed": "weight_offload_bw_req", "optimizer_move_needed": "optim_offload_bw_req",
+        "move_needed": "offload_mem_bw_req",
+    },
+    "shares and rate": {
+        "busy_share": "compute_efficiency", "passes_share": "system_efficiency", "useful_share": "total_efficiency",
+        "sequence_rate": "sample_rate",
+    },
+}  # fmt: skip
+
+_LETTERS = [letter for letters in OUTPUTS.values() for letter in letters]
+_COLUMNS = {column for letters in OUTPUTS.values() for column in letters.values()}
+_FLAGS = {"True": True, "False": False}
+
+
+def _strategy(row: Measurement) -> dict:
+    """The execution of a run as Calculon's document."""
+    found = {}
+    for name, value in library.example.items():
+        text = row[name].strip()
+        if isinstance(value, bool):
+            found[name] = _FLAGS.get(text, text)
+        elif isinstance(value, int):
+            found[name] = int(float(text)) if text.replace(".0", "").isdecimal() else text
+        else:
+            found[name] = text
+    return found
+
+
+def priced(row: Measurement, mended="") -> dict[str, float] | str:
+    """What Calculon's model says of a run in our letters, or why the run is refused.  `mended`: quirks to leave out."""
+    return _priced(row["model"], row["system"], tuple(_strategy(row).items()), mended)
+
+
+@cache
+def _priced(model, machine, strategy, mended):
+    try:
+        step = price if mended else calculon_step  # a run may fit only with its quirks
+        run = step(library.models[model], dict(strategy), library.systems[machine], mended=mended)
+    except ValueError as error:
+        return str(error)
+    return {letter: run.get(letter, 0.0) for letter in _LETTERS}
+
+
+def _left_out(row):
+    if row["model"] not in library.models or row["system"] not in library.systems:
+        return "of a model or system that does not come with the package"
+    found = priced(row)
+    if not isinstance(found, str):
+        return "refused by Calculon alone" if row.get("error") else ""
+    letter = found.split("=")[0].split()[0]
+    return f"refused by {'Calculon and ' if row['error'] else ''}us {'' if row['error'] else 'alone '}({letter})"
+
+
+def _step_times(rows):
+    return np.array([priced(row)["step_time"] for row in rows])
+
+
+def _mended_times(rows):
+    return np.array([priced(row, "all")["step_time"] for row in rows])
+
+
+def _choices(row) -> Choices:
+    return execution(_strategy(row)).choices
+
+
+def _kind(row):
+    c = _choices(row)
+    overlap = f"tensor-parallel overlap {c.overlap}" if c.overlap != "none" else ""
+    hidden = "gradients hidden" if c.hidden_gradients else ""
+    return " and ".join(filter(None, [overlap, hidden])) or "no overlap"
+
+
+_TIMED = ("running_totals", "pipe_tile", "again_exposed", "fused_traffic", "send_latency", "narrow_gradients")
+
+
+def _met(row):
+    """The quirks that reach the step time of a run."""
+    choices = _choices(row)
+    met = [x for x in _TIMED if QUIRKS[x].concerns(choices)]
+    if not choices.hidden_gradients and "running_totals" in met:
+        met.remove("running_totals")
+    return ", ".join(met) or "no quirk"
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs(Result):
+    """A result that also compares all other outputs of the runs."""
+
+    @cached_property
+    def outputs(self) -> dict[str, dict]:
+        """By kind of output: how many values were compared, the largest |predicted/reported - 1|, and where it is.
+
+        Where Calculon says 0, anything else counts as 1.
+        """
+        found = {}
+        for kind, letters in OUTPUTS.items():
+            compared, worst, where = 0, 0.0, ""
+            for row in self.rows:
+                ours = priced(row)
+                for letter, column in letters.items():
+                    if row.get(column, "") in ("", "None"):
+                        continue
+                    theirs, compared = float(row[column]), compared + 1
+                    error = abs(ours[letter] / theirs - 1) if theirs else float(ours[letter] != 0)
+                    if error > worst:
+                        worst, where = error, f"{column} of {row['row_id']}"
+            found[kind] = {"values": compared, "worst": worst, "where": where}
+        return found
+
+    def refusals(self, rows: list[Measurement]) -> dict[str, str]:
+        """Why runs cannot run, by row: one sentence each."""
+        return {row["row_id"]: said for row in rows if isinstance(said := priced(row), str)}
+
+    def record(self):
+        return super().record() | {"outputs": self.outputs}
+
+    def __repr__(self):
+        lines = [
+            f"{kind:22}{x['values']:7} values, worst {x['worst']:.1e}  {x['where']}" for kind, x in self.outputs.items()
+        ]
+        return "\n".join([super().__repr__(), "All outputs:", *lines])
+
+    def _repr_html_(self):
+        lines = "".join(
+            f"<li>{html.escape(kind)}: {x['values']} values, worst {x['worst']:.1e}</li>"
+            for kind, x in self.outputs.items()
+        )
+        return f"{super()._repr_html_()}<p>All outputs:</p><ul>{lines}</ul>"
+
+
+class _Runs(Confrontation):
+    """The confrontation of the step time, with all other outputs beside it."""
+
+    def __call__(self, path=None) -> Outputs:
+        result = super().__call__(path)
+        return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)})
+
+
+_OPTIONAL = ("row_id", "tag", "error", *sorted(_COLUMNS - {"total_time"}))
+_WHAT = "Step time of Calculon's runs; its outputs are predictions too, not measurements."
+
+CONFRONTATIONS = {
+    "calculon": _Runs(
+        "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times, "total_time",
+        "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
+    ),
+    "calculon_mended": Confrontation(
+        "calculon_mended", "calculon.csv",
+        f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times, "total_time",
+        "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
+    ),
+}  # fmt: skip

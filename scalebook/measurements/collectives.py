@@ -1,0 +1,216 @@
+"""Collectives as measured: NCCL in one scale-up domain and across nodes, Vidur's profiles, and serving's own kernels."""
+
+import re
+
+import numpy as np
+
+from scalebook.collective_rates import bus_bandwidth, bus_bandwidth_reduce, shared_ports
+from scalebook.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
+from scalebook.tables import accelerators
+
+from .confrontation import Confrontation, number
+
+__all__ = ["BENCHMARK_LAUNCH", "CONFRONTATIONS", "FABRIC_LATENCY", "KERNEL_LAUNCH", "NODE_PORT"]
+
+DEVICES = {
+    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
+    "gb200": "gb200", "gb300": "gb300", "a100_dgx": "a100", "h100_dgx": "h100",
+}  # fmt: skip
+NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}
+
+# Fitted; a test fits them again.
+BENCHMARK_LAUNCH = 17e-6  # what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200
+FABRIC_LATENCY = 84e-6  # a hop of AWS's EFA, on the all-reduces of 256 KiB to 2 MiB of four nodes
+NODE_PORT = {"a100_dgx": 7.8e9, "h100_dgx": 35.3e9}  # bytes a second, on the sends of 30 MB and more between two nodes
+KERNEL_LAUNCH = {  # serving's own all-reduce on two devices, 16 KiB or less, in seconds
+    "a100_sxm": 5.1e-6, "h100_sxm": 3.3e-6, "h200_sxm": 3.4e-6, "b200_sxm": 6.6e-6, "b300_sxm": 6.6e-6,
+    "gb200": 4.6e-6, "gb300": 5.3e-6,
+}  # fmt: skip
+
+
+def _device(row):
+    """The rows of a device, with nothing to say on the far side where all are near."""
+    return accelerators[DEVICES[row["system"] if "system" in row else row["node"]]]
+
+
+# NCCL in one domain
+
+
+def _nccl_seconds(row):
+    """Integers are summed along rings: the switch sums floating-point numbers only."""
+    kind = NAMES[row["op_name"]]
+    f = all_reduce_ring if kind == "all_reduce" and row["nccl_dtype"] == "int8" else KINDS[kind]
+    ways = number(row, "num_gpus")
+    return f(_device(row), collective_bytes=number(row, "size_bytes"), ways=ways, near_ways=ways)
+
+
+def _nccl(rows):
+    return np.array([_nccl_seconds(row) * 1e6 for row in rows])
+
+
+def _no_nccl(row):
+    if row["system"] not in DEVICES:
+        return "of a device without a scale-up network: its messages cross the host"
+    return "" if row["op_name"] in NAMES else f"of {row['op_name']}, which is not described here"
+
+
+def _sums_in_switch(row):
+    asked = row["op_name"] == "all_reduce" and row["nccl_dtype"] == "half" and number(row, "num_gpus") == 8
+    return asked and accelerators[DEVICES[row["system"]]].switch_efficiency > 0
+
+
+def _nccl_fitted(row):
+    return not _no_nccl(row) and (row["op_name"] in ("all_gather", "reduce_scatter") or _sums_in_switch(row))
+
+
+def _nccl_group(row):
+    size = number(row, "size_bytes")
+    large = "1 MiB or more" if size >= 2**20 else "less than 1 MiB"
+    return f"{NAMES[row['op_name']].replace('_', '-')}, {large}"
+
+
+# Published tables
+
+
+def _published(rows):
+    found = []
+    for row in rows:
+        ways, nodes, size = (number(row, x) for x in ("n_gpus", "nodes", "size_bytes"))
+        device = accelerators[_named(row)]
+        f = all_reduce_ring if row["op"] == "all_reduce" and "Ring" in row["note"] else KINDS[row["op"]]
+        known = dict(collective_bytes=size, ways=ways)
+        fabric = {"far_latency": FABRIC_LATENCY} if nodes > 1 else {}
+        time = f(device, known, near_ways=ways / nodes, **fabric) + BENCHMARK_LAUNCH
+        bus = bus_bandwidth_reduce if row["op"] == "all_reduce" else bus_bandwidth
+        found.append(bus(known, collective_time=time) / 1e9)
+    return np.array(found)
+
+
+def _named(row):
+    match = re.search(r"8x(A100|H200|B200)", row["system"])
+    return match[1].lower() if match else ""
+
+
+def _not_published(row):
+    if row["op"].startswith("moe"):
+        return "of experts' all-to-all, whose tokens go to some nodes only"
+    if row["system"].startswith("HF"):
+        return "whose bandwidth and size are not defined in their source"
+    if not _named(row):
+        return "of devices that are not named, or of one size only"
+    return "" if row["size_bytes"] else "without a size"
+
+
+def _published_group(row):
+    nodes, small = number(row, "nodes"), number(row, "size_bytes") < 2**24
+    where = f"{nodes:.0f} nodes" if nodes > 1 else "one node"
+    return f"{_named(row).upper()}, {where}, {'less than 16 MiB' if small else '16 MiB or more'}"
+
+
+def _small_between_nodes(row):
+    return number(row, "nodes") == 4 and "B200" in row["system"] and 2**18 <= number(row, "size_bytes") <= 2**21
+
+
+def _small_on_h200(row):
+    return "H200" in row["system"] and number(row, "size_bytes") < 2**20
+
+
+def _published_fitted(row):
+    if _not_published(row):
+        return False
+    largest = "B200" in row["system"] and number(row, "size_bytes") > 1.6e10
+    return largest or _small_between_nodes(row) or _small_on_h200(row)
+
+
+# Vidur's profiles
+
+
+def _vidur(rows):
+    found = []
+    for row in rows:
+        ways, near, size = (number(row, x) for x in ("num_gpus", "devices_per_node", "size_raw"))
+        device, known = _device(row), dict(collective_bytes=size, ways=ways, near_ways=near)
+        if near < ways:
+            known["scaleout_bandwidth"] = shared_ports(ports=1, link_bandwidth=NODE_PORT[row["node"]], crossing=near)
+            known["far_efficiency"] = 1
+        reduce = all_reduce_hierarchical if near < ways else KINDS["all_reduce"]
+        f = KINDS["send"] if row["op"] == "send_recv" else reduce
+        found.append(f(device, **known) * 1e3)
+    return np.array(found)
+
+
+def _not_vidur(row):
+    return "" if row["node"] in NODE_PORT else "of nodes whose devices are linked in pairs, by links that are not named"
+
+
+def _vidur_group(row):
+    kind = "send" if row["op"] == "send_recv" else "all-reduce"
+    nodes = number(row, "num_gpus") / number(row, "devices_per_node")
+    where = f"between {nodes:.0f} nodes" if nodes > 1 else "in a node"
+    return f"{DEVICES[row['node']].upper()}, {kind} {where}"
+
+
+def _vidur_fitted(row):
+    between = row["op"] == "send_recv" and row["devices_per_node"] == "1"
+    return not _not_vidur(row) and between and number(row, "size_raw") > 3e7
+
+
+# Serving's own kernels
+
+
+def _custom(rows):
+    """Every device reads the others' parts: no hops, and a launch from a recorded graph."""
+    found = []
+    for row in rows:
+        ways, size = number(row, "num_gpus"), number(row, "size_bytes")
+        own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH[row["system"]])
+        f = KINDS["all_reduce"]
+        found.append(f(_device(row), collective_bytes=size, ways=ways, near_ways=ways, **own) * 1e6)
+    return np.array(found)
+
+
+def _no_custom(row):
+    if row["system"] not in DEVICES:
+        return "of a device without a scale-up network: its messages cross the host"
+    return "launched one by one, which times the host" if "eager" in row["kernel_source"] else ""
+
+
+def _custom_fitted(row):
+    small = number(row, "size_bytes") <= 2**14
+    return not _no_custom(row) and small and number(row, "num_gpus") == 2
+
+
+def _custom_group(row):
+    return f"{row['framework']}, {'1 MiB or more' if number(row, 'size_bytes') >= 2**20 else 'less than 1 MiB'}"
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "collectives", "collectives_nccl.csv", "Time of NCCL's collectives in one scale-up domain, on 2 to 8 devices.",
+        _nccl, "latency_us", "us", ("aiconfigurator-nccl",), _no_nccl, _nccl_group,
+        "of each device a launch, a hop and a share of the bandwidth, for all devices the time of a chunk, on the "
+        "all-gathers and reduce-scatters; the share of sums in the switch, on the all-reduces of 8 in half precision",
+        _nccl_fitted, ("dir_version",),
+    ),
+    Confrontation(
+        "collectives_published", "collectives_published.csv", "Bus bandwidth of collectives on one node and on four.",
+        _published, "busbw_gbs", "GB/s", ("bekman-network",), _not_published, _published_group,
+        "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; the hop between "
+        "nodes, on those of 256 KiB to 2 MiB of four nodes; the shares that the B200's switch and network reach, on those "
+        "of 16 GiB; the rest is that of `collectives`",
+        _published_fitted,
+    ),
+    Confrontation(
+        "network_vidur", "network_vidur.csv", "Time of sends and all-reduces in PyTorch, within and between nodes.",
+        _vidur, "time_ms_median", "ms", ("vidur",), _not_vidur, _vidur_group,
+        "the rate between two nodes, on the sends of 30 MB and more; within a node nothing, but that a send has no share "
+        "of the bandwidth lost was seen here",
+        _vidur_fitted,
+    ),
+    Confrontation(
+        "custom_allreduce", "custom_allreduce.csv", "Time of the all-reduces that serving frameworks bring along.",
+        _custom, "latency_us", "us", ("aiconfigurator-nccl",), _no_custom, _custom_group,
+        "a launch for each device, on two devices and 16 KiB or less; the shares are those of `collectives`",
+        _custom_fitted,
+    ),
+)}  # fmt: skip

@@ -1,0 +1,282 @@
+"""Matrix products and the kernels between them, as published, against `scalebook.kernels`.
+
+For each device the shares of the peaks that kernels reach and the time of a launch were fitted on products of
+TensorRT-LLM (even row numbers of gemm.csv) and stand in the table of accelerators.  Everything else here is a
+test of them: the odd rows, another framework, other laboratories, other sizes.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from scalebook.kernels import (
+    matrix_product,
+    one_core,
+    stream_time,
+    typical_matmul_efficiency,
+    typical_stream_efficiency,
+)
+from scalebook.tables import accelerators
+
+from .confrontation import Confrontation, number
+
+__all__ = ["CONFRONTATIONS", "OPERATOR", "SCALED_BLOCKS", "gemm_seconds", "products_seconds"]
+
+# A linear layer first turns the activations into the format of the product: this is the time of that kernel without
+# its traffic, in seconds on Hopper and on Blackwell, fitted on the even rows.
+OPERATOR = {
+    ("TRTLLM", "fp8"): (9.7e-6, 12.3e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6, 6.1e-6),
+    ("VLLM", "fp8"): (5.6e-6, 10.1e-6), ("VLLM", "nvfp4"): (3.6e-6, 3.6e-6),
+}  # fmt: skip
+# What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on the same rows.
+SCALED_BLOCKS = {"h100": 0.547, "h200": 0.568, "b200": 0.682, "gb200": 0.655, "b300": 0.81, "gb300": 0.778}
+
+DEVICES = {
+    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300", "gb200": "gb200",
+    "gb300": "gb300",
+}  # fmt: skip
+# Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
+FORMATS = {
+    "bfloat16": ("bf16", 16, 16), "fp8": ("fp8", 8, 8), "fp8_block": ("fp8", 8, 8), "nvfp4": ("fp4", 4.5, 4.5)
+}  # fmt: skip
+FRAMEWORKS = {"TRTLLM": "TensorRT-LLM", "VLLM": "vLLM"}
+
+
+@cache
+def _letters(device, precision, share=1.0):
+    """What the sheet needs to know of a device, or of a part of it (one die of two)."""
+    row = accelerators[device].at(precision)
+    usual = dict(
+        cores=one_core(), matmul_efficiency=typical_matmul_efficiency(), stream_efficiency=typical_stream_efficiency()
+    )
+    letters = {x: row.get(x) or usual[x] for x in usual} | {
+        x: row[x] for x in ("peak_flops", "hbm_bandwidth", "kernel_launch")
+    }
+    return letters | {x: share * letters[x] for x in ("peak_flops", "hbm_bandwidth", "cores")} if share < 1 else letters
+
+
+def products_seconds(devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16, **letters):
+    """Seconds of matrix products, one for each of the `devices` (mappings of letters); results have 16 bits."""
+    knowns = {x: np.array([d[x] for d in devices]) for x in devices[0]} | letters
+    traffic = copies * (rows * inner * activation_bits + inner * columns * weight_bits + rows * columns * 16) / 8
+    sizes = dict(rows=rows, columns=columns, inner=inner, copies=copies, traffic=traffic, activation_bits=16)
+    return matrix_product({**knowns, **sizes}).matmul_time
+
+
+def _columns(rows, *names):
+    return [np.array([number(row, name) for row in rows]) for name in names]
+
+
+# TensorRT-LLM and vLLM, as NVIDIA's AIConfigurator measured them
+
+
+def gemm_seconds(rows) -> np.ndarray:
+    """Seconds of a framework's linear layer for rows of gemm.csv: the product, and turning its input into its format."""
+    m, n, k = _columns(rows, "m", "n", "k")
+    names = [DEVICES[row["system"]] for row in rows]
+    formats = [FORMATS[row["gemm_dtype"]] for row in rows]
+    devices = [
+        _letters(name, f[0]) | ({"matmul_efficiency": SCALED_BLOCKS[name]} if row["gemm_dtype"] == "fp8_block" else {})
+        for name, f, row in zip(names, formats, rows, strict=True)
+    ]
+    activation, weight = (np.array([f[i] for f in formats]) for i in (1, 2))
+    tile = np.where(activation < 8, 128, 64)  # the kernels of nvfp4 come in large tiles only
+    time = products_seconds(devices, m, n, k, 1, activation, weight, tile_rows=tile, tile_columns=tile)
+    launch = np.array([
+        OPERATOR.get((row["framework"], row["gemm_dtype"]), (0, 0))[name not in ("h100", "h200")]
+        for name, row in zip(names, rows, strict=True)
+    ])  # fmt: skip
+    bandwidth, stream = (np.array([d[x] for d in devices]) for x in ("hbm_bandwidth", "stream_efficiency"))
+    turned = np.where(activation < 16, m * k * (16 + activation) / 8, 0)
+    return time + launch + turned / (stream * bandwidth)
+
+
+def _gemm(rows):
+    return 1e3 * gemm_seconds(rows)
+
+
+def _no_gemm(row):
+    if row["gemm_dtype"] not in FORMATS:
+        return "with integers for weights or activations: kernels of their own"
+    if row["system"] not in DEVICES:
+        return "of a device that the table of accelerators lacks"
+    if (row["framework"], row["gemm_dtype"]) == ("VLLM", "fp8_block"):
+        return "of vLLM with scaled blocks, which never takes less than 55 to 154 µs: the host sets the time"
+    return ""
+
+
+def _gemm_group(row):
+    framework = "" if row["framework"] == "TRTLLM" else f", {FRAMEWORKS[row['framework']]}"
+    if number(row, "m") < 1024:
+        return f"fewer than 1,024 rows, {row['gemm_dtype']}{framework}"
+    return f"{DEVICES[row['system']]}, {row['gemm_dtype']}{framework}"
+
+
+def _is_even(row):
+    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+
+
+def _calibrates(row):
+    is_fitted = row["framework"] == "TRTLLM" or (row["framework"], row["gemm_dtype"]) in OPERATOR
+    return is_fitted and not _no_gemm(row) and _is_even(row)
+
+
+# EleutherAI's sweeps of sizes
+
+_ELEUTHER = {"A100-40GB-SXM": ("a100", 1.0), "V100": ("v100", 1.0), "MI250X (1 GCD)": ("mi250x", 0.5)}
+_A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
+
+
+def _eleuther(rows):
+    m, n, k, batch = _columns(rows, "m", "n", "k", "batch")
+    devices = [
+        _letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
+        | (_A100_40GB if row["gpu"].startswith("A100") else {})
+        for row in rows
+    ]
+    return 2 * batch * m * n * k / products_seconds(devices, m, n, k, batch) / 1e12
+
+
+def _eleuther_flops(row):
+    return 2 * number(row, "batch") * number(row, "m") * number(row, "n") * number(row, "k")
+
+
+def _no_eleuther(row):
+    if row["gpu"] not in _ELEUTHER:
+        return "of a device that is not described here"
+    if any(number(row, x) % 8 for x in ("m", "n", "k")):
+        return "with a size that is no multiple of 8, which costs up to two thirds of the rate: not modelled"
+    return "" if _eleuther_flops(row) / number(row, "tflops") >= 1e8 else "below 100 µs, of which the host takes a part"
+
+
+def _eleuther_group(row):
+    kind = (
+        "batches of products" if row["op"] == "bmm" else "vocabularies" if "vocab" in row["op"] else "single products"
+    )
+    return f"{row['gpu']}, {kind}"
+
+
+def _eleuther_fitted(row):
+    """Even rows of single products on the V100 and the MI250X, of which nothing else is known."""
+    return not _no_eleuther(row) and row["op"] == "mm" and not row["gpu"].startswith("A100") and _is_even(row)
+
+
+# DeepGEMM, with a scale for each block, on the H800, whose chip is that of the H100
+
+
+def _scaled(rows, m, n, k, copies=1):
+    return products_seconds([_letters("h100", "fp8") for _ in rows], m, n, k, copies, 8, 8)
+
+
+def _infersim(rows):
+    return 1e6 * _scaled(rows, *_columns(rows, "m", "n", "k"))
+
+
+def _no_infersim(row):
+    return "" if row["gpu"] == "H800" else "of a device that the table of accelerators lacks"
+
+
+def _infersim_group(row):
+    return "1,024 rows or more" if number(row, "m") >= 1024 else "fewer than 1,024 rows"
+
+
+def _deepgemm(rows):
+    m, n, k, groups = _columns(rows, "m_per_group", "n", "k", "groups")
+    return 2 * groups * m * n * k / _scaled(rows, m, n, k, groups) / 1e12
+
+
+# LLMCompass
+
+
+def _llmcompass(rows):
+    return 1e3 * products_seconds([_letters("a100", "fp16") for _ in rows], *_columns(rows, "m", "n", "k"))
+
+
+def _no_llmcompass(row):
+    if row["op"] != "matmul":
+        return "of kernels that are no matrix product"
+    return "" if row["gpu"] == "A100" else "of a device that the table of accelerators lacks"
+
+
+# Vidur: the operators of a layer in vLLM
+
+_PRODUCTS = ("attn_pre_proj", "attn_post_proj", "mlp_up_proj", "mlp_down_proj")
+_STREAMS = {
+    "input_layernorm": "norms", "post_attention_layernorm": "norms", "mlp_act": "activations", "add": "additions",
+    "attn_rope": "turning",
+}  # fmt: skip
+_VIDUR = {"H100": "h100", "A100": "a100"}
+
+
+def _vidur_seconds(row):
+    tokens, hidden, ffn, heads, kv_heads, tp = (
+        number(row, x) for x in ("num_tokens", "hidden", "ffn", "n_head", "n_kv_head", "tp")
+    )
+    known, width, op = _letters(_VIDUR[row["gpu"]], "fp16"), hidden / heads, row["op"]
+    kv_heads = max(kv_heads, tp)  # each device holds one at least
+    if op in _PRODUCTS:
+        columns, inner = {
+            "attn_pre_proj": ((heads + 2 * kv_heads) * width / tp, hidden),
+            "attn_post_proj": (hidden, hidden / tp),
+            "mlp_up_proj": (2 * ffn / tp, hidden),
+            "mlp_down_proj": (hidden, ffn / tp),
+        }[op]
+        return products_seconds([known], tokens, columns, inner)[0]
+    per_token = {
+        "mlp_act": 3 * ffn / tp,
+        "add": 3 * hidden,
+        "attn_rope": 2 * (heads + kv_heads) * width / tp,
+    }.get(op, 2 * hidden)
+    return stream_time(known, traffic=2 * tokens * per_token)
+
+
+def _vidur(rows):
+    return np.array([1e3 * _vidur_seconds(row) for row in rows])
+
+
+def _no_vidur(row):
+    if row["gpu"] not in _VIDUR:
+        return "of a device that the table of accelerators lacks"
+    if row["op"] not in _PRODUCTS and row["op"] not in _STREAMS:
+        return "of the embedding, which looks rows up"
+    return "" if number(row, "time_ms_median") >= 0.01 else "below 10 µs, which are published in whole µs"
+
+
+def _vidur_group(row):
+    return f"{row['gpu']}, {_STREAMS.get(row['op'], 'matrix products')}"
+
+
+_FITTED = (
+    "efficiencies and launch of each device on TensorRT-LLM's even rows; the time that quantizing takes on even rows "
+    "of each framework"
+)
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "gemm", "gemm.csv", "Time of a linear layer: tiles, waves and traffic at each device's efficiencies.",
+        _gemm, "latency_ms", "ms", ("aiconfigurator-gemm",), _no_gemm, _gemm_group, _FITTED, _calibrates,
+    ),
+    Confrontation(
+        "gemm_eleuther", "gemm_eleuther.csv",
+        "Rate of matrix products over sweeps of their sizes, the A100 as calibrated in gemm.",
+        _eleuther, "tflops", "TFLOP/s", ("anthony2024",), _no_eleuther, _eleuther_group,
+        "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products", _eleuther_fitted,
+    ),
+    Confrontation(
+        "gemm_infersim", "gemm_infersim.csv", "Time of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
+        _infersim, "latency_us", "µs", ("infersim",), _no_infersim, _infersim_group,
+    ),
+    Confrontation(
+        "gemm_deepgemm", "gemm_deepgemm.csv", "Rate of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
+        _deepgemm, "tflops", "TFLOP/s", ("deepgemm",), lambda row: "", lambda row: row["layout"],
+    ),
+    Confrontation(
+        "gemm_llmcompass", "gemm_llmcompass.csv", "Time of matrix products on the A100, as calibrated in gemm.",
+        _llmcompass, "latency_ms", "ms", ("zhang2024-llmcompass",), _no_llmcompass,
+        _infersim_group,
+    ),
+    Confrontation(
+        "layer_vidur", "layer_vidur.csv",
+        "Time of a layer's operators in vLLM, as calibrated in gemm; what is no product streams at the device's rate.",
+        _vidur, "time_ms_median", "ms", ("vidur",), _no_vidur, _vidur_group,
+    ),
+)}  # fmt: skip

@@ -1,0 +1,70 @@
+"""Rows of training tables as calls of `training_step`: which device, which model, what the row says of the strategy."""
+
+import re
+from functools import cache
+
+from scalebook.language import Row
+from scalebook.language.row import Cell
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+from .confrontation import Measurement, number
+
+__all__ = ["MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "device", "gpt", "step", "tuned"]
+
+# Megatron-LM before FlashAttention and before data-parallel overlap; at first nothing ran beside gradients either.
+MEGATRON_2022 = dict(attention="unfused", sharding="replicated")
+MEGATRON_2021 = dict(**MEGATRON_2022, tp_beside=0)
+# The NeMo framework's recipes: tensor- and context-parallel collectives in pieces under the products they belong to, of
+# which the first piece alone is waited for; transfers and data-parallel collectives beside arithmetic.
+OVERLAPPED = dict(dp_overlap=1, pp_overlap=1)
+
+_DEVICES = (
+    (r"GB300", "gb300"), (r"GB200", "gb200"), (r"B300", "b300"), (r"B200", "b200"), (r"H200", "h200"), (r"H100", "h100"),
+    (r"A100", "a100"), (r"V100", "v100"), (r"MI300X", "mi300x"),
+)  # fmt: skip
+
+
+def device(text: str):
+    """The accelerator that a text names, None for one that is not in the table."""
+    name = next((key for pattern, key in _DEVICES if re.search(pattern, text, re.IGNORECASE)), None)
+    return accelerators[name] if name else None
+
+
+def optional(row: Measurement, column: str, default: float) -> float:
+    """A number that a row may lack."""
+    return number(row, column) if row.get(column) else default
+
+
+@cache
+def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "GPT") -> Row:
+    """A model of GPT's blocks: as many key-value heads as queries, four times as wide inside, one embedding."""
+    shape = dict(
+        layers=layers, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden / heads, ffn=4 * hidden, gating=0,
+        vocab=vocab, embeddings=1, learned_positions=2048, moe_layers=0, experts=0,
+    )  # fmt: skip
+    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
+
+
+def step(*knowns, **letters) -> Row:
+    """`training_step`, its missing time said as an error."""
+    run = training_step(*knowns, **letters)
+    run["step_time"]  # says why it has none
+    return run
+
+
+def tuned(model: Row, gpu: Row, options: list[dict], capacity: float, **letters) -> Row:
+    """The fastest of several options that fits, by our own prediction: for what a paper tuned and does not state."""
+    runs = []
+    for option in options:
+        try:
+            runs.append(step(model, gpu, **letters, **option))
+        except (KeyError, ValueError):
+            continue  # not a whole number of micro-batches, or a schedule that does not run them
+    fits = [run for run in runs if run.memory <= capacity] or runs
+    return min(fits, key=lambda run: run.step_time)
+
+
+def catalogue(name: str) -> Row:
+    """A model of the table."""
+    return models[name]

@@ -1,0 +1,161 @@
+"""Training steps as published: Megatron's papers, Llama 3, MLPerf training and BLOOM's search for a topology.
+
+Nothing is fitted to them.  What a row does not state is taken as its authors describe their software, or, where they
+tuned it, as our own fastest choice that fits; `what` says which.
+"""
+
+
+from scalebook.tables import models
+
+from .confrontation import Confrontation, number
+from .runs import MEGATRON_2021, MEGATRON_2022, OVERLAPPED, device, gpt, optional, step, tuned
+
+__all__ = ["CONFRONTATIONS"]
+
+
+def _paper_model(row):
+    return gpt(*(number(row, x) for x in ("layers", "hidden", "heads", "vocab")))
+
+
+def _is_set(*names):
+    return lambda row: "" if row["set"] in names else "of another table of the same file"
+
+
+def _recompute(row):
+    return next((word for word in ("full", "selective") if row["recompute"].startswith(word)), "none")
+
+
+def _korthikanti(row):
+    pp, dp, batch = number(row, "pp"), number(row, "dp"), number(row, "mbs")
+    return step(
+        _paper_model(row), device("A100").at("fp16"), **MEGATRON_2022, recompute=_recompute(row),
+        sequence_parallel=row["sp"] == "True", tp=number(row, "tp"), pp=pp, dp=dp, batch=batch,
+        chunks=optional(row, "vpp", 1), global_batch=number(row, "gbs"), seq=number(row, "seq_len"),
+    )  # fmt: skip
+
+
+def _divisors(number_):
+    return [n for n in range(1, int(number_) + 1) if number_ % n == 0]
+
+
+def _narayanan(row):
+    """The micro-batch and the chunks were tuned: our fastest that fits."""
+    pp, dp, layers, global_batch = (number(row, x) for x in ("pp", "dp", "layers", "gbs"))
+    chunks = [n for n in _divisors(layers / pp) if n <= 4] if pp > 1 else [1]
+    options = [dict(batch=b, chunks=c) for b in (1, 2, 4, 8, 16) for c in chunks if global_batch % (dp * b) == 0
+               and (c == 1 or global_batch / (dp * b) % pp == 0)]  # fmt: skip
+    gpu = device("A100").at("fp16")
+    return tuned(
+        _paper_model(row), gpu, options, gpu.hbm_capacity, **MEGATRON_2021, recompute="full", sequence_parallel=False,
+        tp=number(row, "tp"), pp=pp, dp=dp, global_batch=global_batch, seq=number(row, "seq_len"),
+    )  # fmt: skip
+
+
+def _narayanan_rate(rows):
+    """TFLOP/s as the paper counts them: its equation 3, with the forward pass that is run again."""
+
+    def rate(row):
+        layers, hidden, seq, vocab = (number(row, x) for x in ("layers", "hidden", "seq_len", "vocab"))
+        per_layer = 96 * number(row, "gbs") * seq * layers * hidden**2
+        flops = per_layer * (1 + seq / (6 * hidden) + vocab / (16 * layers * hidden))
+        return flops / (_narayanan(row).step_time * number(row, "n_gpus")) / 1e12
+
+    return [rate(row) for row in rows]
+
+
+def _llama3_rate(rows):
+    """TFLOP/s of the arithmetic that a causal model asks for: half of the query-key pairs."""
+    found = []
+    for row in rows:
+        cp, seq, pp = optional(row, "cp", 1), number(row, "seq_len"), number(row, "pp")
+        run = step(
+            models.llama3_405b, device(row["gpu"]).at("bf16"), **OVERLAPPED, sharding="zero2", tp=number(row, "tp"), pp=pp,
+            cp=cp, dp=number(row, "dp"), global_batch=number(row, "gbs"), seq=seq, chunks=8, cp_overlap=0,
+        )  # fmt: skip
+        pairs = 12 * run.layers * run.heads * run.head_dim * seq * run.global_batch * seq
+        found.append((run.model_flops - pairs / 2) / (run.step_time * run.devices) / 1e12)
+    return found
+
+
+def _mlperf(rows):
+    found = []
+    for row in rows:
+        tp, pp, cp = (number(row, x) for x in ("tp", "pp", "cp"))
+        gpu = device(row["accelerator"]).at("fp8" if row["fp8"] == "True" else "bf16")
+        run = step(
+            models.llama3_405b, gpu, **OVERLAPPED, tp=tp, pp=pp, cp=cp, dp=number(row, "n_accel") / (tp * pp * cp),
+            batch=number(row, "mbs"), chunks=optional(row, "vp", 1), global_batch=number(row, "gbs"),
+            seq=number(row, "seq_len"), tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp,
+        )  # fmt: skip
+        found.append(run.step_time)
+    return found
+
+
+def _no_mlperf(row):
+    if row["benchmark"] != "llama31_405b":
+        return "of another benchmark than the pretraining of Llama 3.1 405B"
+    if not all(row[x] for x in ("tp", "pp", "cp", "mbs", "step_time_s_median")):
+        return "without its strategy or its time"
+    return "" if device(row["accelerator"]) else "on a device that is not in the table"
+
+
+def _bloom(rows):
+    """Megatron-DeepSpeed on A100 with four Omni-Path ports of 100 Gb/s for eight devices."""
+
+    def time(row):
+        layers, hidden, heads = (number(row, x) for x in ("layers", "hidden", "heads"))
+        run = step(
+            gpt(layers, hidden, heads, number(row, "vocab")), device(row["gpu"]).at("bf16"), attention="unfused", tp_beside=0,
+            recompute="full", sequence_parallel=False, sharding="zero1", tp=number(row, "tp"), pp=number(row, "pp"),
+            dp=number(row, "dp"), batch=number(row, "mbs"), seq=number(row, "seq_len"), scaleout_bandwidth="6.25 GB/s",
+            microbatches=max(1, number(row, "gbs") // (number(row, "dp") * number(row, "mbs"))),
+        )  # fmt: skip
+        return run.step_time
+
+    return [time(row) for row in rows]
+
+
+def _no_bloom(row):
+    if not all(row[x] for x in ("layers", "hidden", "heads")):
+        return "whose shape is not printed"
+    if not row["step_time_s"]:
+        return "without a time: out of memory, or not printed"
+    return ""
+
+
+def _size(row):
+    return row["model"] + (", full" if row["recompute"].startswith("full") else ", selective")
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "korthikanti_table5", "training_papers.csv",
+        "Time of a step of Megatron-LM on A100; nothing of the table is fitted, one constant is to table 4 of the paper.",
+        lambda rows: [_korthikanti(row).step_time for row in rows], "step_time_s", "s", ("korthikanti2022",),
+        _is_set("korthikanti2022_table5", "korthikanti2022_s6.3"), _size,
+    ),
+    Confrontation(
+        "narayanan_table1", "training_papers.csv",
+        "Rate of Megatron-LM on A100; micro-batch and chunks, which the paper tuned, as we find them fastest.",
+        _narayanan_rate, "tflops_gpu", "TFLOP/s", ("narayanan2021",), _is_set("narayanan2021_table1"),
+        lambda row: row["model"],
+    ),
+    Confrontation(
+        "llama3", "training_papers.csv",
+        "Rate of Llama 3 405B on 16,384 H100, eight chunks a stage (two blocks fewer than 128 suggest them).",
+        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-report",), _is_set("llama3_table4"),
+        lambda row: f"sequences of {row['seq_len']}",
+    ),
+    Confrontation(
+        "mlperf_training", "training_mlperf.csv",
+        "Time of a step of Llama 3.1 405B in MLPerf training 5.0, 8-bit products, collectives overlapped piece by piece.",
+        _mlperf, "step_time_s_median", "s", ("mlperf-training-v5",), _no_mlperf, lambda row: row["accelerator"],
+        optional=("step_time_s_runs", "samples_s_median", "time_to_train_min_median", "n_runs", "framework", "config_note"),
+    ),
+    Confrontation(
+        "bloom_topology", "training_bloom.csv",
+        "Time of a step in BLOOM's search for a topology: Megatron-DeepSpeed on A100, everything run again.",
+        _bloom, "step_time_s", "s", ("bloom-chronicles",), _no_bloom,
+        lambda row: f"tp {row['tp']}, micro-batch {row['mbs']}", optional=("mem_gb", "row_note", "date", "tflops_gpu"),
+    ),
+)}  # fmt: skip

@@ -1,0 +1,116 @@
+"""One block of a model on one device: what an offloaded run has to move of it, and the time it computes.
+
+The weights come in, the activations that the backward pass reads go out and come back, and gradients
+and optimizer state come and go once a step.  They hide behind the arithmetic of the block.
+"""
+
+from scalebook.language import formula
+
+__all__ = [
+    "block_active_params_mean", "block_backward", "block_flops", "block_forward", "block_forward_collectives",
+    "block_params_mean", "block_states", "block_weights", "saved_activations_kept",
+]  # fmt: skip
+
+
+# What there is to move
+
+
+@formula("block_params", "kaplan2020 table 1")
+def block_params_mean(params, embeddings, vocab, hidden, layers):
+    """All parameters but the embeddings, shared out over the blocks.
+
+    >>> block_params_mean(params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
+    7.8026696
+    """
+    return (params - embeddings * vocab * hidden) / layers
+
+
+@formula("block_active_params", "kaplan2020 table 1")
+def block_active_params_mean(active_params, embeddings, vocab, hidden, layers):
+    """The same of the parameters that one token uses: all of a dense model's, few of a mixture of experts.
+
+    >>> block_active_params_mean(active_params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
+    7.8026696
+    """
+    return (active_params - embeddings * vocab * hidden) / layers
+
+
+@formula("block_weights", "rajbhandari2021 §3", given=[block_params_mean])
+def block_weights(block_params, weight_bits, tp):
+    """The weights that a device multiplies by, split over the tensor-parallel devices.
+
+    >>> block_weights(block_params=7.25e9, weight_bits=16, tp=32)
+    453125000.0
+    """
+    return block_params * weight_bits / 8 / tp
+
+
+@formula("block_states", "rajbhandari2021 §3", given=[block_params_mean])
+def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
+    """Gradients and optimizer state, split over the tensor-parallel and the data-parallel devices.
+
+    >>> block_states(block_params=7.25e9, gradient_bits=16, optimizer_bits=96, tp=32, dp=16)
+    198242187.5
+    """
+    return block_params * (gradient_bits + optimizer_bits) / 8 / (tp * dp)
+
+
+@formula("saved_activations", "korthikanti2022 §5")
+def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
+    """What the backward pass reads again, split over the tensor-parallel devices, sequence-parallel parts too.
+
+    17 values with the attention core run again (34 bytes at 16 bits, masks counted), 1 with all run again.
+
+    >>> saved_activations_kept(batch=1, seq=2048, hidden=12288, kept_values=17, activation_bits=16, tp=8)
+    106954752.0
+    """
+    return kept_values * batch * seq * hidden * activation_bits / 8 / tp
+
+
+# The time to hide it in
+
+
+@formula("block_flops", "kaplan2020 table 1", given=[block_active_params_mean])
+def block_flops(batch, seq, block_active_params, heads, head_dim, tp):
+    """Two operations for each parameter and token, and attention of every token to all of its sequence.
+
+    >>> round(block_flops(batch=1, seq=2048, block_active_params=1.812e9, heads=96, head_dim=128, tp=8) / 1e9, 1)
+    953.5
+    """
+    return 2 * batch * seq * (block_active_params + 2 * seq * heads * head_dim) / tp
+
+
+@formula("block_forward", "rajbhandari2021 §4", given=[block_flops])
+def block_forward(block_flops, peak_flops, flops_efficiency):
+    """The arithmetic at the rate achieved; collectives are taken as hidden behind it.
+
+    >>> block_forward(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8)
+    0.00125
+    """
+    return block_flops / (peak_flops * flops_efficiency)
+
+
+@formula("block_forward", "korthikanti2022 §4.2.2", given=[block_flops])
+def block_forward_collectives(
+    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved
+):
+    """The arithmetic, then two gathers and two reduce-scatters over the tensor-parallel devices, nothing overlapped.
+
+    `link_achieved` is the rate of the scale-up network; while collectives run, moves to the second tier go on.
+
+    >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="300 GB/s")
+    >>> round(block_forward_collectives(**at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    1.837
+    """
+    moved = 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp
+    return block_flops / (peak_flops * flops_efficiency) + moved / link_achieved
+
+
+@formula("block_backward", "narayanan2021 §3", given=[block_forward])
+def block_backward(block_forward, recomputed):
+    """A gradient for each operand makes two passes of one; what was not kept is computed again before.
+
+    >>> block_backward(block_forward="10 ms", recomputed=1)
+    0.03
+    """
+    return (2 + recomputed) * block_forward

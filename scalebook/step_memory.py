@@ -1,0 +1,118 @@
+"""The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
+
+>>> from scalebook.activations import held_1f1b
+>>> {f.letter: f for f in memory_formulas("zero1", held_1f1b)}["memory"]
+memory = Max(first_memory, last_memory)
+"""
+
+from functools import cache
+
+from sympy import Expr, Ge, Max, Piecewise, S
+
+from scalebook.language import Formula, formula, symbol
+
+__all__ = ["fullest_stage", "memory_formulas"]
+
+_KEPT = {  # by sharding: what of weights, gradients and optimizer state a device shares with those of other tokens
+    "replicated": (),
+    "zero1": ("optimizer",),
+    "zero2": ("gradient", "optimizer"),
+    "zero3": ("weight", "gradient", "optimizer"),
+}
+_SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
+
+
+@formula("stage", "korthikanti2022 §4.2.3")
+def fullest_stage(first_memory, last_memory, pp):
+    """The first stage holds the most micro-batches, the last the logits: the fuller of the two.
+
+    >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
+    1.0
+    """
+    return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
+
+
+def _parts(sharding: str, held: Expr, stage: Expr) -> dict[str, Expr]:
+    """Bytes near, by what they are, on a device of a stage."""
+    x = symbol
+    at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
+    at_start = Piecewise((1, stage <= 1), (0, True))
+    blocks = x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks"))
+    matrices = at_start + at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    dense, routed = (
+        blocks * x("block_params") + matrices * x("vocab") * x("hidden") / x("tp"),
+        blocks * x("block_routed_params"),
+    )
+    found = {}
+    for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
+        is_shared = what in _KEPT[sharding]
+        shards, routed_shards = (x("shards"), x("routed_shards")) if is_shared else (S.One, S.One)
+        width = x(f"{what}_bits") / 8
+        one = (x("block_params") / shards + x("block_routed_params") / routed_shards) * width
+        total, away = (dense / shards + routed / routed_shards) * width, x(f"{offload}_offload")
+        found[f"{what}_memory"] = (1 - away) * total + away * x("near_blocks") * one
+    saved, away = x("saved_activations"), x("activation_offload")
+    found["activation_memory"] = (1 - away) * held * blocks * saved + away * x("near_blocks") * saved
+    found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
+    gathered = S.Zero
+    if sharding == "zero3":  # the block at work and the next one, whole, and one's gradients
+        gathered = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
+    found["buffer_memory"] = x("working_activations") - saved + gathered
+    return found
+
+
+_SAID = {
+    "weight_memory": "Weights of a stage's blocks and embeddings that are near, shared as the sharding says.",
+    "gradient_memory": "Gradients, likewise.",
+    "optimizer_memory": "Optimizer state, likewise.",
+    "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
+    "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
+    "buffer_memory": "What a block run again holds while it goes backward, and weights and gradients gathered whole.",
+}
+
+
+@cache
+def memory_formulas(sharding: str, held: Formula, offload: bool = False) -> tuple[Formula, ...]:
+    """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
+
+    The fullest is of the first stage or the last.
+
+    >>> from scalebook.activations import held_1f1b
+    >>> [f.letter for f in memory_formulas("zero3", held_1f1b)][:3]
+    ['weight_memory', 'gradient_memory', 'optimizer_memory']
+    """
+    stage = symbol("stage")
+
+    def total(at):
+        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at).values(), S.Zero)
+
+    parts = _parts(sharding, symbol("held_microbatches"), stage)
+    first, last = symbol("first_memory"), symbol("last_memory")
+    made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
+        "train_memory": (sum(map(symbol, parts)), "All of it on a device of the stage."),
+        "first_memory": (total(S.One), "All of it on a device of the first stage, which keeps the most micro-batches."),
+        "last_memory": (total(symbol("pp")), "All of it on a device of the last stage, which makes the logits."),
+        "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
+        "offload_memory": (
+            _away(sharding, held.rhs.xreplace({stage: S.One})),
+            "What a device of the first stage keeps in the second tier.",
+        ),
+    }
+    if not offload:
+        made.pop("offload_memory")
+        nothing = {symbol(f"{x}_offload"): S.Zero for x in ("weight", "activation", "optimizer")}
+        made = {letter: (expr.subs(nothing), said) for letter, (expr, said) in made.items()}
+    built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
+    return (*built, held, fullest_stage)
+
+
+def _away(sharding: str, held: Expr) -> Expr:
+    """Bytes in the second tier."""
+    x = symbol
+    found = x("activation_offload") * held * x("stage_blocks") * x("saved_activations")
+    for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
+        is_shared = what in _KEPT[sharding]
+        shards, routed_shards = (x("shards"), x("routed_shards")) if is_shared else (S.One, S.One)
+        held_params = x("dense_params") / shards + x("routed_params") / routed_shards
+        found += x(f"{offload}_offload") * held_params * x(f"{what}_bits") / 8
+    return found

@@ -1,0 +1,311 @@
+"""A training step at scale: its time and memory and what they are made of, as one sheet for each strategy.
+
+>>> from scalebook.tables import accelerators, models
+>>> run = training_step(models.gpt3_175b, accelerators.a100.at("bf16"), tp=8, pp=8, dp=1, microbatches=64, chunks=3,
+...                     seq=2048, recompute="selective", attention="unfused")
+>>> round(run.mfu, 2), run.memory < 80e9
+(0.54, True)
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+from sympy import Integer, Min, floor
+
+from scalebook import activations, assumptions, kernels, offload, pipeline, stages, training_time
+from scalebook.block import Block, blocks_of
+from scalebook.collectives import collective
+from scalebook.data_parallel import data_parallel_formulas
+from scalebook.language import Formula, Row, Sheet, formula, symbol
+from scalebook.language.row import Cell
+from scalebook.parallelism import CHOICES, Strategy, block_formulas
+from scalebook.step_memory import memory_formulas
+
+__all__ = ["Training", "training_sheet", "training_step"]
+
+# What a call that says nothing else means.
+USUAL = {
+    "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8, "logit_bits": 48,
+    "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
+    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3,
+}  # fmt: skip
+
+OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
+_SCHEDULES = {
+    "1f1b": (pipeline.bubble_1f1b, activations.held_1f1b),
+    "interleaved": (pipeline.bubble_interleaved, activations.held_interleaved),
+    "gpipe": (pipeline.bubble_gpipe, activations.held_gpipe),
+    "zb_h1": (pipeline.bubble_zb_h1, stages.held_zb_h1),
+    "zb_h2": (pipeline.bubble_zb_h2, stages.held_zb_h2),
+    "zb_v": (pipeline.bubble_zb_v, stages.held_zb_v),
+    "dualpipe": (pipeline.bubble_dualpipe, stages.held_dualpipe),
+}
+
+
+@formula("attention_peak", "dao2022 §3.1")
+def attention_peak_same(peak_flops):
+    """Attention multiplies at the rate of the other products.
+
+    >>> attention_peak_same(peak_flops="312 TFLOP/s")
+    312000000000000.0
+    """
+    return peak_flops
+
+
+@formula("attention_peak", "deepseek2024-v3 §3.3.1")
+def attention_peak_bf16(peak_bf16):
+    """With 8-bit products attention stays in bf16.
+
+    >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s")
+    989400000000000.0
+    """
+    return peak_bf16
+
+
+@formula("microbatches", "narayanan2021 §2.2")
+def microbatches_of_batch(global_batch, dp, batch):
+    """The sequences of a step that fall to a pipeline, in micro-batches.
+
+    >>> microbatches_of_batch(global_batch=1536, dp=8, batch=2)
+    96.0
+    """
+    return global_batch / (dp * batch)
+
+
+@formula("global_batch", "narayanan2021 §2.2")
+def batch_of_microbatches(microbatches, dp, batch):
+    """All sequences of a step.
+
+    >>> batch_of_microbatches(microbatches=96, dp=8, batch=2)
+    1536.0
+    """
+    return microbatches * dp * batch
+
+
+@formula("dp", "narayanan2021 §2.1")
+def ways_left(devices, tp, cp, pp):
+    """Devices that the other dimensions leave to data parallelism.
+
+    >>> ways_left(devices=4096, tp=8, cp=1, pp=64)
+    8.0
+    """
+    return devices / (tp * cp * pp)
+
+
+@formula("devices", "narayanan2021 §2.1")
+def devices_of_ways(dp, tp, cp, pp):
+    """The product of the dimensions; experts are spread over devices that others share weights with.
+
+    >>> devices_of_ways(dp=8, tp=8, cp=1, pp=64)
+    4096.0
+    """
+    return dp * tp * cp * pp
+
+
+@formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
+def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
+    """Three times the matrix arithmetic of a forward pass: all query-key pairs are counted, and nothing run again.
+
+    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
+    18489.6
+    """
+    return 3 * global_batch / batch * tp * cp * (layers * block_flops + head_flops)
+
+
+@formula("hardware_flops", "narayanan2021 §5.1")
+def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops):
+    """With the matrix arithmetic that is run again.
+
+    >>> hardware_flops(model_flops=3e15, global_batch=8, batch=1, tp=8, cp=1, layers=1, again_flops="1 TFLOP") / 1e12
+    3064.0
+    """
+    return model_flops + global_batch / batch * tp * cp * layers * again_flops
+
+
+@formula("mfu", "chowdhery2022 appendix B")
+def mfu(model_flops, step_time, devices, peak_flops):
+    """What the model asks for over what the devices could do in the time.
+
+    >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
+    0.6260016025641025
+    """
+    return model_flops / (step_time * devices * peak_flops)
+
+
+@formula("hfu", "korthikanti2022 §6.3")
+def hfu(hardware_flops, step_time, devices, peak_flops):
+    """What is done over what the devices could do in the time.
+
+    >>> hfu(hardware_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
+    0.6260016025641025
+    """
+    return hardware_flops / (step_time * devices * peak_flops)
+
+
+@formula("train_rate", "narayanan2021 §5.1")
+def train_rate(global_batch, seq, step_time):
+    """Tokens of a step over its time.
+
+    >>> train_rate(global_batch=1536, seq=2048, step_time=16)
+    196608.0
+    """
+    return global_batch * seq / step_time
+
+
+@formula("step_energy", "patterson2021 §2.1")
+def step_energy(devices, tdp, step_time):
+    """Every device at its thermal design power all the time: hosts, network and cooling come on top.
+
+    >>> step_energy(devices=1024, tdp="700 W", step_time=10)
+    7168000.0
+    """
+    return devices * tdp * step_time
+
+
+@formula("step_cost", "narayanan2021 §5.1")
+def step_cost(devices, price_hour, step_time):
+    """Every device at its price by the hour.
+
+    >>> round(step_cost(devices=1024, price_hour="2 $/h", step_time=9), 2)
+    5.12
+    """
+    return devices * price_hour / 3600 * step_time
+
+
+@formula("train_time", "narayanan2021 §5.1")
+def train_time(train_tokens, train_rate):
+    """All tokens at this rate; stops and restarts come on top.
+
+    >>> train_time(train_tokens="15e12 token", train_rate="1.5e6 token/s") / 86400
+    115.74074074074075
+    """
+    return train_tokens / train_rate
+
+
+@formula("train_cost", "narayanan2021 §5.1")
+def train_cost(devices, price_hour, train_time):
+    """Every device at its price by the hour.
+
+    >>> train_cost(devices=1024, price_hour="2 $/h", train_time=3600)
+    2048.0
+    """
+    return devices * price_hour / 3600 * train_time
+
+
+@formula("link_bandwidth", "rajbhandari2021 §3")
+def link_of_host(host_bandwidth):
+    """The second tier is the host's memory.
+
+    >>> link_of_host(host_bandwidth="64 GB/s")
+    64000000000.0
+    """
+    return host_bandwidth
+
+
+_PARTS = (
+    training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
+    training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
+    training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
+    training_time.step_again, training_time.step_head, training_time.bubble_time, training_time.tp_exposed,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.pp_exposed, training_time.step_time, model_flops, hardware_flops, mfu, hfu,
+    train_rate, step_energy, step_cost, train_time, train_cost,
+)  # fmt: skip
+
+
+def _offloaded(sharding: str) -> list[Formula]:
+    """What a block moves to and from a second tier, and what that costs."""
+    x = symbol
+    alone = x("block_params") + x("block_routed_params")
+    shared = x("block_params") / x("shards") + x("block_routed_params") / x("routed_shards")
+    states = {
+        "replicated": alone * (x("gradient_bits") + x("optimizer_bits")),
+        "zero1": alone * x("gradient_bits") + shared * x("optimizer_bits"),
+    }.get(sharding, shared * (x("gradient_bits") + x("optimizer_bits")))
+    weights = (shared if sharding == "zero3" else alone) * x("weight_bits")
+    source = ["rajbhandari2021 §3"]
+    return [
+        Formula("block_weights_held", "block_weights", weights / 8, source, "Weights of a block that a device holds."),
+        Formula("block_states_held", "block_states", states / 8, source, "Its gradients and optimizer state."),
+        offload.exposed_time,
+        offload.offload_bandwidth,
+        training_time.offload_exposed,
+        link_of_host,
+    ]
+
+
+@cache
+def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
+    """The sheet of a model's blocks and a strategy; `using` swaps its formulas.
+
+    >>> from scalebook.block import LLAMA
+    >>> sheet = training_sheet(LLAMA, None, Strategy(recompute="full"))
+    >>> sheet.formulas["step_time"].inputs[:3]
+    ('bubble_time', 'cp_exposed', 'dp_exposed')
+    """
+    bubble, held = _SCHEDULES[strategy.schedule]
+    x = symbol
+    sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
+    inside = Min(
+        1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False
+    )  # all within one domain
+    near = 1 + floor(inside)
+    transfer = collective("send", sent, Integer(2), near)
+    formulas = [
+        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding),
+        *memory_formulas(strategy.sharding, held, strategy.offload), *_PARTS, *kernels.USUAL, bubble,
+        *(_offloaded(strategy.sharding) if strategy.offload else [training_time.offload_exposed_none]),
+        Formula("transfer_time_split", "transfer_time", transfer, ["narayanan2021 §4.1"],
+                "One tensor to the next stage; each tensor-parallel device sends its part."),
+    ]  # fmt: skip
+    used = {i for f in formulas for i in f.inputs}
+    return Sheet(
+        "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
+    )
+
+
+class Training:
+    """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
+
+    The model's row decides the blocks.  Raises ValueError with one sentence for a strategy that cannot run.
+    """
+
+    name = "training_step"
+
+    def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
+        """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
+        words = {k: letters.pop(k) for k in list(letters) if k in CHOICES}
+        rows = [k for k in knowns if isinstance(k, Mapping)]
+        known = {n for row in rows for n in row} | letters.keys()
+        model = next((row for row in rows if "layers" in row and "gating" in row), None)
+        if model is None:
+            raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
+        words.setdefault("offload", any(np.any(np.asarray(letters.get(x, 0)) != 0) for x in OFFLOADS))
+        peaks = [row for row in rows if "peak_flops" in row and "peak_bf16" in row]
+        words.setdefault("quantized", any(row["peak_flops"] > 1.5 * row["peak_bf16"] for row in peaks))
+        if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
+            words["schedule"] = "interleaved"
+        strategy, blocks = Strategy(**words), blocks_of(model)
+        more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
+        more += [ways_left if "dp" not in known else devices_of_ways]
+        more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
+        more += [f for f in assumptions.MEASURED if f.letter not in known]
+        return training_sheet(*blocks, strategy, *more), strategy, blocks
+
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
+        letters = dict(letters)
+        sheet, strategy, _ = self.plan(knowns, letters)
+        known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
+        used = {*sheet.inputs, *sheet.formulas}
+        usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
+        letters = {n: v for n, v in letters.items() if strategy.offload or n not in OFFLOADS}
+        return sheet, (*knowns, Row("usual", usual)), letters
+
+    def __call__(self, *knowns, **letters) -> Row:
+        sheet, knowns, letters = self.sheet(knowns, letters)
+        return sheet(*knowns, **letters)
+
+
+training_step = Training()

@@ -1,0 +1,221 @@
+"""Which strategies can run: rules as data, each with a sentence, for one strategy or for arrays of them.
+
+>>> check({"tp": 7, "heads": 96, "ffn": 49152})
+Traceback (most recent call last):
+    ...
+ValueError: tp=7 does not divide the 96 heads: tp=1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 or 96 would do
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scalebook.language import Sheet
+
+__all__ = ["RULES", "Rule", "check", "derived"]
+
+COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "pp", "dp", "batch", "chunks", "microbatches")
+
+
+class Rule:
+    """A condition on letters and words: its name, the letter to change, and the sentence for a strategy that breaks it.
+
+    `holds` is made of arithmetic that floats and arrays share; `advice` rules are about speed, and bind searches only.
+
+    >>> rule = next(x for x in RULES if x.name == "pp within layers")
+    >>> rule.holds(pp=np.array([64, 256]), layers=128)
+    array([ True, False])
+    """
+
+    def __init__(self, name: str, letter: str, holds: Callable, says: str, advice: bool = False):
+        self.name, self.letter, self.holds, self.says, self.advice = name, letter, holds, says, advice
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """The letters and words that it is about."""
+        return tuple(inspect.signature(self.holds).parameters)
+
+    def of(self, values: Mapping[str, Any]):
+        """Whether it holds: a truth, or an array of them; None where something is not known."""
+        try:
+            return self.holds(*[values[x] for x in self.needs])
+        except KeyError:
+            return None
+
+    def __repr__(self):
+        return f"{self.name}: {', '.join(self.needs)}"
+
+
+def _split(whole, ways):
+    return whole % ways == 0
+
+
+def _stage(layers, pp):
+    return -(-layers // pp)  # rounded up
+
+
+RULES = (
+    Rule("dimensions multiply to the devices", "dp", lambda devices, tp, cp, pp, dp: devices == tp * cp * pp * dp,
+         "tp={tp}, cp={cp}, pp={pp} and dp={dp} make {product} devices, not {devices}"),
+    Rule("tp divides heads", "tp", lambda tp, heads: _split(heads, tp), "tp={tp} does not divide the {heads} heads"),
+    Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: _split(kv_heads, tp) | _split(tp, kv_heads),
+         "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
+    Rule("tp divides ffn", "tp", lambda tp, ffn: _split(ffn, tp), "tp={tp} does not divide the ffn of {ffn}"),
+    Rule("tp divides expert_ffn", "tp", lambda tp, expert_ffn: _split(expert_ffn, tp),
+         "tp={tp} does not divide the expert_ffn of {expert_ffn}"),
+    Rule("tp within scaleup_size", "tp", lambda tp, scaleup_size: tp <= scaleup_size,
+         "tp={tp} leaves a scale-up domain of {scaleup_size} devices", advice=True),
+    Rule("cp halves divide seq", "cp", lambda cp, seq: (cp == 1) | _split(seq, 2 * cp),
+         "cp={cp} does not divide seq={seq} into 2 cp equal parts, of which each device takes two to balance causal attention"),
+    Rule("tp divides the sequence", "tp",
+         lambda tp, cp, seq, sequence_parallel: (sequence_parallel == 0) | _split(seq, cp * tp),
+         "tp={tp} does not divide the {own_seq} tokens of a sequence that sequence parallelism splits"),
+    Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
+    Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (schedule == "interleaved"),
+         "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
+    Rule("chunks divide a stage", "chunks", lambda chunks, layers, pp: _split(_stage(layers, pp), chunks),
+         "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
+    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
+    Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
+         "ep={ep} does not divide the {experts} experts"),
+    Rule("ep divides dp cp", "ep", lambda ep, dp, cp: _split(dp * cp, ep),
+         "ep={ep} does not divide the {shards} devices (dp cp) that experts are spread over"),
+    Rule("dp divides global_batch", "global_batch", lambda dp, global_batch: _split(global_batch, dp),
+         "dp={dp} does not divide global_batch={global_batch}"),
+    Rule("batch divides the rest", "batch", lambda batch, dp, global_batch: _split(global_batch, dp * batch),
+         "batch={batch} does not divide the {own_batch} sequences that fall to each of dp={dp}"),
+    Rule("offload has near_blocks", "pp", lambda offload, layers, pp, near_blocks: (offload == 0) | (_stage(layers, pp) >= near_blocks),
+         "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
+)  # fmt: skip
+
+
+def derived(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With dp, devices and micro-batches where they follow, and what a strategy has that says nothing of them.
+
+    >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
+    8.0
+    """
+    known = {"tp": 1, "cp": 1, "ep": 1, "pp": 1, "batch": 1, "chunks": 1, "experts": 0, "near_blocks": 3, "offload": False}
+    known |= values
+    model = known["tp"] * known["cp"] * known["pp"]
+    if "dp" not in known and "devices" in known:
+        known["dp"] = known["devices"] / model
+    if "dp" in known:
+        known.setdefault("devices", known["dp"] * model)
+        if "microbatches" not in known and "global_batch" in known:
+            known["microbatches"] = known["global_batch"] / (known["dp"] * known["batch"])
+        elif "microbatches" in known:
+            known.setdefault("global_batch", known["microbatches"] * known["dp"] * known["batch"])
+    return known
+
+
+def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
+    """Raise ValueError for a strategy that cannot run, with one sentence: which letter, and which values would do.
+
+    `values` are letters (numbers or arrays) and words; rules about what is not known are left out.  With a sheet the
+    domains of its formulas are checked too, as far as their letters are known.
+    """
+    known = derived(values)
+    if any(np.ndim(known[x]) for x in known):
+        return _check_each(values, known, sheet)
+    for letter in COUNTS:
+        if letter in known and (known[letter] % 1 or known[letter] < 1):
+            raise ValueError(_fraction(letter, known, values))
+    for rule in RULES:
+        if not rule.advice and rule.of(known) == False:  # noqa: E712  (None is not known)
+            raise ValueError(_sentence(rule, known))
+    for name, conditions in (sheet.domain if sheet else {}).items():
+        for x in conditions:
+            if all(n in known for n in x.letters) and not x.holds(known):
+                raise ValueError(_outside(sheet.formulas[name].name, x, known))
+
+
+def _check_each(values, known, sheet):
+    """The same of arrays, strategy by strategy, the first that cannot run."""
+    arrays = {n: x for n, x in known.items() if np.ndim(x)}
+    shape = np.broadcast_shapes(*map(np.shape, arrays.values()))
+    fails = np.zeros(shape, bool)
+    for letter in COUNTS:
+        if letter in known:
+            x = np.asarray(known[letter])
+            fails |= (x % 1 != 0) | (x < 1)
+    for rule in RULES:
+        if not rule.advice and (holds := rule.of(known)) is not None:
+            fails |= ~np.asarray(holds, bool)
+    if fails.any():
+        place = np.unravel_index(np.flatnonzero(fails)[0], shape)
+        one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in values.items()}
+        try:
+            check(one, sheet)
+        except ValueError as error:
+            rows = f"in {fails.sum():,} of {fails.size:,} rows, the first: "
+            raise ValueError(rows + str(error)) from None
+
+
+def _sentence(rule, known):
+    said = {n: _number(x) for n, x in known.items()}
+    said |= {
+        "product": _number(known["tp"] * known["cp"] * known["pp"] * known.get("dp", 1)),
+        "own_seq": _number(known.get("seq", 0) / known["cp"]),
+        "own_batch": _number(known.get("global_batch", 0) / known.get("dp", 1)),
+        "shards": _number(known.get("dp", 1) * known["cp"]),
+        "stage_blocks": _number(_stage(known.get("layers", 1), known["pp"])),
+    }
+    return rule.says.format_map(said) + _would_do(rule.letter, known, [x for x in RULES if x.letter == rule.letter and not x.advice])
+
+
+def _number(x):
+    return x if isinstance(x, (str, bool)) else f"{float(x):g}" if abs(x) < 1e6 else f"{float(x):,.0f}"
+
+
+def _would_do(letter, known, rules):
+    """The values of a letter that break none of these rules, few enough to read."""
+    most = 4096 + int(2 * known.get(letter, 1))
+    tried = np.arange(1.0, min(most, 100_000))
+    fine = np.ones(tried.shape, bool)
+    for rule in rules:
+        if (holds := rule.of(known | {letter: tried})) is not None:
+            fine &= np.broadcast_to(np.asarray(holds, bool), tried.shape)
+    return _listed(letter, tried[fine], known[letter])
+
+
+def _listed(letter, values, near):
+    """The values as the end of a sentence: all, or where they are many and large the nearest."""
+    if not len(values):
+        return f": no {letter} would do"
+    if len(values) > 12 and letter in ("global_batch", "microbatches", "devices"):
+        values = np.sort(values[np.argsort(np.abs(values - near), kind="stable")[:4]])
+    said, more = [f"{x:g}" for x in values[:12]], len(values) > 12
+    if more:
+        return f": {letter}={', '.join(said[:8])}, ... would do"
+    return f": {letter}={' or '.join(filter(None, [', '.join(said[:-1]), said[-1]]))} would do"
+
+
+def _fraction(letter, known, given):
+    if letter not in given and letter == "dp":
+        ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
+        product = known["tp"] * known["cp"] * known["pp"]
+        devices = product * np.arange(1, 2 + known["devices"] // product)
+        near = devices[-2:]
+        return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed("devices", near, 0)
+    if letter not in given and letter == "microbatches":
+        for rule in RULES:
+            if rule.name in ("dp divides global_batch", "batch divides the rest") and rule.of(known) == False:  # noqa: E712
+                return _sentence(rule, known)
+    near = [x for x in (np.floor(known[letter]), np.ceil(known[letter])) if x >= 1]
+    return f"{letter}={_number(known[letter])} is no whole number" + _listed(letter, near, 0)
+
+
+def _outside(name, condition, known):
+    """A formula's condition, and the values of a letter that would meet it."""
+    own = ", ".join(f"{x}={_number(known[x])}" for x in condition.letters)
+    for letter in sorted(condition.letters, key=("microbatches", "pp").__contains__, reverse=True):
+        tried = np.arange(1.0, 4097.0)
+        values = tried[np.broadcast_to(condition.holds(known | {letter: tried}), tried.shape)]
+        if len(values):
+            near = np.sort(values[np.argsort(np.abs(values - known[letter]), kind="stable")[:4]])
+            return f"{name} holds for {condition.words}, not at {own}" + _listed(letter, near, known[letter])
+    return f"{name} holds for {condition.words}, not at {own}"

@@ -1,0 +1,424 @@
+"""Collectives: formulas against messages passed one by one, what must hold for any group, and what was calibrated."""
+
+from collections import defaultdict, deque
+from math import ceil, log2
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalebook import collective_schedules as schedules
+from scalebook import collectives
+from scalebook.collective_rates import bus_bandwidth, bus_bandwidth_reduce, chunked_message, message_chunks
+from scalebook.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
+from scalebook.language import symbol
+from scalebook.language.domain import OutsideDomain
+from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements import collectives as measured
+from scalebook.tables import accelerators
+
+H100 = accelerators.h100
+BYTES, RATE, HOP = 3e6, 1e9, 1e-6
+LINK = dict(collective_bytes=BYTES, link_bandwidth=RATE, link_latency=HOP)
+WAYS = [2, 3, 4, 7, 8, 16]
+EVERY = [*KINDS.values(), all_reduce_ring, all_reduce_hierarchical, collectives.all_gather_hierarchical]
+
+
+# Messages passed one by one
+
+
+class Network:
+    """Programs on devices; a port sends one message after another, and what is sent arrives a hop later.
+
+    A program yields `(to, bytes, payload, where)` to send, by a kind of port, and a sender's number to receive.
+    Each has a device of its own, unless `device` says on which it runs.
+    """
+
+    def __init__(self, programs, rate=RATE, hop=HOP, device=lambda i: i):
+        rates = rate if isinstance(rate, dict) else defaultdict(lambda: rate)
+        hops = hop if isinstance(hop, dict) else defaultdict(lambda: hop)
+        clock, free, self.sent, self.results = defaultdict(float), defaultdict(float), defaultdict(float), {}
+        boxes = defaultdict(deque)
+        running = {i: program(i) for i, program in enumerate(programs)}
+        asked = {i: next(program) for i, program in running.items()}
+        while running:
+            before = len(running), sum(map(len, boxes.values())), sum(self.sent.values())
+            for i in list(running):
+                while i in running:
+                    want, answer = asked[i], None
+                    if isinstance(want, tuple):
+                        to, size, payload, where = want
+                        port = device(i), where
+                        free[port] = max(clock[i], free[port]) + size / rates[where]
+                        self.sent[port] += size
+                        boxes[i, to].append((free[port] + hops[where], payload))
+                    elif boxes[want, i]:
+                        arrived, answer = boxes[want, i].popleft()
+                        clock[i] = max(clock[i], arrived)
+                    else:
+                        break
+                    try:
+                        asked[i] = running[i].send(answer)
+                    except StopIteration as end:
+                        self.results[i] = end.value
+                        del running[i]
+            assert (len(running), sum(map(len, boxes.values())), sum(self.sent.values())) != before, "they wait forever"
+        self.time = max(clock.values())
+
+
+def gather_ring(ways, size=BYTES):
+    def program(i):
+        held = {i}
+        part = i
+        for _ in range(ways - 1):
+            yield (i + 1) % ways, size / ways, part, ""
+            part = yield (i - 1) % ways
+            held.add(part)
+        return held
+
+    return [program] * ways
+
+
+def scatter_ring(ways, then_gather=False):
+    """Part j of device i is worth ways * i + j; sums are checked."""
+
+    def program(i):
+        own = [ways * i + j for j in range(ways)]
+        for step in range(ways - 1):
+            j = (i - step) % ways
+            yield (i + 1) % ways, BYTES / ways, own[j], ""
+            own[(j - 1) % ways] += yield (i - 1) % ways
+        j = (i + 1) % ways
+        if not then_gather:
+            return {j: own[j]}
+        for _ in range(ways - 1):
+            yield (i + 1) % ways, BYTES / ways, own[j], ""
+            j = (j - 1) % ways
+            own[j] = yield (i - 1) % ways
+        return dict(enumerate(own))
+
+    return [program] * ways
+
+
+def halving(ways):
+    def program(i):
+        own, low, high = [ways * i + j for j in range(ways)], 0, ways
+        for _ in range(int(log2(ways))):
+            half = (high - low) // 2
+            partner, upper = i ^ half, bool(i & half)
+            mine, theirs = (slice(low + half, high), slice(low, low + half))[:: 1 if upper else -1]
+            yield partner, BYTES * half / ways, own[theirs], ""
+            got = yield partner
+            own[mine] = [a + b for a, b in zip(own[mine], got, strict=True)]
+            low, high = mine.start, mine.stop
+        while high - low < ways:
+            half = high - low
+            partner = i ^ half
+            yield partner, BYTES * half / ways, (low, own[low:high]), ""
+            at, got = yield partner
+            own[at : at + half] = got
+            low, high = min(low, at), max(high, at + half)
+        return dict(enumerate(own))
+
+    return [program] * ways
+
+
+def two_trees(ways, chunks):
+    """Inner devices of the first tree are even, of the second odd: it is the first, counted from the other end."""
+
+    def parent(r):
+        low = r & -r
+        up = (r & ~low) | (low << 1)
+        return None if r == 0 else up if up < ways and up != r else r & ~low
+
+    def program(i):
+        tree, place = i % 2, ways - 1 - i // 2 if i % 2 else i // 2
+        kids, up, size = [r for r in range(1, ways) if parent(r) == place], parent(place), BYTES / (2 * chunks)
+        total = []
+
+        def other(r):
+            return 2 * (ways - 1 - r if tree else r) + tree
+
+        for _ in range(chunks):
+            value = i // 2
+            for kid in kids:
+                value += yield other(kid)
+            total.append(value)
+            if up is not None:
+                yield other(up), size, value, ""
+        for c in range(chunks):
+            if up is not None:
+                total[c] = yield other(up)
+            for kid in kids:
+                yield other(kid), size, total[c], ""
+        return total
+
+    return [program] * (2 * ways)
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_a_gathering_ring_takes_what_its_formula_says(ways):
+    run = Network(gather_ring(ways))
+    assert all(held == set(range(ways)) for held in run.results.values())
+    assert run.time == pytest.approx(schedules.ring_all_gather(LINK, ways=ways))
+    assert list(run.sent.values()) == pytest.approx([BYTES * (ways - 1) / ways] * ways)
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_a_scattering_ring_and_an_all_reduce_take_what_their_formulas_say(ways):
+    sums = {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+    run = Network(scatter_ring(ways))
+    assert {j: x for held in run.results.values() for j, x in held.items()} == sums
+    assert run.time == pytest.approx(schedules.ring_reduce_scatter(LINK, ways=ways))
+    run = Network(scatter_ring(ways, then_gather=True))
+    assert all(held == sums for held in run.results.values())
+    assert run.time == pytest.approx(schedules.ring_all_reduce(LINK, ways=ways))
+    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
+
+
+@pytest.mark.parametrize("ways", [2, 4, 8, 16])
+def test_halving_and_doubling_take_what_their_formula_says(ways):
+    run = Network(halving(ways))
+    assert all(
+        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
+    )
+    assert run.time == pytest.approx(schedules.halving_all_reduce(LINK, ways=ways))
+    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
+
+
+@pytest.mark.parametrize("ways", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("chunks", [1, 4, 32])
+def test_two_trees_sum_and_send_no_more_than_their_formula_says(ways, chunks):
+    run = Network(two_trees(ways, chunks), device=lambda i: i // 2)
+    assert all(set(total) == {sum(range(ways))} for total in run.results.values())
+    assert sum(run.sent.values()) == pytest.approx(2 * (ways - 1) * BYTES)
+    assert max(run.sent.values()) <= 2 * BYTES * (1 + 1e-9)
+    says = schedules.tree_all_reduce(LINK, ways=ways, chunk_count=chunks)
+    assert run.time <= says * (1 + 1e-9)
+    assert run.time >= 2 * ceil(log2(ways)) * HOP
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_a_switch_that_sums_is_sent_each_buffer_once_and_each_sum_once(ways):
+    switch, part = ways, BYTES / ways
+
+    def device(i):
+        for j in range(ways):  # what the others ask for, and its own
+            yield switch, part, (j, ways * i + j), ""
+        mine = yield switch
+        yield switch, part, mine, ""
+        held = {}
+        for _ in range(ways):
+            j, value = yield switch
+            held[j] = value
+        return held
+
+    def the_switch(_):
+        parts = defaultdict(int)
+        for _ in range(ways):
+            for i in range(ways):
+                j, value = yield i
+                parts[j] += value
+        for j in range(ways):
+            yield j, 0, (j, parts[j]), ""
+        for j in range(ways):
+            summed = yield j
+            for i in range(ways):
+                yield i, 0, summed, ""
+
+    run = Network([device] * ways + [the_switch])
+    own = {k: v for k, v in run.sent.items() if k[0] != switch}
+    assert list(own.values()) == pytest.approx([(ways + 1) / ways * BYTES] * ways)
+    assert all(run.results[i] == run.results[0] for i in range(ways))
+    assert run.results[0] == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_an_all_to_all_takes_what_its_formula_says(ways):
+    def program(i):
+        for k in range(1, ways):
+            yield (i + k) % ways, BYTES / ways, (i, (i + k) % ways), ""
+        held = set()
+        for k in range(1, ways):
+            held.add((yield (i - k) % ways))
+        return held
+
+    run = Network([program] * ways)
+    assert all(held == {(j, i) for j in range(ways) if j != i} for i, held in run.results.items())
+    assert run.time == pytest.approx(schedules.direct_all_to_all(LINK, ways=ways))
+
+
+@pytest.mark.parametrize(("near", "domains"), [(2, 2), (4, 2), (4, 4), (8, 3), (1, 4)])
+def test_rings_over_two_tiers_load_the_ports_as_the_formula_says(near, domains):
+    """As many rings as near devices, each leaving a domain by another one, each with its share of every part."""
+    ways, sent, hops = near * domains, defaultdict(float), []
+    for ring in range(near):
+        order = [d * near + (ring + k) % near for d in range(domains) for k in range(near)]
+        where = ["near" if a // near == b // near else "far" for a, b in zip(order, order[1:] + order[:1], strict=True)]
+
+        def program(i, where=where):
+            part, held = i, {i}
+            for _ in range(ways - 1):
+                yield (i + 1) % ways, BYTES / ways / near, part, where[i]
+                part = yield (i - 1) % ways
+                held.add(part)
+            return held
+
+        run = Network([program] * ways, hop={"near": 1.0, "far": 100.0}, rate=1e30)
+        hops.append(run.time)
+        assert all(len(held) == ways for held in run.results.values())
+        for (i, kind), size in run.sent.items():
+            sent[order[i], kind] += size
+    far = [sent[i, "far"] for i in range(ways)]
+    assert far == pytest.approx([(ways - 1) / ways * BYTES / near] * ways)
+    assert max(sent[i, "near"] for i in range(ways)) <= (ways - 1) / ways * BYTES
+    says = float(
+        collectives._ring_hops(ways, near, 1, 100)
+    )  # of a part that starts beside a far link; others: one more
+    assert says <= max(hops) * (1 + 1e-9) <= (says + 99) * (1 + 1e-9)
+
+
+# What must hold for any group
+
+groups = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda x: (2 ** (x[0] + x[1]), 2 ** x[1]))
+sizes = st.floats(1e3, 1e11)
+
+
+@pytest.mark.parametrize("f", EVERY, ids=lambda f: f.name)
+def test_one_device_costs_nothing(f):
+    assert f(H100, collective_bytes="1 GB", ways=1, near_ways=1) == 0
+
+
+@pytest.mark.parametrize("f", EVERY, ids=lambda f: f.name)
+@given(group=groups, size=sizes)
+def test_more_bytes_or_slower_links_never_help(f, group, size):
+    ways, near = group
+    known = dict(collective_bytes=size, ways=ways, near_ways=near)
+    time = f(H100, known)
+    assert time >= 0
+    assert f(H100, **known | {"collective_bytes": 2 * size}) >= time
+    for letter in {"scaleup_bandwidth", "scaleout_bandwidth"} & set(f.inputs):
+        assert f(H100, **known | {letter: H100[letter] / 2}) >= time
+    for letter in {"near_latency", "far_latency", "collective_launch"} & set(f.inputs):
+        assert f(H100, **known | {letter: H100[letter] * 2}) >= time
+
+
+@pytest.mark.parametrize("f", EVERY, ids=lambda f: f.name)
+@given(ways=st.sampled_from([2, 4, 8, 64]), size=sizes)
+def test_a_tier_that_is_not_used_does_not_matter(f, ways, size):
+    inside, outside = (dict(collective_bytes=size, ways=ways, near_ways=near) for near in (ways, 1))
+    far = dict(scaleout_bandwidth=1.0, far_latency=9.0, far_efficiency=0.1)
+    near = dict(scaleup_bandwidth=1.0, near_latency=9.0, near_efficiency=0.1)
+    near = {x: value for x, value in near.items() if x in f.inputs}
+    far = {x: value for x, value in far.items() if x in f.inputs}
+    assert f(H100, **inside, **far) == f(H100, **inside)
+    assert f(H100, **outside, **near) == f(H100, **outside)
+
+
+def test_near_devices_are_part_of_the_group():
+    with pytest.raises(OutsideDomain, match="near_ways no larger than ways"):
+        all_reduce(H100, collective_bytes="1 GB", ways=4, near_ways=8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_with_expressions_is_its_formula(kind):
+    at = {"traffic": 3e8, "shards": 32.0, "tp": 4.0}
+    expr = collective(kind, symbol("traffic"), symbol("shards"), symbol("tp"))
+    values = {x: at.get(x.name, H100.get(x.name)) for x in expr.free_symbols}
+    says = KINDS[kind](H100, collective_bytes=3e8, ways=32, near_ways=4)
+    assert float(expr.xreplace(values)) == pytest.approx(says)
+
+
+def test_sums_in_the_switch_pay_from_five_devices_on():
+    """As NCCL chooses on an H100 with its own model: rings of up to four devices, the switch for eight."""
+    known = dict(collective_bytes="1 GB", switch_efficiency=H100.switch_efficiency)
+    for ways in range(2, 9):
+        best = all_reduce(H100, known, ways=ways, near_ways=ways)
+        ring = all_reduce_ring(H100, collective_bytes="1 GB", ways=ways, near_ways=ways)
+        assert (best < ring * 0.999) == (ways > 4), ways
+
+
+@given(size=st.floats(1e5, 1e10))
+def test_the_best_number_of_chunks_is_best_and_gives_the_root(size):
+    known = dict(collective_bytes=size, link_bandwidth=4e11, chunk_time=2.5e-6)
+    count = message_chunks(known)
+    best = chunked_message(known, chunk_count=count)
+    assert all(
+        best <= chunked_message(known, chunk_count=count * x) * (1 + 1e-12) for x in (0.9, 1.1) if count * x >= 1
+    )
+    if count > 1:
+        assert best == pytest.approx(size / 4e11 + 2 * np.sqrt(2.5e-6 * size / 4e11))
+
+
+def test_bus_bandwidth_of_a_perfect_ring_is_that_of_its_links():
+    for f, bus in ((schedules.ring_all_gather, bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
+        time = f(collective_bytes=BYTES, ways=8, link_bandwidth=RATE, link_latency=1e-20)
+        assert bus(collective_bytes=BYTES, ways=8, collective_time=time) == pytest.approx(RATE)
+
+
+# What was calibrated
+
+
+def _off(rows, change):
+    """Mean |log| of predicted over measured NCCL times, with letters of the device changed."""
+    found = []
+    for row in rows:
+        device = measured._device(row)
+        kind = KINDS[measured.NAMES[row["op_name"]]]
+        ways = float(row["num_gpus"])
+        changed = {x: device[x] * by for x, by in change.items() if x in kind.inputs}
+        time = kind(device, **changed, collective_bytes=float(row["size_bytes"]), ways=ways, near_ways=ways)
+        found.append(np.log(time * 1e6 / float(row["latency_us"])))
+    return np.mean(np.abs(found))
+
+
+@pytest.mark.parametrize("system", ["a100_sxm", "h100_sxm", "b300_sxm"])
+def test_the_calibrated_shares_and_hops_are_near_the_best(system):
+    result = confront("collectives")
+    rows = [r for r, fitted in zip(result.rows, result.fitted, strict=True) if fitted and r["system"] == system][::2]
+    now = _off(rows, {})
+    for letter in ("near_efficiency", "near_latency", "collective_launch", "chunk_time"):  # the last one is of all
+        for by in (0.9, 1.1):
+            assert _off(rows, {letter: by}) > now * (0.95 if letter == "chunk_time" else 0.98), (letter, by)
+
+
+def test_the_hop_of_the_fabric_and_the_launches_are_what_their_rows_say():
+    rows = [r for r in confront("collectives_published").rows if measured._small_between_nodes(r)]
+    b200 = accelerators.b200
+    hops = []
+    for row in rows:
+        known = dict(collective_bytes=float(row["size_bytes"]), ways=32, near_ways=8)
+        took = 2 * 31 / 32 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
+        hops.append((took - measured.BENCHMARK_LAUNCH - all_reduce(b200, **known, far_latency=0)) / 4)
+    assert np.mean(hops) == pytest.approx(measured.FABRIC_LATENCY, rel=0.05)
+    starts = []
+    for row in filter(measured._small_on_h200, confront("collectives_published").rows):
+        known = dict(collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8)
+        took = 2 * 7 / 8 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
+        starts.append(took - all_reduce(accelerators.h200, known))
+    assert np.mean(starts) == pytest.approx(measured.BENCHMARK_LAUNCH, rel=0.1)
+    custom = confront("custom_allreduce")
+    for system, launch in measured.KERNEL_LAUNCH.items():
+        took = [
+            float(r["latency_us"]) / 1e6
+            for r, fitted in zip(custom.rows, custom.fitted, strict=True)
+            if fitted and r["system"] == system
+        ]
+        assert launch == pytest.approx(np.median(took), rel=0.03)
+
+
+def test_original_columns_are_read(tmp_path):
+    """A file with the columns of the published table, of which the package keeps some."""
+    path = tmp_path / "more.csv"
+    path.write_text(
+        "row_id,system,device,dir_version,op_name,nccl_dtype,num_gpus,message_size,size_bytes,latency_us,latency_us_min,"
+        "latency_us_max,repeats,algbw_gbs,busbw_gbs\n"
+        "x-1,h100_sxm,NVIDIA H100,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n"
+        "x-2,l40s,NVIDIA L40S,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n",
+        encoding="utf-8",
+    )
+    result = CONFRONTATIONS["collectives"](path)
+    assert len(result.rows) == 1
+    assert abs(result.errors[0]) < 0.15
+    assert sum(result.left_out.values()) == 1

@@ -1,0 +1,93 @@
+"""Devices that share a model: what each holds and reads, against the listing, the search by hand and the limits."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from scalebook import inference_memory as shared
+from scalebook import memory
+from scalebook.block import LLAMA, MLA_ABSORBED, cached, tensor_parallel
+from scalebook.language import symbol
+from scalebook.tables import accelerators, models
+
+DEVICES = list(accelerators[["v100", "h100", "h200", "mi300x", "mi325x", "gb200"]].values())
+DENSE = list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values())
+LATENT = list(models[["deepseek_v2", "deepseek_v3", "kimi_k2"]].values())
+devices, dense = st.sampled_from(DEVICES), st.sampled_from(DENSE)
+ways = st.sampled_from([1, 2, 4, 8, 16, 32])
+KNOWN = dict(weight_bits=8, kv_bits=16)
+
+
+@pytest.mark.parametrize("row", models.values(), ids=lambda row: row.name)
+def test_a_cache_splits_by_its_heads(row):
+    assert row.cache_heads == row.get("kv_heads", 1)
+    assert shared.cache_ways(row, tp=1) == 1
+    assert shared.cache_ways(row, tp=4096) == row.cache_heads
+
+
+@settings(deadline=None)
+@given(st.sampled_from(DENSE + LATENT), st.sampled_from([2, 4, 8]), st.integers(1, 100), st.integers(1, 10**5))
+def test_a_device_holds_what_the_listing_says(row, tp, batch, context):
+    block = (MLA_ABSORBED if row in LATENT else LLAMA).then(tensor_parallel, cached)
+    letters = {x: row[x] for x in ("head_dim", "kv_heads", "kv_rank", "rope_dim") if x in row}
+    letters |= dict(tp=tp, batch=batch, context=context, kv_bits=16)
+    expected = row.layers * block.cache.subs({symbol(k): v for k, v in letters.items()})
+    whole = memory.kv_cache(row, batch=batch, context=context, kv_bits=16)
+    assert whole / shared.cache_ways(row, tp=tp) == pytest.approx(float(expected), rel=1e-12)
+
+
+@settings(deadline=None)
+@given(devices, dense, ways, st.integers(100, 10**5))
+def test_the_largest_batch_fits_and_one_more_does_not(device, row, tp, context):
+    most = shared.max_batch_shared(row, device, tp=tp, context=context, **KNOWN)
+
+    def held(batch):
+        return shared.device_memory(row, tp=tp, batch=batch, context=context, **KNOWN)
+
+    if most:
+        assert held(most) <= device.hbm_capacity * (1 + 1e-12)
+    assert held(most + 1) > device.hbm_capacity * (1 - 1e-12)
+
+
+@settings(deadline=None)
+@given(devices, dense, st.integers(100, 10**5))
+def test_one_device_alone_is_the_chapter_before(device, row, context):
+    known = dict(batch=7, context=context, **KNOWN)
+    one, alone = shared.sharing(row, device, tp=1, **known), memory.decoding(row, device, **known)
+    for letter in ("max_batch", "latency_floor", "memory_time", "compute_time", "token_time", "decode_rate"):
+        assert one[letter] == pytest.approx(alone[letter], rel=1e-12)
+    assert one.device_memory == pytest.approx(alone.decode_memory, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(devices, dense, ways, st.integers(100, 10**5))
+def test_the_batch_of_equal_reading_gives_half_of_the_limit(device, row, tp, context):
+    known = dict(tp=tp, context=context, **KNOWN)
+    half = shared.cache_batch(row, **known)
+    assume(half >= 1)
+    times = shared.memory_time_shared(row, device, batch=np.array([half, half * 1e9]), **known)
+    rate, limit = np.array([half, half * 1e9]) / times
+    assert rate / limit == pytest.approx(0.5, rel=1e-6)
+
+
+@settings(deadline=None)
+@given(devices, dense, ways, st.integers(100, 10**5))
+def test_a_full_memory_takes_its_capacity_over_its_bandwidth(device, row, tp, context):
+    known = dict(tp=tp, context=context, **KNOWN)
+    free = device.hbm_capacity - shared.device_memory(row, batch=1e-9, **known)
+    assume(free > 0)
+    batch = free / (shared.device_memory(row, batch=1, **known) - shared.device_memory(row, batch=1e-9, **known))
+    assume(batch >= 1)
+    embedding = (row.embeddings - 1) * row.vocab * row.hidden * KNOWN["weight_bits"] / 8 / tp  # held, not read
+    time = shared.memory_time_shared(row, device, batch=batch, **known)
+    expected = shared.full_read_time(device) - embedding / device.hbm_bandwidth
+    assert time == pytest.approx(expected, rel=2e-3)  # published counts of parameters are rounded
+
+
+@settings(deadline=None)
+@given(devices, st.sampled_from(DENSE + LATENT), ways)
+def test_solved_for_the_devices_and_put_back(device, row, tp):
+    target = shared.latency_floor_shared(row, device, tp=tp, weight_bits=8)
+    found = shared.latency_floor_shared.compose(memory.used_params).solve("tp")
+    assert found(row, device, latency_floor=target, weight_bits=8) == pytest.approx(tp)

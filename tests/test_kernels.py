@@ -1,0 +1,241 @@
+"""Matrix products and streams: bounds that hold whatever the sizes, and what the calibration rests on."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import scalebook.block.models as blocks
+from scalebook.block.backward import backward
+from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
+from scalebook.kernels import (
+    matmul_share,
+    matmul_time,
+    matmul_time_ideal,
+    matrix_product,
+    product_traffic,
+    stream_time,
+    stream_time_ideal,
+    tiles,
+    waves,
+)
+from scalebook.language.notation import symbol
+from scalebook.measurements import confront
+from scalebook.measurements import kernels as measured
+from scalebook.tables import accelerators
+
+LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
+SIZES = st.integers(1, 40_000)
+H100 = accelerators.h100.at("bf16")
+BITS = dict(activation_bits=16, weight_bits=16)
+
+
+def run(device=H100, **sizes):
+    return matrix_product(device, **dict(rows=4096, columns=4096, inner=4096, copies=1) | BITS | sizes)
+
+
+# Contractions as matrix products
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_products_do_the_arithmetic_of_their_line_and_write_its_result(name):
+    forward = getattr(blocks, name)
+    ops = [*forward.ops, *backward(forward).ops]
+    found = [op for op in ops if op.products]
+    assert {op.name for op in found} == {op.name for op in ops if op.flops != 0}
+    for op in found:
+        assert (sum(2 * p.rows * p.columns * p.inner * p.copies for p in op.products) - op.flops).expand() == 0
+        p = op.products[0]
+        assert p.rows * p.columns * p.copies == op.outs[0].elements
+        assert all(q[:2] == p[:2] and q.copies == p.copies for q in op.products)
+
+
+def sizes(block, name):
+    return {op.name: op.products[0] for op in block.ops if op.products}[name]
+
+
+def test_products_of_known_lines():
+    b, s, h, f, a, d = map(symbol, ("batch", "seq", "hidden", "ffn", "heads", "head_dim"))
+    assert sizes(blocks.LLAMA, "up") == (b * s, f, h, 1)
+    assert sizes(blocks.LLAMA, "attended") == (b * s, h, a * d, 1)
+    k = symbol("kv_heads")
+    assert sizes(blocks.LLAMA, "scores") == (s * a / k, symbol("context"), d, b * k)
+    tokens = b * s * symbol("top_k") / symbol("experts")
+    assert sizes(blocks.MOE, "up") == (tokens, symbol("expert_ffn"), h, symbol("experts"))
+    assert sizes(backward(blocks.GPT), "d_Wup") == (f, h, b * s, 1)
+
+
+def test_products_of_sharded_lines():
+    b, s, h, f, tp, cp, ep = map(symbol, ("batch", "seq", "hidden", "ffn", "tp", "cp", "ep"))
+    split = blocks.GPT.then(tensor_parallel, sequence_parallel)
+    assert sizes(split, "up") == (b * s, f / tp, h, 1)
+    assert sizes(split, "down_partial") == (b * s, h, f / tp, 1)
+    assert sizes(blocks.GPT.then(tensor_parallel, context_parallel), "up").rows == b * s / cp
+    routed = blocks.MOE.then(expert_parallel)
+    assert (sizes(routed, "up").copies * ep / symbol("experts")).simplify() == 1
+
+
+def test_a_function_is_no_product():
+    assert all(op.products == () for op in blocks.GPT.ops if op.function)
+
+
+# The formulas
+
+
+@given(SIZES, SIZES, SIZES, st.integers(1, 64), st.sampled_from(["a100", "h100", "b200", "mi300x", "tpu_v5p"]))
+def test_a_product_never_beats_the_roofline(rows, columns, inner, copies, name):
+    device = accelerators[name]
+    row = run(device, rows=rows, columns=columns, inner=inner, copies=copies)
+    least = matmul_time_ideal(device, rows=rows, columns=columns, inner=inner, copies=copies, traffic=row.traffic)
+    assert row.matmul_time >= least * (1 - 1e-12)
+    assert 0 < row.matmul_share <= row.get("matmul_efficiency")
+
+
+@given(SIZES, SIZES, SIZES, st.sampled_from(["rows", "columns", "inner", "copies"]))
+def test_a_larger_product_never_takes_less(rows, columns, inner, grown):
+    smaller = dict(rows=rows, columns=columns, inner=inner, copies=1)
+    larger = smaller | {grown: smaller[grown] + 1}
+    assert run(**larger).matmul_time >= run(**smaller).matmul_time * (1 - 1e-12)
+
+
+@given(SIZES, SIZES, st.integers(1, 64), st.integers(1, 512), st.integers(1, 512))
+def test_tiles_and_waves_are_counted_one_by_one(rows, columns, copies, high, wide):
+    found = tiles(rows=rows, columns=columns, copies=copies, tile_rows=high, tile_columns=wide)
+    assert found == copies * len(range(0, rows, high)) * len(range(0, columns, wide))
+    assert waves(tiles=found, cores=132) == -(-found // 132)
+
+
+def test_time_jumps_where_a_wave_is_full():
+    at = np.arange(64 * 10, 64 * 40, 64)
+    steps = np.diff(run(rows=at, columns=64 * 132, inner=65536).matmul_time)  # 132 tiles more each time: a wave each
+    assert steps == pytest.approx(steps[0], rel=1e-9)
+    full, one_more = (run(rows=64 * 33, columns=n, inner=65536, hbm_bandwidth=1e15) for n in (64 * 4, 64 * 4 + 1))
+    assert (full.waves, one_more.waves) == (1, 2)
+    assert one_more.matmul_time > 1.9 * full.matmul_time
+
+
+def test_a_large_deep_product_reaches_the_measured_share_and_a_shallow_one_half_of_it():
+    large = run(rows=2**16, columns=2**16, inner=2**20)
+    assert large.matmul_share == pytest.approx(H100.matmul_efficiency, rel=2e-3)
+    shallow = run(rows=2**17, columns=2**17, inner=large.inner_half, hbm_bandwidth=1e16, inner_half=large.inner_half)
+    assert shallow.matmul_share == pytest.approx(H100.matmul_efficiency / 2, rel=2e-2)
+
+
+def test_ideal_is_the_limit_without_losses():
+    shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15, hbm_bandwidth=2e12)
+    shape["traffic"] = product_traffic(shape, **BITS)
+    lossless = dict(
+        tile_rows=1, tile_columns=1, cores=1, matmul_efficiency=1, inner_half=1e-9, stream_efficiency=1, kernel_launch=0
+    )
+    assert matmul_time(shape, **lossless) == pytest.approx(matmul_time_ideal(shape), rel=1e-9)
+    stream = dict(traffic=1e9, hbm_bandwidth=2e12)
+    assert stream_time(stream, stream_efficiency=1, kernel_launch=0) == stream_time_ideal(stream)
+
+
+def test_the_roofline_is_one_swap():
+    ideal = matrix_product.using(matmul_time_ideal)(H100, rows=8192, columns=8192, inner=8192, copies=1, **BITS)
+    assert ideal.matmul_share == pytest.approx(1)
+    assert ideal.matmul_time < run(rows=8192, columns=8192, inner=8192).matmul_time
+
+
+def test_the_share_is_the_arithmetic_over_the_peak():
+    row = run()
+    assert matmul_share(row) == pytest.approx(2 * 4096**3 / row.matmul_time / H100.peak_flops)
+
+
+# The table
+
+
+@pytest.mark.parametrize("name", accelerators)
+def test_every_device_can_be_asked(name):
+    row = run(accelerators[name].at(precision(name)))
+    assert 0 < row.matmul_share < 1
+    assert {"matmul_efficiency", "stream_efficiency", "kernel_launch"} <= set(row)
+
+
+def precision(name):
+    return next(p for p in ("bf16", "fp16", "fp8", "fp4") if f"peak_{p}" in accelerators[name])
+
+
+def test_a_precision_brings_its_own_share():
+    assert accelerators.h100.at("fp8").matmul_efficiency == accelerators.h100.matmul_fp8
+    assert accelerators.h100.matmul_efficiency == accelerators.h100.matmul_bf16
+    assert accelerators.v100.matmul_efficiency == accelerators.v100.matmul_fp16
+    assert "matmul_efficiency" not in accelerators.h100.at("tf32")
+    assert "matmul_efficiency" not in accelerators.mi300x
+
+
+# The calibration
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    result = confront("gemm")
+    return [row for row, is_fitted in zip(result.rows, result.fitted, strict=True) if is_fitted]
+
+
+def loss(rows):
+    """Mean |log(predicted/measured)|, rows of 1,024 and more counted three times."""
+    weight = np.array([3.0 if float(row["m"]) >= 1024 else 1.0 for row in rows])
+    times = np.array([float(row["latency_ms"]) for row in rows])
+    return float(np.average(np.abs(np.log(1e3 * measured.gemm_seconds(rows) / times)), weights=weight))
+
+
+CELLS = [
+    *(
+        (x, "bfloat16", y)
+        for x in measured.DEVICES
+        for y in ("matmul_efficiency", "stream_efficiency", "kernel_launch")
+    ),
+    *((x, "fp8", "matmul_efficiency") for x in measured.DEVICES if x != "a100_sxm"),
+    *((x, "nvfp4", "matmul_efficiency") for x in ("b200_sxm", "b300_sxm", "gb200", "gb300")),
+]
+
+
+@pytest.mark.parametrize(("system", "kind", "letter"), CELLS)
+def test_cells_are_where_the_calibration_puts_them(system, kind, letter, fitted, monkeypatch):
+    """No value 8 % (the launch: 25 %) to either side predicts the rows calibrated on better."""
+    rows = [x for x in fitted if (x["system"], x["gemm_dtype"], x["framework"]) == (system, kind, "TRTLLM")]
+    assert len(rows) > 30
+    here, letters, far = loss(rows), measured._letters, 1.25 if letter == "kernel_launch" else 1.08
+    for factor in (far, 1 / far):
+        moved = dict(letters(measured.DEVICES[system], measured.FORMATS[kind][0]))
+        moved[letter] *= factor
+        monkeypatch.setattr(measured, "_letters", lambda *_, moved=moved: moved)
+        assert loss(rows) > here, factor
+        monkeypatch.setattr(measured, "_letters", letters)
+
+
+# Mean and worst of |predicted/measured - 1|, as found plus about a fifth: a changed formula shows.
+BOUNDS = {
+    ("gemm", "a100, bfloat16"): (0.095, 0.45),
+    ("gemm", "h100, bfloat16"): (0.065, 0.24),
+    ("gemm", "h200, bfloat16"): (0.073, 0.29),
+    ("gemm", "b200, bfloat16"): (0.085, 0.31),
+    ("gemm", "gb300, bfloat16"): (0.063, 0.165),
+    ("gemm", "h100, fp8"): (0.08, 0.35),
+    ("gemm", "h100, bfloat16, vLLM"): (0.072, 0.26),
+    ("gemm", "fewer than 1,024 rows, bfloat16"): (0.13, 1.5),
+    ("gemm_eleuther", "A100-40GB-SXM, single products"): (0.133, 0.28),
+    ("gemm_eleuther", "A100-40GB-SXM, vocabularies"): (0.066, 0.195),
+    ("gemm_infersim", "1,024 rows or more"): (0.112, 0.57),
+    ("layer_vidur", "A100, matrix products"): (0.145, 0.95),
+    ("layer_vidur", "H100, matrix products"): (0.167, 0.62),
+}
+
+
+@pytest.mark.parametrize(("name", "group"), BOUNDS)
+def test_errors_stay_within_what_was_found(name, group):
+    mean, worst = BOUNDS[name, group]
+    found = confront(name).groups[group]
+    assert 0.6 * mean < found["mean"] < mean
+    assert 0.6 * worst < found["worst"] < worst
+
+
+def test_products_of_three_milliseconds_and_more_run_slower_on_the_h100():
+    """Power: what the short ones, which the calibration rests on, do not show."""
+    result = confront("gemm")
+    rows = [i for i, x in enumerate(result.rows) if x["system"] == "h100_sxm" and x["gemm_dtype"] == "bfloat16"]
+    long = [i for i in rows if result.measured[i] > 3]
+    assert len(long) > 5
+    assert result.errors[long].mean() < -0.04
