@@ -19,7 +19,7 @@ from scalebook.language.notation import nearest
 
 __all__ = [
     "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_ring", "all_to_all", "collective", "reduce_scatter", "send",
+    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "reduce_scatter", "send",
 ]  # fmt: skip
 
 # A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
@@ -159,22 +159,47 @@ def all_to_all(
 
 @formula("collective_time", "hockney1994", "vidur", domain=_INSIDE)
 def send(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_latency, scaleout_bandwidth, far_efficiency, far_latency,
-    collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch,
 ):  # fmt: skip
-    """One device to the next of its group, over the slowest link between neighbours; a lone message fills a near link.
+    """One device to the next of its group, over the slowest link between neighbours; cutting it up costs nothing.
 
     >>> from scalebook.tables import accelerators
     >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)
-    21.5
+    21.1
     """
     near, far = _some(near_ways - 1), _some(ways - near_ways)
     hops = Max(near * near_latency, far * far_latency, evaluate=False)
-    wire = Max(near / scaleup_bandwidth, far / (scaleout_bandwidth * far_efficiency), evaluate=False) * collective_bytes
+    rates = near / (scaleup_bandwidth * near_efficiency), far / (scaleout_bandwidth * far_efficiency)
+    return _time(ways, collective_launch, 0, hops, Max(*rates, evaluate=False) * collective_bytes)
+
+
+# Other ways of an all-reduce
+
+
+@formula(
+    "collective_time",
+    "klenk2020",
+    "nccl-tests §PERFORMANCE",
+    domain=_INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0},
+)
+def all_reduce_in_network(
+    collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
+    far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Switches sum on both tiers: a near port sends the buffer and the sum of its part, a far port its part once.
+
+    The hops are the same for any group.  What switches between nodes reach was not measured here.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)
+    4.04
+    """
+    inside, across = _some(near_ways - 1), _some(ways - near_ways)
+    near = inside * (near_ways + 1) / (scaleup_bandwidth * switch_efficiency)
+    wire = Max(near, across / (scaleout_bandwidth * far_efficiency), evaluate=False) * collective_bytes / near_ways
+    hops = 2 * (inside * near_latency + across * far_latency)
     return _time(ways, collective_launch, chunk_time, hops, wire)
-
-
-# Tier after tier
 
 
 @formula("collective_time", "cho2019", domain=_INSIDE)

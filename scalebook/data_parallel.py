@@ -95,14 +95,17 @@ def dp_window_microbatches(forward_time, input_gradient_time, weight_gradient_ti
 
 
 @formula("dp_exposed", "narayanan2021 §2.2")
-def dp_exposed(dp_reduce, dp_gather, dp_window, dp_overlap):
-    """What may not run beside arithmetic, or what there is too little arithmetic for.
+def dp_exposed(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
+    """What may not run beside arithmetic and what the rest costs it, or what there is too little arithmetic for.
 
-    >>> dp_exposed(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1)
+    Buckets of a block each: the last gradients are ready, and the first weights wanted, when nothing else is left to do.
+
+    >>> dp_exposed(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10, collective_cores=0)
     0.30000000000000004
     """
-    total = dp_reduce + dp_gather
-    return Max((1 - dp_overlap) * total, total - dp_window, evaluate=False)
+    total, bare = dp_reduce + dp_gather, 1 - dp_overlap + dp_overlap / stage_blocks
+    beside = (bare + collective_cores * (1 - bare)) * total  # collectives take cores from what runs beside them
+    return Max(beside, total - (1 - collective_cores) * dp_window, evaluate=False)
 
 
 @formula("optimizer_time", "kingma2014 algorithm 1")
@@ -136,13 +139,35 @@ def optimizer_time_sharded(
     return (dense_params / shards + routed_params / routed_shards) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _over_shards(kind: str, bits: str) -> Expr:
-    """Seconds of a collective of what a device holds, routed experts over fewer devices."""
-    tp, ep, size = symbol("tp"), symbol("ep"), symbol("scaleup_size")
-    total = S.Zero
-    for params, ways, inner in (("dense_params", "shards", tp), ("routed_params", "routed_shards", tp * ep)):
-        near = Min(symbol(ways), Max(1, size / inner, evaluate=False), evaluate=False)
-        total += collective(kind, symbol(params) * symbol(bits) / 8, symbol(ways), near)
+@formula("optimizer_time", "zhao2023 §3.2")
+def optimizer_time_hybrid(
+    dense_params, routed_params, shard_group, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
+):
+    """Each device updates its share within its group.
+
+    >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shard_group=4, weight_bits=16, gradient_bits=32,
+    ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
+    0.007666666666666666
+    """
+    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+    return (dense_params + routed_params) / shard_group * moved / (hbm_bandwidth * stream_efficiency)
+
+
+def _over_shards(kind: str, bits: str, part: str = "all") -> Expr:
+    """Seconds of a collective of what a device holds, routed experts over fewer devices.
+
+    Hybrid sharding shares state in groups ("group") of `shard_group` devices, and sums each share over the groups
+    ("groups").
+    """
+    x, total = symbol, S.Zero
+    for params, ways, inner in (("dense_params", "shards", x("tp")), ("routed_params", "routed_shards", x("tp") * x("ep"))):
+        held, ways = x(params) * x(bits) / 8, x(ways)
+        group = Min(ways, x("shard_group"), evaluate=False)
+        held, ways, inner = {
+            "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
+        }[part]  # fmt: skip
+        near = Min(ways, Max(1, x("scaleup_size") / inner, evaluate=False), evaluate=False)
+        total += collective(kind, held, ways, near)
     return total
 
 
@@ -163,19 +188,24 @@ def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
         "zero1": (scatter, gather),
         "zero2": (often * scatter, gather),
         "zero3": (often * scatter, often * 2 * gather),
+        "hybrid": (
+            often * _over_shards("reduce_scatter", "reduce_bits", "group") + _over_shards("all_reduce", "reduce_bits", "groups"),
+            often * 2 * _over_shards("all_gather", "weight_bits", "group"),
+        ),
     }[sharding]
     source = {
         "replicated": "narayanan2021 §2.2",
         "zero1": "zero2020 §5.1",
         "zero2": "zero2020 §5.2",
         "zero3": "zero2020 §5.3",
+        "hybrid": "zhao2023 §3.2",
     }
     made = (
         Formula(f"dp_reduce_{sharding}", "dp_reduce", reduced, [source[sharding]], "Gradients summed over devices."),
         Formula(f"dp_gather_{sharding}", "dp_gather", gathered, [source[sharding]], "Weights gathered from devices."),
     )
-    window = dp_window_microbatches if sharding in ("zero2", "zero3") else dp_window_step
-    optimizer = optimizer_time_replicated if sharding == "replicated" else optimizer_time_sharded
+    window = dp_window_microbatches if sharding in ("zero2", "zero3", "hybrid") else dp_window_step
+    optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
     return (
         *made,
         window,

@@ -13,7 +13,7 @@ ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 """
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 from sympy import Expr, Max, Min, S
@@ -24,6 +24,7 @@ from scalebook.block import (
     Block,
     Kernel,
     backward,
+    context_exchanged,
     context_parallel,
     expert_parallel,
     flash,
@@ -44,10 +45,12 @@ CHOICES = {  # the usual one first
     "recompute": ("none", "selective", "full"),
     "sequence_parallel": (True, False),
     "attention": ("flash", "unfused"),
-    "sharding": ("zero1", "replicated", "zero2", "zero3"),
+    "context": ("gather", "all_to_all"),
+    "sharding": ("zero1", "replicated", "zero2", "zero3", "hybrid"),
     "schedule": ("1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"),
     "offload": (False, True),
     "quantized": (False, True),
+    "kernels": ("measured", "ideal"),
 }
 _MEGATRON = ("narayanan2021 §2", "korthikanti2022 §4")
 
@@ -59,10 +62,12 @@ class Strategy:
     recompute: str = "none"
     sequence_parallel: bool = True
     attention: str = "flash"
+    context: str = "gather"
     sharding: str = "zero1"
     schedule: str = "1f1b"
     offload: bool = False
     quantized: bool = False
+    kernels: str = "measured"
 
     def __post_init__(self):
         for field in fields(self):
@@ -71,9 +76,15 @@ class Strategy:
                 *most, last = map(repr, allowed)
                 raise ValueError(f"{field.name} is {', '.join(most)} or {last}, not {value!r}")
 
+    @property
+    def of_block(self) -> "Strategy":
+        """The same with what says nothing about a block left at the usual: strategies that share it share their blocks."""
+        return replace(self, sharding="zero1", schedule="1f1b", offload=False)
+
     def transformed(self, block: Block) -> Block:
         """The block's listing on one device, in training: as many tokens are attended to as are new."""
-        steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), context_parallel]
+        split = context_exchanged if self.context == "all_to_all" else context_parallel
+        steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
         if self.attention == "flash":
@@ -93,6 +104,16 @@ class Work:
     flops: Expr
     traffic: Expr
     time: Expr
+
+    @property
+    def ideal(self) -> Expr:
+        """Seconds under the roofline: arithmetic at peak or traffic at full bandwidth, whichever takes longer."""
+        streamed = self.traffic / symbol("hbm_bandwidth")
+        if self.kind == "stream":
+            return streamed
+        is_fused = self.kind == "attention"
+        rate = symbol("attention_peak") / symbol("attended_share") if is_fused else symbol("peak_flops")
+        return Max(self.flops / rate, streamed, evaluate=False)
 
 
 def _phase(kernel: Kernel) -> str:
@@ -220,7 +241,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
     passes = (*work(forward, "forward", strategy.quantized), *work(back, quantized=strategy.quantized))
     for w in passes:
-        times[w.phase] += w.time
+        times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
     routed = sum((t.elements for t in forward.weights if t.is_routed), S.Zero)
     whole = Strategy(**{**strategy.__dict__, "recompute": "none"}).transformed(block)
     is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
@@ -228,7 +249,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
         costs[f"{way}_backward"] = _messages(back, way, lambda op, way=way: way != "tp" or not is_hidden(op))
-    costs["tp_hidden"] = _messages(back, "tp", is_hidden)
+    costs["tp_async"] = _messages(back, "tp", is_hidden)
     return costs | {
         "block_params": forward.params - routed,
         "block_routed_params": routed,
@@ -240,13 +261,14 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 
 
 @cache
-def _head_costs() -> dict[str, Expr]:
+def _head_costs(rates: str) -> dict[str, Expr]:
     """The same of the last norm, the logits and the loss, the vocabulary split over tensor-parallel devices."""
+    time = "ideal" if rates == "ideal" else "time"
     forward = shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
     back = backward(forward)
     return {
-        "head_forward": sum((w.time for w in work(forward, "forward")), S.Zero) + _messages(forward, "tp"),
-        "head_backward": sum((w.time for w in work(back)), S.Zero) + _messages(back, "tp"),
+        "head_forward": sum((getattr(w, time) for w in work(forward, "forward")), S.Zero) + _messages(forward, "tp"),
+        "head_backward": sum((getattr(w, time) for w in work(back)), S.Zero) + _messages(back, "tp"),
         "head_flops": forward.flops,
     }
 
@@ -261,7 +283,7 @@ _MEANINGS = {
         f"{way}_backward": f"Collectives over {way} that one block's backward pass waits for."
         for way in ("tp", "cp", "ep")
     },
-    "tp_hidden": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
+    "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
     "block_params": "Parameters of one block on one device, without routed experts.",
     "block_routed_params": "Parameters of the routed experts of one block on one device.",
     "saved_activations": "What one block keeps for its backward pass.",
@@ -274,7 +296,6 @@ _MEANINGS = {
 }
 
 
-@cache
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
     """The costs of a model's blocks as formulas, the mean over its dense and its mixture-of-experts blocks, and of its head.
 
@@ -283,13 +304,18 @@ def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -
     >>> {f.letter: f for f in block_formulas(GPT, None, Strategy())}["block_params"](models.gpt3_175b, tp=8)
     226576896.0
     """
+    return _block_formulas(dense, moe, strategy.of_block)
+
+
+@cache
+def _block_formulas(dense, moe, strategy):
     share = symbol("moe_layers") / symbol("layers")
     kinds = [(dense, 1 - share if moe else S.One), (moe, share if dense else S.One)]
     total: dict[str, Expr] = {}
     for block, part in kinds:
         for letter, cost in _costs(block, strategy).items() if block else ():
             total[letter] = total.get(letter, S.Zero) + part * cost
-    total |= _head_costs()
+    total |= _head_costs(strategy.kernels)
     return tuple(
         Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
     )

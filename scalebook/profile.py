@@ -82,15 +82,16 @@ def profile(*knowns, **letters) -> Profile:
             *work(forward, "forward", strategy.quantized),
             *work(backward(forward), quantized=strategy.quantized),
         )
-        lines += [_line(w, calls, values) for w in kernels]
+        lines += [_line(w, calls, values, strategy) for w in kernels]
     head = shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
-    lines += [_line(w, run["microbatches"], values) for w in (*work(head, "forward"), *work(backward(head)))]
+    lines += [_line(w, run["microbatches"], values, strategy) for w in (*work(head, "forward"), *work(backward(head)))]
     return Profile(run, lines)
 
 
-def _line(w, calls, values) -> Line:
+def _line(w, calls, values, strategy) -> Line:
+    seconds = w.ideal if strategy.kernels == "ideal" else w.time
     flops, traffic, time = (Formula(w.name, letter, expr)(values) if expr != 0 else 0.0
-                            for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", w.time)))  # fmt: skip
+                            for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds)))  # fmt: skip
     done = flops * (values["attended_share"] if w.kind == "attention" else 1)
     return Line(w.name, w.phase, w.kind, calls, calls * flops, calls * traffic, calls * time,
                 calls * time / values["step_time"], done / time / values["peak_flops"])  # fmt: skip

@@ -18,6 +18,7 @@ _KEPT = {  # by sharding: what of weights, gradients and optimizer state a devic
     "zero1": ("optimizer",),
     "zero2": ("gradient", "optimizer"),
     "zero3": ("weight", "gradient", "optimizer"),
+    "hybrid": ("weight", "gradient", "optimizer"),
 }
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -30,6 +31,12 @@ def fullest_stage(first_memory, last_memory, pp):
     1.0
     """
     return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
+
+
+def _ways(sharding: str) -> tuple[Expr, Expr]:
+    """Over how many devices dense and routed state is dealt out."""
+    group = symbol("shard_group")
+    return (group, group) if sharding == "hybrid" else (symbol("shards"), symbol("routed_shards"))
 
 
 def _parts(sharding: str, held: Expr, stage: Expr) -> dict[str, Expr]:
@@ -46,7 +53,7 @@ def _parts(sharding: str, held: Expr, stage: Expr) -> dict[str, Expr]:
     found = {}
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         is_shared = what in _KEPT[sharding]
-        shards, routed_shards = (x("shards"), x("routed_shards")) if is_shared else (S.One, S.One)
+        shards, routed_shards = _ways(sharding) if is_shared else (S.One, S.One)
         width = x(f"{what}_bits") / 8
         one = (x("block_params") / shards + x("block_routed_params") / routed_shards) * width
         total, away = (dense / shards + routed / routed_shards) * width, x(f"{offload}_offload")
@@ -55,7 +62,7 @@ def _parts(sharding: str, held: Expr, stage: Expr) -> dict[str, Expr]:
     found["activation_memory"] = (1 - away) * held * blocks * saved + away * x("near_blocks") * saved
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
     gathered = S.Zero
-    if sharding == "zero3":  # the block at work and the next one, whole, and one's gradients
+    if sharding in ("zero3", "hybrid"):  # the block at work and the next one, whole, and one's gradients
         gathered = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
     found["buffer_memory"] = x("working_activations") - saved + gathered
     return found
@@ -112,7 +119,7 @@ def _away(sharding: str, held: Expr) -> Expr:
     found = x("activation_offload") * held * x("stage_blocks") * x("saved_activations")
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         is_shared = what in _KEPT[sharding]
-        shards, routed_shards = (x("shards"), x("routed_shards")) if is_shared else (S.One, S.One)
+        shards, routed_shards = _ways(sharding) if is_shared else (S.One, S.One)
         held_params = x("dense_params") / shards + x("routed_params") / routed_shards
         found += x(f"{offload}_offload") * held_params * x(f"{what}_bits") / 8
     return found

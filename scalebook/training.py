@@ -27,9 +27,9 @@ __all__ = ["Training", "training_sheet", "training_step"]
 # What a call that says nothing else means.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
-    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3,
+    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
 }  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
@@ -214,6 +214,9 @@ _PARTS = (
 )  # fmt: skip
 
 
+_WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
+
+
 def _offloaded(sharding: str) -> list[Formula]:
     """What a block moves to and from a second tier, and what that costs."""
     x = symbol
@@ -259,6 +262,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         Formula("transfer_time_split", "transfer_time", transfer, ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
+    if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
+        formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     used = {i for f in formulas for i in f.inputs}
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
@@ -299,6 +304,8 @@ class Training:
         sheet, strategy, _ = self.plan(knowns, letters)
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = {*sheet.inputs, *sheet.formulas}
+        if any("peak_fp4" in row and row["peak_fp4"] == row["peak_flops"] for row in knowns if isinstance(row, Mapping)):
+            letters.setdefault("quantized_bits", 4)
         usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
         letters = {n: v for n, v in letters.items() if strategy.offload or n not in OFFLOADS}
         return sheet, (*knowns, Row("usual", usual)), letters

@@ -59,19 +59,19 @@ def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_ov
 
 @formula("block_backward", "korthikanti2022 §4.2.2")
 def block_backward_sum(
-    again_compute, input_gradient_compute, weight_gradient_compute, tp_backward, tp_hidden, tp_overlap, cp_backward,
+    again_compute, input_gradient_compute, weight_gradient_compute, tp_backward, tp_async, tp_overlap, cp_backward,
     cp_overlap, ep_backward, ep_overlap, tp_beside, collective_cores,
 ):  # fmt: skip
     """Kernels of a block's backward pass, the collectives it waits for, and what the others cost the arithmetic.
 
     >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
     >>> block_backward_sum(**some, input_gradient_compute="5 ms", weight_gradient_compute="4 ms", tp_backward="1 ms",
-    ...                    tp_hidden="2 ms", tp_beside=1, collective_cores=0.15)
+    ...                    tp_async="2 ms", tp_beside=1, collective_cores=0.15)
     0.0103
     """
     waits = (1 - cp_overlap) * cp_backward + (1 - ep_overlap) * ep_backward
-    waits += (1 - tp_overlap) * (tp_backward + (1 - tp_beside) * tp_hidden)
-    beside = _beside(tp_beside * tp_hidden, weight_gradient_compute, collective_cores)
+    waits += (1 - tp_overlap) * (tp_backward + (1 - tp_beside) * tp_async)
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
     return again_compute + input_gradient_compute + weight_gradient_compute + waits + beside
 
 
@@ -152,17 +152,17 @@ def step_head(microbatches, stage_blocks, last_blocks, block_forward, block_back
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
 def tp_exposed(
-    microbatches, stage_blocks, tp_forward, tp_backward, tp_hidden, tp_beside, tp_overlap, weight_gradient_compute,
+    microbatches, stage_blocks, tp_forward, tp_backward, tp_async, tp_beside, tp_overlap, weight_gradient_compute,
     collective_cores,
 ):  # fmt: skip
     """Tensor-parallel collectives that blocks wait for, forward and backward, and what the others cost the arithmetic.
 
-    >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_hidden="2 ms",
+    >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_async="2 ms",
     ...            tp_beside=1, tp_overlap=0, weight_gradient_compute="4 ms", collective_cores=0)
     1.536
     """
-    waits = (1 - tp_overlap) * (tp_forward + tp_backward + (1 - tp_beside) * tp_hidden)
-    beside = _beside(tp_beside * tp_hidden, weight_gradient_compute, collective_cores)
+    waits = (1 - tp_overlap) * (tp_forward + tp_backward + (1 - tp_beside) * tp_async)
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
     return microbatches * stage_blocks * (waits + beside)
 
 

@@ -7,15 +7,17 @@ ValueError: tp=7 does not divide the 96 heads: tp=1, 2, 3, 4, 6, 8, 12, 16, 24, 
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from scalebook.language import Sheet
+from scalebook.language.row import quantity
+from scalebook.parallelism import CHOICES
 
-__all__ = ["RULES", "Rule", "check", "derived"]
+__all__ = ["RULES", "Rule", "check", "derived", "reason"]
 
 COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "pp", "dp", "batch", "chunks", "microbatches")
 
@@ -92,6 +94,10 @@ RULES = (
 )  # fmt: skip
 
 
+ADVICE = tuple(x.name for x in RULES if x.advice)
+_NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
+
+
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     """With dp, devices and micro-batches where they follow, and what a strategy has that says nothing of them.
 
@@ -118,41 +124,55 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     `values` are letters (numbers or arrays) and words; rules about what is not known are left out.  With a sheet the
     domains of its formulas are checked too, as far as their letters are known.
     """
+    known = derived(_own(values, sheet))
+    if any(np.ndim(x) for x in known.values()):
+        _check_each(known, sheet)
+    elif found := reason(values, sheet, ADVICE):
+        raise ValueError(found)
+
+
+def _own(values, sheet):
+    """What the rules are about, as numbers and words."""
+    names = _NAMES | {n for conditions in (sheet.domain if sheet else {}).values() for x in conditions for n in x.letters}
+    return {n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names}
+
+
+def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
+    """Why a strategy cannot run, or nothing: as `check` says it, but for the rules lifted by name.
+
+    >>> reason({"pp": 64, "layers": 32})
+    'pp=64 is more than the 32 layers: pp=1, 2, 3, 4, 5, 6, 7, 8, ... would do'
+    """
+    values = _own(values, sheet)
     known = derived(values)
-    if any(np.ndim(known[x]) for x in known):
-        return _check_each(values, known, sheet)
     for letter in COUNTS:
-        if letter in known and (known[letter] % 1 or known[letter] < 1):
-            raise ValueError(_fraction(letter, known, values))
+        if letter in {*values, "dp"} & known.keys() and (known[letter] % 1 or known[letter] < 1):
+            return _fraction(letter, known, values)
     for rule in RULES:
-        if not rule.advice and rule.of(known) == False:  # noqa: E712  (None is not known)
-            raise ValueError(_sentence(rule, known))
+        if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)
+            return _sentence(rule, known)
     for name, conditions in (sheet.domain if sheet else {}).items():
         for x in conditions:
             if all(n in known for n in x.letters) and not x.holds(known):
-                raise ValueError(_outside(sheet.formulas[name].name, x, known))
+                return _outside(sheet.formulas[name].name, x, known)
+    return None
 
 
-def _check_each(values, known, sheet):
-    """The same of arrays, strategy by strategy, the first that cannot run."""
+def _check_each(known, sheet):
+    """The same of arrays, strategy by strategy: the first that cannot run."""
     arrays = {n: x for n, x in known.items() if np.ndim(x)}
     shape = np.broadcast_shapes(*map(np.shape, arrays.values()))
     fails = np.zeros(shape, bool)
     for letter in COUNTS:
         if letter in known:
-            x = np.asarray(known[letter])
-            fails |= (x % 1 != 0) | (x < 1)
+            fails |= (np.asarray(known[letter]) % 1 != 0) | (np.asarray(known[letter]) < 1)
     for rule in RULES:
         if not rule.advice and (holds := rule.of(known)) is not None:
             fails |= ~np.asarray(holds, bool)
     if fails.any():
         place = np.unravel_index(np.flatnonzero(fails)[0], shape)
-        one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in values.items()}
-        try:
-            check(one, sheet)
-        except ValueError as error:
-            rows = f"in {fails.sum():,} of {fails.size:,} rows, the first: "
-            raise ValueError(rows + str(error)) from None
+        one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in known.items()}
+        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(one, sheet, ADVICE)}")
 
 
 def _sentence(rule, known):
@@ -164,7 +184,8 @@ def _sentence(rule, known):
         "shards": _number(known.get("dp", 1) * known["cp"]),
         "stage_blocks": _number(_stage(known.get("layers", 1), known["pp"])),
     }
-    return rule.says.format_map(said) + _would_do(rule.letter, known, [x for x in RULES if x.letter == rule.letter and not x.advice])
+    others = [x for x in RULES if x.letter == rule.letter and (x is rule or not x.advice)]
+    return rule.says.format_map(said) + _would_do(rule.letter, known, others)
 
 
 def _number(x):
@@ -201,10 +222,6 @@ def _fraction(letter, known, given):
         devices = product * np.arange(1, 2 + known["devices"] // product)
         near = devices[-2:]
         return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed("devices", near, 0)
-    if letter not in given and letter == "microbatches":
-        for rule in RULES:
-            if rule.name in ("dp divides global_batch", "batch divides the rest") and rule.of(known) == False:  # noqa: E712
-                return _sentence(rule, known)
     near = [x for x in (np.floor(known[letter]), np.ceil(known[letter])) if x >= 1]
     return f"{letter}={_number(known[letter])} is no whole number" + _listed(letter, near, 0)
 

@@ -67,6 +67,7 @@ BITS = {
     symbol("gradient_bits"): 16,
     symbol("kv_bits"): 16,
     symbol("mask_bits"): 8,
+    symbol("fp32_bits"): 32,
 }
 
 

@@ -22,7 +22,10 @@ H100 = accelerators.h100
 BYTES, RATE, HOP = 3e6, 1e9, 1e-6
 LINK = dict(collective_bytes=BYTES, link_bandwidth=RATE, link_latency=HOP)
 WAYS = [2, 3, 4, 7, 8, 16]
-EVERY = [*KINDS.values(), all_reduce_ring, all_reduce_hierarchical, collectives.all_gather_hierarchical]
+EVERY = [
+    *KINDS.values(), all_reduce_ring, all_reduce_hierarchical, collectives.all_reduce_in_network,
+    collectives.all_gather_hierarchical,
+]  # fmt: skip
 
 
 # Messages passed one by one

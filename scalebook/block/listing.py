@@ -9,7 +9,7 @@ A listing has one operation a line.  Indices are letters of the notation, weight
 
 `kv_heads/tp` is an index split tp ways, `expert_tokens*ep` one gathered from ep devices: what a device holds stands
 in the listing.  A tensor's name tells the width of its elements: `..._cache` has kv_bits, `mask...` mask_bits,
-`fp32_...` 4 bytes, weights weight_bits, their gradients (`d_W...`) gradient_bits, everything else activation_bits.
+`fp32_...` fp32_bits, weights weight_bits, their gradients (`d_W...`) gradient_bits, everything else activation_bits.
 `seq` counts the new tokens, `context` the tokens attended to: in training the caller equates the two.
 
 Conventions.  FLOPs are those of contractions, a multiply and an add per combination of indices; scores above the

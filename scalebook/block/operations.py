@@ -118,7 +118,7 @@ class Tensor:
     def width(self) -> Expr:
         """Bytes per element."""
         if self.name.startswith("fp32_"):
-            return S(4)
+            return symbol("fp32_bits") / 8
         kind = (
             "weight"
             if self.is_weight

@@ -8,10 +8,11 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
+from scalebook.block.transformations import attention_core
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
 from scalebook.language.notation import nearest, symbol
 
-__all__ = ["context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]
+__all__ = ["context_exchanged", "context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]
 
 
 def _split(index: str, way: str) -> str:
@@ -148,6 +149,43 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
             return tensor if tensor.is_weight or tensor.name in kept else _map(tensor, ("seq", "expert_tokens"), way)
 
         ops.append(replace(new, outs=tuple(map(split, op.outs)), terms=tuple(tuple(map(split, t)) for t in new.terms)))
+    return Block(tuple(ops))
+
+
+def context_exchanged(block: Block, way: str = "cp") -> Block:
+    """Split the sequence, but heads while tokens attend: an all-to-all before attention and one after it (DeepSpeed-Ulysses).
+
+    >>> from scalebook.block.models import LLAMA
+    >>> [c.kind for c in context_exchanged(LLAMA).collectives]
+    ['all_to_all', 'all_to_all', 'all_to_all', 'all_to_all']
+    """
+    core, ops, moved = set(attention_core(block)), [], {}
+    tokens, heads = ("seq", "expert_tokens"), ("heads", "kv_heads")
+
+    def exchange(tensor, name, start, end):
+        if tensor.name not in moved:
+            made = block.made(tensor)
+            if not any(base(i) in heads for i in made.indices):
+                raise ValueError(f"{tensor.name} has no heads to deal out; gather the context instead: context_parallel")
+            moved[tensor.name] = replace(_map(made, end, way), name=name)
+            ops.append(Op((moved[tensor.name],), ((_map(made, start, way),),), "all_to_all", way))
+        return replace(_map(tensor, end, way), name=name)
+
+    for op in block.ops:
+        inside = op.name in core
+
+        def read(tensor, inside=inside):
+            if tensor.is_weight:
+                return tensor
+            if inside and block.makers.get(tensor.name) and block.makers[tensor.name].name not in core:
+                return exchange(tensor, f"{tensor.name}_heads", tokens, heads)
+            if not inside and tensor.name in block.makers and block.makers[tensor.name].name in core:
+                return exchange(tensor, f"{tensor.name}_tokens", heads, tokens)
+            return _map(tensor, heads if inside else tokens, way)
+
+        terms = tuple(tuple(map(read, term)) for term in op.terms)
+        outs = tuple(_map(t, heads if inside else tokens, way) for t in op.outs)
+        ops.append(replace(op, outs=outs, terms=terms))
     return Block(tuple(ops))
 
 

@@ -3,7 +3,7 @@
 What depends on a choice or on a step table is made here: the arithmetic, traffic and times of the passes, the
 tensor-parallel exchanges and their overlap, and what a block holds.
 
->>> from scalebook.calculon.documents import Choices
+>>> from scalebook.calculon import Choices, library
 >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
 >>> next(f for f in block if f.letter == "base_forward_bytes")
 base_forward_bytes = activation_bits*batch*hidden*seq/2

@@ -4,7 +4,11 @@ from sympy import Max, Min
 
 from scalebook.language import formula
 
-__all__ = []
+__all__ = ["activation_move_needed", "held_at_most_stages", "held_chunked", "move_needed", "near_activations",
+           "near_checkpoints", "near_gradients", "near_optimizer", "near_weights", "one_block_activation_memory",
+           "one_block_gradients", "optimizer_move_needed", "shared_out", "stage_activation_memory",
+           "stage_checkpoint_memory", "stage_gradient_memory", "stage_optimizer_memory", "stage_weight_memory",
+           "weight_move_needed"]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -20,10 +24,10 @@ def shared_out(dp):
 
 
 @formula("held_microbatches", _C)
-def held_1f1b(microbatches, pp):
+def held_at_most_stages(microbatches, pp):
     """One forward, one backward: as many as there are stages, at most all.
 
-    >>> held_1f1b(microbatches=64, pp=8)
+    >>> held_at_most_stages(microbatches=64, pp=8)
     8.0
     """
     return Min(microbatches, pp)

@@ -77,8 +77,16 @@ def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
     if run.train_memory > near:
         fits = next((f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or " for word, taken in lighter()
                      if taken <= near), "")  # fmt: skip
-        raise ValueError(f"train_memory is {show(run.train_memory, 'B')} and hbm_capacity {show(near, 'B')}: {fits}"
-                         f"hbm_capacity of {show(run.train_memory, 'B')} would do")  # fmt: skip
+        raise ValueError(
+            f"train_memory is {show(run.train_memory, 'B')} and hbm_capacity {show(near, 'B')}: {fits}"
+            f"hbm_capacity of {_enough(run.train_memory)} would do"
+        )
     if run.offload_memory > far:
-        raise ValueError(f"offload_memory is {show(run.offload_memory, 'B')} and host_capacity {show(far, 'B')}: "
-                         f"host_capacity of {show(run.offload_memory, 'B')} would do")  # fmt: skip
+        raise ValueError(
+            f"offload_memory is {show(run.offload_memory, 'B')} and host_capacity {show(far, 'B')}: "
+            f"host_capacity of {_enough(run.offload_memory)} would do"
+        )
+
+
+def _enough(memory):
+    return show(ceil(memory / 1e9) * 1e9, "B")

@@ -8,7 +8,11 @@ from sympy import Min, Piecewise, ceiling, floor
 
 from scalebook.language import formula
 
-__all__ = []
+__all__ = ["base_window", "base_window_one_network", "chunk_excess", "chunk_excess_one_network", "chunk_window",
+           "chunk_window_with_update", "dp_after", "dp_bandwidth_needed", "dp_bandwidth_needed_one_network",
+           "dp_behind", "dp_link_time", "dp_tail_needed", "edge_window", "edge_window_one_network", "reduce_compute",
+           "reduce_compute_with_update", "sends_on_one_network", "tail_excess", "tail_window",
+           "tail_window_with_update"]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 

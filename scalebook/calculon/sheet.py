@@ -79,7 +79,9 @@ def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
 
     >>> from scalebook.calculon import library
     >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
-    >>> {name: tuple(round(x, 4) for x in change) for name, change in found.items()}
+    >>> {name: f"{time:+.2%} time, {memory:+.1%} memory" for name, (time, memory) in found.items() if name != "running_totals"}
+    {'fused_traffic': '-0.46% time, +0.0% memory', 'narrow_gradients': '+0.27% time, +0.0% memory',
+     'whole_checkpoint': '+0.00% time, -52.5% memory', 'dropout_gradient': '+0.00% time, +1.2% memory'}
     """
     model, strategy, machine = _read(model, strategy, machine)
     run = priced(model, strategy, machine)
@@ -157,7 +159,7 @@ def _shared():
         stages.base_forward_time, stages.edge_forward_time, stages.base_backward_time, stages.edge_backward_time,
         stages.chunk_forward_time, stages.chunk_backward_time, stages.calculon_bubble,
         stages.forward_hiding_time,
-        t.all_forward, t.tp_link_time, t.tp_exposed, t.pp_exposed, t.forward_wait_time, t.useful_share, t.passes_share,
+        t.all_forward, t.tp_link_time, t.calculon_tp_exposed, t.calculon_pp_exposed, t.forward_wait_time, t.useful_share, t.passes_share,
         t.sequence_rate, capacity.stage_weight_memory, capacity.near_weights, capacity.near_activations,
         capacity.activation_move_needed, capacity.weight_move_needed,
     ]  # fmt: skip
@@ -178,7 +180,7 @@ def _sends(choices, mended):
 
 def _memory(choices, tables):
     """What both tiers hold and what moves between them, by what is offloaded."""
-    parts = [capacity.held_chunked if choices.interleaved else capacity.held_1f1b]
+    parts = [capacity.held_chunked if choices.interleaved else capacity.held_at_most_stages]
     full, training = choices.recompute == "full" and choices.training, choices.training
     kept = full or not training
     parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)

@@ -7,7 +7,12 @@ from sympy import Max, Min, Piecewise, ceiling
 
 from scalebook.language import formula
 
-__all__ = []
+__all__ = ["backward_hiding_time", "backward_send_time", "base_backward_alone", "base_backward_time",
+           "base_backward_wait", "base_forward_alone", "base_forward_time", "base_forward_wait", "calculon_bubble",
+           "chunk_backward_time", "chunk_forward_time", "edge_backward_alone", "edge_backward_time",
+           "edge_backward_wait", "edge_forward_alone", "edge_forward_time", "edge_forward_wait", "even_chunk_blocks",
+           "forward_hiding_time", "forward_send_time", "gradient_send", "rounded_missing_blocks",
+           "rounded_missing_microbatches", "rounded_stage_blocks", "split_send", "whole_send"]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 

@@ -107,7 +107,10 @@ def exact(value: float) -> Expr:
 
 
 def reached(steps: Steps, size: Expr) -> Expr:
-    """The share of the peak that work of a size reaches: that of the first step whose least size it has."""
+    """The share of the peak that work of a size reaches: that of the first step whose least size it has.
+
+    It jumps: on Calculon's machines a product of 128 GFLOP reaches 0.95, one of 127.9 reaches 0.9.
+    """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
 

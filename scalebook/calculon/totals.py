@@ -2,7 +2,10 @@
 
 from scalebook.language import formula
 
-__all__ = []
+__all__ = ["again_exposed_time", "again_link_time", "all_again", "all_backward", "all_forward", "all_updates",
+           "backward_wait_time", "busy_share", "busy_share_forward", "calculon_pass_time", "calculon_pp_exposed",
+           "calculon_step_time", "calculon_tp_exposed", "forward_flops", "forward_wait_time", "passes_share",
+           "pp_link_time", "pp_link_time_forward", "sequence_rate", "tp_link_time", "training_flops", "useful_share"]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -62,7 +65,7 @@ def tp_link_time(
 
 
 @formula("tp_exposed", _C)
-def tp_exposed(
+def calculon_tp_exposed(
     microbatches,
     chunks,
     chunk_blocks,
@@ -73,7 +76,7 @@ def tp_exposed(
 ):
     """What is waited for of them.
 
-    >>> tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4, edge_forward_exposed=1e-4,
+    >>> calculon_tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4, edge_forward_exposed=1e-4,
     ...     base_input_exposed=1e-4, edge_input_exposed=1e-4)
     0.1536
     """
@@ -122,10 +125,10 @@ def pp_link_time_forward(microbatches, chunks, forward_send_time):
 
 
 @formula("pp_exposed", _C)
-def pp_exposed(pp_link_time):
+def calculon_pp_exposed(pp_link_time):
     """No send is hidden.
 
-    >>> pp_exposed(pp_link_time=0.04)
+    >>> calculon_pp_exposed(pp_link_time=0.04)
     0.04
     """
     return pp_link_time
@@ -180,7 +183,7 @@ def calculon_pass_time(step_forward, forward_wait_time, bubble_time, tp_exposed,
 
 @formula("useful_flops", _C)
 def training_flops(block_forward_flops, block_input_flops, block_weight_flops, block_update_flops):
-    """All arithmetic of a block, element-wise work and the update with it (a quirk), nothing run again.
+    """All arithmetic of a block, element-wise work and the update with it, nothing run again.
 
     >>> training_flops(block_forward_flops=1e12, block_input_flops=1e12, block_weight_flops=1e12, block_update_flops=1e8)
     3000100000000.0
@@ -200,7 +203,7 @@ def forward_flops(block_forward_flops):
 
 @formula("useful_share", _C)
 def useful_share(useful_flops, microbatches, stage_blocks, peak_flops, step_time):
-    """Every micro-batch counts the update of the weights (a quirk).
+    """Useful arithmetic at peak over the time of the step; every micro-batch counts the update of the weights.
 
     >>> useful_share(useful_flops=3e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s", step_time=15)
     0.492307692308

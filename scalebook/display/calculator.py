@@ -159,7 +159,9 @@ def _slider(name, choice, start):
         values = _steps(*values)
     index = 0
     if name in start:
-        index = int(np.argmin(np.abs(np.log(values) - np.log(quantity(name, start[name])))))
+        wanted = quantity(name, start[name])
+        with np.errstate(divide="ignore"):  # a slider may begin at 0
+            index = values.index(wanted) if wanted in values else int(np.argmin(np.abs(np.log(values) - np.log(wanted))))
     options = [dict(label=show(x, letter.unit), letters={name: x}) for x in values]
     slider = widgets.SelectionSlider(
         options=[o["label"] for o in options], index=index, description=name.replace("_", " "), tooltip=letter.meaning,

@@ -22,12 +22,19 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
     if formula.letter in formula.inputs:
         raise ValueError(f"{formula.name} has {formula.letter} on both sides")
     hidden = any(x in part.free_symbols for part in formula.rhs.atoms(*_OBSTACLES))
+    # Under a root, and among much else, SymPy finds no inverse in any time worth waiting for.
+    roots = (part for part in formula.rhs.atoms(sympy.Pow) if not part.exp.is_integer)
+    hidden |= any(x in part.free_symbols for part in roots) and formula.rhs.count_ops() > 12
     if not hidden and between is None:
+        # What the unknown is not in is put aside: SymPy would otherwise compare it again at every turn.
+        aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in formula.rhs.atoms(*_OBSTACLES)}
+        back = {dummy: part for part, dummy in aside.items()}
         try:
-            branches = sympy.solve(sympy.Eq(y, formula.rhs), x)
+            branches = sympy.solve(sympy.Eq(y, formula.rhs.xreplace(aside)), x)
         except NotImplementedError:
             branches = []
         for branch in branches:
+            branch = branch.xreplace(back)
             if len(branches) == 1 or _inverts(formula, unknown, branch):
                 domain = relaxed(formula.domain, x)
                 new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given, domain)

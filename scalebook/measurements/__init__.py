@@ -11,7 +11,21 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 
 from scalebook.language.notation import nearest
 
-from . import attention, attention_kernels, calculon, collectives, decode, kernels, offload, pipeline, training_memory
+from . import (
+    attention,
+    attention_kernels,
+    calculon,
+    collectives,
+    decode,
+    kernels,
+    moe,
+    offload,
+    pipeline,
+    training,
+    training_memory,
+    training_seconds,
+    training_sweeps,
+)
 from .confrontation import Confrontation, Result
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Result", "confront", "find"]
@@ -23,9 +37,13 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **collectives.CONFRONTATIONS,
     **attention_kernels.CONFRONTATIONS,
     **kernels.CONFRONTATIONS,
+    **moe.CONFRONTATIONS,
     **offload.CONFRONTATIONS,
     **training_memory.CONFRONTATIONS,
     **pipeline.CONFRONTATIONS,
+    **training.CONFRONTATIONS,
+    **training_seconds.CONFRONTATIONS,
+    **training_sweeps.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

@@ -6,15 +6,17 @@ the quirks that a run meets.  Nothing is calibrated.
 """
 
 import html
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
 from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
 from scalebook.calculon import priced as price
 
-from .confrontation import Confrontation, Measurement, Result
+from .confrontation import Confrontation, Measurement, Result, _read
 
 __all__ = ["CONFRONTATIONS", "OUTPUTS", "Outputs", "priced"]
 
@@ -158,7 +160,9 @@ def _met(row):
 
 @dataclass(frozen=True, eq=False)
 class Outputs(Result):
-    """A result that also compares all other outputs of the runs."""
+    """A result that also compares all other outputs of the runs, and says why the others cannot run."""
+
+    refused: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def outputs(self) -> dict[str, dict]:
@@ -181,25 +185,35 @@ class Outputs(Result):
             found[kind] = {"values": compared, "worst": worst, "where": where}
         return found
 
-    def refusals(self, rows: list[Measurement]) -> dict[str, str]:
-        """Why runs cannot run, by row: one sentence each."""
-        return {row["row_id"]: said for row in rows if isinstance(said := priced(row), str)}
+    @cached_property
+    def quirks(self) -> dict[str, int]:
+        """How many of the runs meet each quirk that is priced as Calculon does."""
+        met = list(map(_choices, self.rows))
+        return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
 
     def record(self):
-        return super().record() | {"outputs": self.outputs}
+        return super().record() | {"outputs": self.outputs, "quirks": self.quirks, "refused": self.refused}
+
+    def _more(self):
+        """Headings, and the lines under each."""
+        yield (
+            "All outputs",
+            [f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items()],
+        )
+        yield "Quirks, priced as they are", [f"{k}, {n} runs: {QUIRKS[k].words}" for k, n in self.quirks.items() if n]
+        few = list(self.refused.items())[:20]
+        more = [f"and {len(self.refused) - 20} more"] if len(self.refused) > 20 else []
+        yield "Runs that cannot be", [f"{name}: {said}" for name, said in few] + more
 
     def __repr__(self):
-        lines = [
-            f"{kind:22}{x['values']:7} values, worst {x['worst']:.1e}  {x['where']}" for kind, x in self.outputs.items()
-        ]
-        return "\n".join([super().__repr__(), "All outputs:", *lines])
+        return "\n".join([super().__repr__(), *(line for head, lines in self._more() for line in (f"{head}:", *lines))])
 
     def _repr_html_(self):
-        lines = "".join(
-            f"<li>{html.escape(kind)}: {x['values']} values, worst {x['worst']:.1e}</li>"
-            for kind, x in self.outputs.items()
+        listed = "".join(
+            f"<details><summary>{head}</summary><ul>{''.join(f'<li>{html.escape(x)}</li>' for x in lines)}</ul></details>"
+            for head, lines in self._more()
         )
-        return f"{super()._repr_html_()}<p>All outputs:</p><ul>{lines}</ul>"
+        return super()._repr_html_() + listed
 
 
 class _Runs(Confrontation):
@@ -207,7 +221,10 @@ class _Runs(Confrontation):
 
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
-        return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)})
+        rows, _ = _read(files("scalebook.measurements") / self.file if path is None else Path(path))
+        known = (row for row in rows if row["model"] in library.models and row["system"] in library.systems)
+        refused = {row["row_id"]: said for row in known if isinstance(said := priced(row), str)}
+        return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)}, refused=refused)
 
 
 _OPTIONAL = ("row_id", "tag", "error", *sorted(_COLUMNS - {"total_time"}))

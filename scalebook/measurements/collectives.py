@@ -15,6 +15,7 @@ __all__ = ["BENCHMARK_LAUNCH", "CONFRONTATIONS", "FABRIC_LATENCY", "KERNEL_LAUNC
 DEVICES = {
     "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
     "gb200": "gb200", "gb300": "gb300", "a100_dgx": "a100", "h100_dgx": "h100",
+    "a100_pairwise_nvlink": "a100", "h100_pairwise_nvlink": "h100_nvl",  # a bridge has the links of an A100 too
 }  # fmt: skip
 NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}
 
@@ -130,6 +131,7 @@ def _vidur(rows):
     for row in rows:
         ways, near, size = (number(row, x) for x in ("num_gpus", "devices_per_node", "size_raw"))
         device, known = _device(row), dict(collective_bytes=size, ways=ways, near_ways=near)
+        known["scaleout_bandwidth"] = 1  # not used within a node, and not known of every device
         if near < ways:
             known["scaleout_bandwidth"] = shared_ports(ports=1, link_bandwidth=NODE_PORT[row["node"]], crossing=near)
             known["far_efficiency"] = 1
@@ -140,14 +142,18 @@ def _vidur(rows):
 
 
 def _not_vidur(row):
-    return "" if row["node"] in NODE_PORT else "of nodes whose devices are linked in pairs, by links that are not named"
+    if row["node"] not in DEVICES:
+        return "of a node that is not described here"
+    if "pairwise" in row["node"] and (row["num_gpus"], row["devices_per_node"]) != ("2", "2"):
+        return "between pairs of devices, over a host that is not described"
+    return ""
 
 
 def _vidur_group(row):
     kind = "send" if row["op"] == "send_recv" else "all-reduce"
     nodes = number(row, "num_gpus") / number(row, "devices_per_node")
-    where = f"between {nodes:.0f} nodes" if nodes > 1 else "in a node"
-    return f"{DEVICES[row['node']].upper()}, {kind} {where}"
+    where = f"between {nodes:.0f} nodes" if nodes > 1 else "in a pair" if "pairwise" in row["node"] else "in a node"
+    return f"{row['node'].partition('_')[0].upper()}, {kind} {where}"
 
 
 def _vidur_fitted(row):
@@ -203,8 +209,8 @@ CONFRONTATIONS = {c.name: c for c in (
     Confrontation(
         "network_vidur", "network_vidur.csv", "Time of sends and all-reduces in PyTorch, within and between nodes.",
         _vidur, "time_ms_median", "ms", ("vidur",), _not_vidur, _vidur_group,
-        "the rate between two nodes, on the sends of 30 MB and more; within a node nothing, but that a send has no share "
-        "of the bandwidth lost was seen here",
+        "the rate between two nodes, on the sends of 30 MB and more; within a node nothing, but that a send pays nothing "
+        "for chunks was seen here",
         _vidur_fitted,
     ),
     Confrontation(

@@ -143,7 +143,7 @@ CONFRONTATIONS = {c.name: c for c in (
     Confrontation(
         "llama3", "training_papers.csv",
         "Rate of Llama 3 405B on 16,384 H100, eight chunks a stage (two blocks fewer than 128 suggest them).",
-        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-report",), _is_set("llama3_table4"),
+        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-2024",), _is_set("llama3_table4"),
         lambda row: f"sequences of {row['seq_len']}",
     ),
     Confrontation(

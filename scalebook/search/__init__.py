@@ -1,0 +1,165 @@
+"""The search over all strategies: which layout, schedule and choices train a model fastest on so many devices.
+
+>>> from scalebook.tables import accelerators, models
+>>> from scalebook.training import training_step
+>>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256, seq=8192)
+>>> found.best[0].tp, found.count
+(1.0, ...)
+"""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, as_completed
+from numbers import Real
+
+import numpy as np
+
+from scalebook.language import NOTATION
+from scalebook.language.notation import nearest
+from scalebook.language.row import gather, quantity
+from scalebook.parallelism import CHOICES
+from scalebook.training import USUAL
+from scalebook.validity import RULES
+
+from .found import Search
+from .pricing import EMPTY, joined, price
+from .space import LAYOUT, Problem, layouts, usual_choices, word_combinations
+
+__all__ = ["LIMITS", "Search", "search"]
+
+LIMITS = ("memory <= hbm_capacity", "offload_memory <= host_capacity")
+_ROWS = 4096  # layouts of a task
+
+
+def search(
+    sheet, *knowns, minimize: str = "step_time", against: str = "memory", subject_to: Iterable[str] = (),
+    choices: Mapping[str, Iterable] | None = None, lift: Iterable[str] = (), best: int = 10,
+    executor: Executor | None = None, progress: bool | None = None, **letters,
+) -> Search:  # fmt: skip
+    """Every strategy that can run, priced: the best, the front, and why the others are out.
+
+    `knowns` are rows (a model, a device) and formulas that replace the sheet's; `letters` what is known besides, with
+    at least `devices`, `global_batch` and `seq`.  A list of values, of a letter or a word, is searched; `choices` takes
+    such lists too, and `scalebook.search.space.usual_choices` says what is searched where nothing is said.  A strategy is
+    subject to its rules (`scalebook.validity`), to `LIMITS`, and to `subject_to` ("mfu >= 0.4", "tp <= 8"); `lift` leaves out
+    rules and limits by name.  Letters and words that say nothing (an overlap of tensor parallelism where tp=1) keep
+    their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices
+    is the better.
+
+    `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, the search gives the best so
+    far.  `progress` shows a bar; by default in a notebook or a terminal.  Raises LookupError for names that there are
+    not, TypeError for what is lacking, ValueError if no strategy can run.
+    """
+    problem = _problem(sheet, knowns, minimize, against, subject_to, dict(choices or {}), lift, best, letters)
+    start = time.perf_counter()
+    all_layouts, combinations = layouts(problem), list(enumerate(word_combinations(problem)))
+    tasks = _tasks(all_layouts, combinations)
+    priced, is_whole = EMPTY, True
+    bar = _bar(len(tasks), progress)
+    try:
+        for part in _run(problem, tasks, executor):
+            priced = joined(priced, part, best)
+            bar.set_postfix_str(f"{priced.count:,} strategies", refresh=False)
+            bar.update()
+    except KeyboardInterrupt:
+        is_whole = False
+    finally:
+        bar.close()
+    if is_whole and not len(priced.best):
+        most = ", ".join(f"{n} ({x:,})" for n, x in priced.rejected.most_common(3))
+        raise ValueError(f"no strategy can run; what leaves out most: {most}")
+    return Search(problem, all_layouts, [x for _, x in combinations], priced, time.perf_counter() - start, is_whole)
+
+
+def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, letters):
+    rows = [x for x in knowns if isinstance(x, Mapping)]
+    several, fixed = {}, {}
+    for name, x in {**letters, **choices}.items():
+        many = isinstance(x, (list, tuple, set, range)) or np.ndim(x) == 1
+        if name in CHOICES:
+            several[name] = tuple(x) if many else (x,)
+        else:
+            NOTATION[name]
+            if many:
+                several[name] = tuple(float(quantity(name, v)) for v in x)
+            elif name in LAYOUT:
+                several[name] = (float(quantity(name, x)),)
+            else:
+                fixed[name] = x
+        if not several.get(name, True):
+            raise ValueError(f"{name} has no values to search: give at least one")
+    if "offload" in several:
+        raise TypeError("offload follows from weight_offload, activation_offload and optimizer_offload: give these")
+    if "microbatches" in {*several, *fixed}:
+        raise TypeError("microbatches follow from global_batch, dp and batch: give these")
+    if "devices" in several:
+        raise TypeError("a search is of one number of devices: search each and compare")
+    cells = gather(tuple(rows), fixed)
+    values = {n: c.value for n, c in cells.items() if isinstance(c.value, Real)}
+    for name in ("devices", "global_batch", "seq"):
+        if name not in values and name not in several:
+            raise TypeError(f"a search needs {name}: give {name}=...")
+    values = {n: x for n, x in USUAL.items() if n not in values} | values
+    usual = usual_choices(values)
+    for name, x in usual.items():
+        if name not in several and name not in fixed and not any(name in row for row in rows):
+            several[name] = x if name in CHOICES else tuple(map(float, x))
+    words = {n: several[n] for n in CHOICES if n in several}
+    searched = {n: several[n] for n in (*LAYOUT, *several) if n in several and n not in CHOICES}
+    limits = [_limit(x) for x in (*LIMITS, *subject_to)]
+    names = [x.name for x in RULES] + [x[3] for x in limits]
+    for name in lift:
+        if name not in names:
+            raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
+    fixed = {n: float(quantity(n, x)) for n, x in fixed.items()}
+    axes = tuple(NOTATION[x].name for x in (minimize, against))
+    limits = tuple(x for x in limits if x[3] not in set(lift))
+    return Problem(sheet, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), best)
+
+
+def _limit(text):
+    """A limit of its text, such as "memory <= 70 GB"."""
+    parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
+    if not parts:
+        raise ValueError(f"a limit reads 'memory <= 70 GB' or 'mfu >= 0.4', not {text!r}")
+    letter, relation, bound = parts.groups()
+    name = f"{letter} {relation} {bound}"
+    NOTATION[letter]
+    if bound in NOTATION:
+        return letter, relation, bound, name
+    try:
+        bound = float(bound)
+    except ValueError:
+        bound = quantity(letter, bound)
+    return letter, relation, bound, name
+
+
+def _tasks(all_layouts, combinations):
+    """Parts of the space: combinations of words whose blocks are the same, with a number of layouts."""
+    groups = {}
+    for place, words in combinations:
+        block = tuple(x for n, x in words.items() if n not in ("sharding", "schedule"))
+        groups.setdefault(block, []).append((place, words))
+    starts = range(0, len(all_layouts), _ROWS)
+    return [(group, all_layouts[x : x + _ROWS], x) for x in starts for group in groups.values()]
+
+
+def _run(problem, tasks, executor):
+    if executor is None:
+        for task in tasks:
+            yield price(problem, *task)
+        return
+    futures = [executor.submit(price, problem, *task) for task in tasks]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _bar(total, progress):
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, desc="search", unit="part", disable=None if progress is None else not progress)

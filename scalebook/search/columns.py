@@ -11,13 +11,13 @@ of values.  A value is therefore held with the letters it rests on, one entry fo
 """
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
 import sympy
 
-__all__ = ["Columns", "Grid", "Held", "arguments", "combine", "constant"]
+__all__ = ["Columns", "Grid", "Held", "Prepared", "Program", "program"]
 
 
 class Held(NamedTuple):
@@ -28,11 +28,11 @@ class Held(NamedTuple):
 
 
 def _sum(values):
-    return reduce(np.add, sorted(values, key=np.size))  # what is small is added up first
+    return reduce(np.add, values if len(values) < 3 else sorted(values, key=np.size))  # what is small is added up first
 
 
 def _product(values):
-    return reduce(np.multiply, sorted(values, key=np.size))
+    return reduce(np.multiply, values if len(values) < 3 else sorted(values, key=np.size))
 
 
 def _power(base, exponent):
@@ -52,8 +52,8 @@ _OPERATIONS: dict[type, Callable] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: lambda x: _power(*x),
-    sympy.Max: lambda x: reduce(np.maximum, sorted(x, key=np.size)),
-    sympy.Min: lambda x: reduce(np.minimum, sorted(x, key=np.size)),
+    sympy.Max: lambda x: reduce(np.maximum, x),
+    sympy.Min: lambda x: reduce(np.minimum, x),
     sympy.ceiling: lambda x: np.ceil(x[0]),
     sympy.floor: lambda x: np.floor(x[0]),
     sympy.log: lambda x: np.log(x[0]),
@@ -73,23 +73,43 @@ _OPERATIONS: dict[type, Callable] = {
 }
 
 
-def combine(node: sympy.Basic, values: list):
-    """One operation of an expression, of its arguments' values; raises NotImplementedError for one not known here."""
-    if node.func not in _OPERATIONS:
-        raise NotImplementedError(f"a search cannot evaluate {node.func.__name__}: use {', '.join(x.__name__ for x in _OPERATIONS)}")
-    return _OPERATIONS[node.func](values)
-
-
-def arguments(node: sympy.Basic) -> tuple:
-    """What is evaluated before an operation; of a Piecewise the values and conditions in turn."""
-    return tuple(x for case in node.args for x in case.args) if node.func is sympy.Piecewise else node.args
-
-
-def constant(node: sympy.Basic) -> np.generic | None:
+def _constant(node: sympy.Basic) -> np.generic | None:
     """The value of a number or a truth, None for anything else."""
     if node.is_Boolean and node.is_Atom and not node.is_Symbol:
         return np.bool_(bool(node))
-    return np.float64(node) if node.is_number and not node.is_Boolean and not node.is_Relational else None
+    return np.float64(node) if node.is_Number or not (node.is_Boolean or node.args or node.is_Symbol) else None
+
+
+class Program(NamedTuple):
+    """An expression as a list of operations: each takes its arguments by their places among letters, constants, results."""
+
+    letters: tuple[str, ...]
+    constants: tuple[np.generic, ...]
+    steps: tuple[tuple[Callable, tuple[int, ...], bool], ...]
+
+
+@lru_cache(4096)
+def program(expr: sympy.Basic) -> Program:
+    """The operations of an expression, each once; raises NotImplementedError for one that is not known here.
+
+    >>> from scalebook.language import symbol
+    >>> program(symbol("tp") ** 2 / 3).letters
+    ('tp',)
+    """
+    nodes = list(dict.fromkeys(sympy.postorder_traversal(expr)))
+    nodes = [x for x in nodes if x.func is not sympy.functions.elementary.piecewise.ExprCondPair]
+    letters = [x for x in nodes if x.is_Symbol]
+    constants = {x: c for x in nodes if not x.is_Symbol and (c := _constant(x)) is not None}
+    others = [x for x in nodes if not x.is_Symbol and x not in constants]
+    place = {x: i for i, x in enumerate([*letters, *constants, *others])}
+    steps = []
+    for x in others or [expr]:
+        if x in others and x.func not in _OPERATIONS:
+            raise NotImplementedError(f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}")
+        args = [y for case in x.args for y in case.args] if x.func is sympy.Piecewise else x.args
+        operation = _OPERATIONS[x.func] if x in others else lambda values: values[0]
+        steps.append((operation, tuple(place[y] for y in (args if x in others else [x])), x.func in (sympy.Add, sympy.Mul)))
+    return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
 
 
 class Columns:
@@ -106,24 +126,18 @@ class Columns:
 
     def evaluate(self, expr: sympy.Expr, letters: Mapping[str, Held] | None = None) -> Held:
         """The value of an expression in letters that are known here or given."""
-        return self._value(expr, self.letters if letters is None else letters, {})
+        own, letters = program(expr), self.letters if letters is None else letters
+        values = [*(letters[n] for n in own.letters), *(Held(0, x) for x in own.constants)]
+        for operation, places, _ in own.steps:
+            values.append(self.combine(operation, [values[i] for i in places]))
+        return values[-1]
 
-    def _value(self, node, letters, memo):
-        found = memo.get(node)
-        if found is None:
-            if node.is_Symbol:
-                found = letters[node.name]
-            elif (number := constant(node)) is not None:
-                found = Held(0, number)
-            else:
-                found = self.combine(node, [self._value(x, letters, memo) for x in arguments(node)])
-            memo[node] = found
-        return found
-
-    def combine(self, node: sympy.Basic, args: list[Held]) -> Held:
+    def combine(self, operation: Callable, args: list[Held]) -> Held:
         """One operation."""
-        bits = reduce(int.__or__, [x.bits for x in args])
-        return Held(bits, combine(node, [self.align(x, bits) for x in args]))
+        bits = 0
+        for x in args:
+            bits |= x.bits
+        return Held(bits, operation([x.array if x.bits in (0, bits) else self._align(x, bits) for x in args]))
 
     # Combinations
 
@@ -141,10 +155,8 @@ class Columns:
             self._keys[bits] = first, inverse
         return self._keys[bits]
 
-    def align(self, held: Held, bits: int) -> np.ndarray:
+    def _align(self, held, bits):
         """The value with an entry for each combination of more letters."""
-        if held.bits in (0, bits):
-            return held.array
         if (held.bits, bits) not in self._maps:
             self._maps[held.bits, bits] = self._key(held.bits)[1][self._key(bits)[0]]
         return held.array[self._maps[held.bits, bits]]
@@ -157,6 +169,29 @@ class Columns:
         return held.array[places if rows is None else places[rows]]
 
 
+class Prepared:
+    """An expression of letters of which some have axes, with all done that needs the columns alone."""
+
+    def __init__(self, columns: Columns, expr: sympy.Expr, letters: Mapping[str, Held]):
+        own = program(expr)
+        self.waiting = tuple((i, n) for i, n in enumerate(own.letters) if n not in letters)
+        self.values: list[Held | None] = [*(letters.get(n) for n in own.letters), *(Held(0, x) for x in own.constants)]
+        self.steps = []
+        for operation, places, adds in own.steps:
+            args = [self.values[i] for i in places]
+            self.values.append(None)
+            kept = [i for i, x in zip(places, args, strict=True) if x is not None]
+            if len(kept) == len(places):
+                self.values[-1] = columns.combine(operation, args)
+                continue
+            at = len(self.values) - 1
+            if adds and len(kept) > 1:  # the sum or product of what is known already
+                places = (*(i for i in places if self.values[i] is None), -1 - len(self.steps))
+                self.steps.append((at, operation, places, columns.combine(operation, [self.values[i] for i in kept])))
+            else:
+                self.steps.append((at, operation, places, None))
+
+
 class Grid:
     """Some rows of columns, times all combinations of further letters with few values, each along an axis of its own.
 
@@ -166,7 +201,7 @@ class Grid:
     >>> columns = Columns({"dp": np.array([4.0, 2.0])}, {})
     >>> grid = Grid(columns, np.array([1, 0]), {"tp_overlap": (0.0, 0.5)})
     >>> from scalebook.language import symbol
-    >>> grid.array(grid.evaluate((1 - symbol("tp_overlap")) * symbol("dp"), {**columns.letters, **grid.axes}, {}))
+    >>> grid.finish(Prepared(columns, (1 - symbol("tp_overlap")) * symbol("dp"), columns.letters), grid.axes)
     array([[2., 1.],
            [4., 2.]])
     """
@@ -178,35 +213,21 @@ class Grid:
         for place, (name, values) in enumerate(axes.items()):
             shape = [1] * len(self.shape)
             shape[1 + place] = len(values)
-            self.axes[name] = np.reshape(values, shape)
+            self.axes[name] = np.reshape(np.asarray(values, float), shape)
 
-    def evaluate(self, expr: sympy.Basic, letters: Mapping, held: dict) -> Held | np.ndarray:
-        """The value of an expression; `held` keeps what rests on columns alone, for the next grid of the same letters."""
-        return self._value(expr, letters, held, {})
-
-    def _value(self, node, letters, held, memo):
-        found = held.get(node)
-        if found is None and (found := memo.get(node)) is None:
-            if node.is_Symbol:
-                found = letters[node.name]
-            elif (number := constant(node)) is not None:
-                found = Held(0, number)
-            else:
-                found = self._combine(node, [self._value(x, letters, held, memo) for x in arguments(node)])
-            (held if isinstance(found, Held) else memo)[node] = found
-        return found
-
-    def _combine(self, node, args):
-        kept = [x for x in args if isinstance(x, Held)]
-        if len(kept) == len(args):
-            return self.columns.combine(node, args)
-        if len(kept) > 1 and node.func in (sympy.Add, sympy.Mul):  # what columns can do together is done there
-            args = [x for x in args if not isinstance(x, Held)] + [self.columns.combine(node, kept)]
-        return combine(node, [self.array(x) if isinstance(x, Held) else x for x in args])
+    def finish(self, prepared: Prepared, letters: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The value of an expression, given the letters that it waits for."""
+        values = list(prepared.values)
+        for i, name in prepared.waiting:
+            values[i] = letters[name]
+        for at, operation, places, known in prepared.steps:
+            values[at] = operation([self.array(known if i < 0 else values[i]) for i in places])
+        return values[-1]
 
     def array(self, value: Held | np.ndarray) -> np.ndarray:
         """A value as an array of as many dimensions as the grid has."""
         if not isinstance(value, Held):
             return value
-        found = self.columns.spread(value, self.rows)
-        return found.reshape(np.shape(found) + (1,) * (len(self.shape) - np.ndim(found)))
+        if value.bits == 0:
+            return value.array
+        return self.columns.spread(value, self.rows).reshape((-1,) + (1,) * (len(self.shape) - 1))

@@ -16,17 +16,16 @@ import numpy as np
 from scalebook.parallelism import CHOICES
 from scalebook.validity import RULES
 
-__all__ = ["LAYOUT", "Problem", "Slab", "divisors", "layouts", "slabs", "usual_choices", "word_combinations"]
+__all__ = ["IDLE", "LAYOUT", "Problem", "Slab", "divisors", "layouts", "slabs", "usual_choices", "word_combinations"]
 
 LAYOUT = ("tp", "cp", "ep", "pp", "dp")
 
 # What says nothing where there is but one way of something: it then keeps its first value, and is not counted again.
-_IDLE = {
+IDLE = {
     "tp_overlap": "tp", "sequence_parallel": "tp", "cp_overlap": "cp", "ep_overlap": "ep", "pp_overlap": "pp",
     "schedule": "pp", "chunks": "pp", "dp_overlap": "shards", "sharding": "shards",
     "weight_offload": "room", "activation_offload": "room", "optimizer_offload": "room",
 }  # fmt: skip
-_WAYS = ("tp", "cp", "ep", "pp", "shards", "room")
 _OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 _AXES = 4096  # combinations of letters on axes of their own; more letters become columns
 _RULED = {x for rule in RULES for x in rule.needs} - set(CHOICES)
@@ -52,7 +51,7 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
         "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
         "tp": tuple(x for x in ways if x <= known.get("heads", x)),
         "cp": tuple(x for x in ways if x == 1 or known.get("seq", 0) >= 4096 * x),
-        "ep": tuple(x for x in ways if x == 1 or known.get("experts", 0) and known["experts"] % x == 0),
+        "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
         "pp": tuple(x for x in ways if x <= known.get("layers", x)),
         "batch": (1, 2, 4, 8), "chunks": (1, 2, 3, 4, 6, 8),
     }  # fmt: skip
@@ -88,18 +87,25 @@ class Problem:
         object.__setattr__(self, "on_axes", tuple(x for x in self.letters if x in on_axes))
         object.__setattr__(self, "in_rows", tuple(x for x in self.letters if x not in on_axes and x not in LAYOUT))
 
-    def live_axes(self, live: Mapping[str, bool]) -> dict[str, tuple]:
-        """The values along each axis for strategies of a kind; one where a letter says nothing."""
-        return {n: self.letters[n] if live.get(_IDLE.get(n), True) else self.first(n) for n in self.on_axes}
+    def live(self, live: Mapping[str, np.ndarray], rows: np.ndarray):
+        """The letters on axes that say nothing in some of these rows, each with the rows in which it does."""
+        for name in self.on_axes:
+            if name in IDLE and len(self.letters[name]) > 1 and not live[IDLE[name]][rows].all():
+                yield name, live[IDLE[name]][rows]
 
     def first(self, name: str) -> tuple:
         """What a letter is where it says nothing."""
         values = self.letters[name]
         return (0.0,) if name in _OFFLOADS and 0.0 in values else values[:1]
 
-    def offloads(self, axes: Mapping[str, tuple]) -> bool:
-        """Whether some strategy on these axes offloads."""
-        return any(x for n in _OFFLOADS for x in (*axes.get(n, ()), self.fixed.get(n, 0)))
+    def offloads(self, letters: Mapping[str, tuple]) -> bool:
+        """Whether one of these values, or a known one, has something offloaded."""
+        return any(x for n in _OFFLOADS for x in (*letters.get(n, ()), self.fixed.get(n, 0)))
+
+    @property
+    def always_offloads(self) -> bool:
+        """Whether no strategy has everything near."""
+        return any(self.fixed.get(n, 0) or 0.0 not in self.letters.get(n, (0.0,)) for n in _OFFLOADS)
 
 
 def word_combinations(problem: Problem) -> list[dict]:
@@ -115,16 +121,20 @@ def _live(problem: Problem, columns: Mapping[str, np.ndarray]) -> dict[str, np.n
     live = {x: np.asarray(v[x]) > 1 for x in ("tp", "cp", "ep", "pp")}
     live["shards"] = np.asarray(v["dp"] * v["cp"]) > 1
     live["room"] = -(-v["layers"] // np.asarray(v["pp"])) >= v["near_blocks"]
-    return live
+    live["chunks"] = np.asarray(v["chunks"]) > 1
+    return {n: np.broadcast_to(x, columns["tp"].shape) for n, x in live.items()}
 
 
 def _weights(problem: Problem, live: Mapping[str, np.ndarray], combinations: list[dict]) -> np.ndarray:
     """How many strategies each row stands for."""
-    total = np.zeros(live["tp"].shape, np.int64)
-    for words in combinations:
-        total += _says(problem, words, live)
+    return sum(_says(problem, words, live) for words in combinations) * _on_axes(problem, live)
+
+
+def _on_axes(problem: Problem, live: Mapping[str, np.ndarray]) -> np.ndarray:
+    """How many combinations of the letters on axes each row has."""
+    total = np.ones(live["tp"].shape, np.int64)
     for name in problem.on_axes:
-        total *= np.where(live[_IDLE[name]] if name in _IDLE else True, len(problem.letters[name]), 1)
+        total *= np.where(live[IDLE[name]] if name in IDLE else True, len(problem.letters[name]), 1)
     return total
 
 
@@ -132,8 +142,10 @@ def _says(problem: Problem, words: Mapping, live: Mapping[str, np.ndarray]) -> n
     """Rows of which a combination of words is no repetition."""
     fits = np.ones(live["tp"].shape, bool)
     for name, word in words.items():
-        if name in _IDLE and word != problem.words[name][0]:
-            fits &= live[_IDLE[name]]
+        if name in IDLE and word != problem.words[name][0]:
+            fits &= live[IDLE[name]]
+    if words.get("schedule") == "interleaved" and "1f1b" in problem.words["schedule"]:
+        fits &= live["chunks"]  # interleaving one chunk is 1F1B
     return fits
 
 
@@ -149,17 +161,19 @@ def layouts(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slab:
-    """Rows that a search evaluates at once: `columns` of letters, their places among all, and what is live in each."""
+    """Rows that a search evaluates at once: `columns` of letters, their places among all, what is live in each, and
+    the combinations of letters on axes that each stands for."""
 
     columns: dict[str, np.ndarray]
     places: np.ndarray
     live: dict[str, np.ndarray]
+    combinations: np.ndarray
 
     def take(self, rows) -> "Slab":
         return Slab(*({n: x[rows] for n, x in y.items()} if isinstance(y, dict) else y[rows] for y in vars(self).values()))
 
     def says(self, problem: Problem, words: Mapping) -> np.ndarray:
-        """Rows of which a combination of words is no repetition, and the rules about words hold."""
+        """Rows of which a combination of words is no repetition."""
         return _says(problem, words, self.live)
 
 
@@ -171,7 +185,8 @@ def _candidates(problem: Problem, part: np.ndarray, start: int) -> Slab:
     v = {**problem.values, **columns}
     columns["microbatches"] = v["global_batch"] / (v["dp"] * v["batch"]) * np.ones(len(index))
     per = len(index) // max(1, len(part))
-    return Slab(columns, start * per + np.arange(len(index)), _live(problem, columns))
+    live = _live(problem, columns)
+    return Slab(columns, start * per + np.arange(len(index)), live, _on_axes(problem, live))
 
 
 def slabs(problem: Problem, part: np.ndarray, start: int, combinations: list[dict], rejected: Counter):
@@ -180,8 +195,8 @@ def slabs(problem: Problem, part: np.ndarray, start: int, combinations: list[dic
     for place in range(0, len(part), step):
         slab = _candidates(problem, part[place : place + step], start + place)
         once = np.ones(len(slab.places), bool)
-        for name in set(problem.in_rows) & set(_IDLE):
-            once &= slab.live[_IDLE[name]] | (slab.columns[name] == problem.first(name)[0])
+        for name in set(problem.in_rows) & set(IDLE):
+            once &= slab.live[IDLE[name]] | (slab.columns[name] == problem.first(name)[0])
         slab = slab.take(once)
         for rule in RULES:
             if rule.name in problem.lifted or set(rule.needs) & set(CHOICES):

@@ -4,7 +4,6 @@ A task is one problem, some combinations of words and some layouts.  It gives th
 """
 
 from collections import Counter
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +13,8 @@ from scalebook.language.row import gather
 from scalebook.parallelism import CHOICES
 from scalebook.validity import RULES
 
-from .columns import Columns, Grid, Held
-from .space import _IDLE, Problem, slabs
+from .columns import Columns, Grid, Held, Prepared
+from .space import Problem, slabs
 
 __all__ = ["Priced", "built", "joined", "price"]
 
@@ -74,137 +73,138 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     cells = gather(knowns, {n: x for n, x in told.items() if n not in searched})
     wanted = dict.fromkeys([*problem.axes, *(x for limit in problem.limits for x in (limit[0], limit[2]) if isinstance(x, str))])
     given = {*cells, *searched}
+    bounds = [b for x, _, b, _ in problem.limits if x in sheet.formulas and isinstance(b, str)]
     part = sheet.only(*(x for x in wanted if x in sheet.formulas and x not in given), given=given)
-    if lacking := sorted({x for f in part.formulas.values() for x in f.inputs} - part.formulas.keys() - given):
+    used = {*bounds, *(x for f in part.formulas.values() for x in f.inputs)}
+    if lacking := sorted(used - part.formulas.keys() - given):
         raise TypeError(f"this search needs {', '.join(lacking)}: give {lacking[0]}=...")
     return _Built(part, {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0})
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], part: np.ndarray, start: int) -> Priced:
     """One task: these combinations of words, with their places, on these layouts."""
-    found, rejected = EMPTY, Counter()
-    sheets = cache(lambda place, offload: built(problem, dict(combinations)[place], offload))
+    found, rejected, made = EMPTY, Counter(), {}
+    axes = {n: problem.letters[n] for n in problem.on_axes}
     for slab in slabs(problem, part, start, [x for _, x in combinations], rejected):
         constants = {n: x for n, x in problem.values.items() if n not in slab.columns}
         columns, shared = Columns(slab.columns, constants), {}
-        kinds = np.stack([*slab.live.values()], axis=1) @ (1 << np.arange(len(slab.live)))
-        for kind in np.unique(kinds):
-            live = {n: bool(kind >> i & 1) for i, n in enumerate(slab.live)}
-            axes = problem.live_axes(live)
-            for place, words in combinations:
-                rows = np.flatnonzero((kinds == kind) & slab.says(problem, words))
-                if len(rows):
-                    pricing = _Pricing(problem, sheets(place, problem.offloads(axes)), columns, shared, axes)
-                    rows = pricing.allowed(rows, slab, words, rejected)
-                    found = pricing.best(rows, slab, place, found, rejected)
+        for place, words in combinations:
+            rows = np.flatnonzero(slab.says(problem, words))
+            if len(rows):
+                if place not in made:
+                    made[place] = built(problem, words, problem.offloads(problem.letters))
+                pricing = _Pricing(problem, made[place], columns, shared, slab, axes)
+                rows = pricing.allowed(rows, words, rejected)
+                found = pricing.best(rows, place, found, rejected)
     return found._replace(rejected=rejected)
 
 
 class _Pricing:
     """One sheet on the columns of a slab."""
 
-    def __init__(self, problem, built, columns, shared, axes):
-        self.problem, self.sheet, self.columns, self.all_axes = problem, built.sheet, columns, axes
-        self.axes = {n: x for n, x in axes.items() if len(x) > 1}
-        self.size = int(np.prod([len(x) for x in axes.values()]))
-        constants = built.constants | {n: x[0] for n, x in axes.items() if len(x) == 1}
-        self.letters = {n: Held(0, np.float64(x)) for n, x in constants.items()} | {n: x for n, x in columns.letters.items() if x.bits}
-        self.held, self.later = {}, []
+    def __init__(self, problem, built, columns, shared, slab, axes):
+        self.problem, self.sheet, self.columns, self.slab, self.axes = problem, built.sheet, columns, slab, axes
+        self.letters = {n: Held(0, np.float64(x)) for n, x in built.constants.items()}
+        self.letters |= {n: x for n, x in columns.letters.items() if x.bits}
+        self.later = {}
         versions = {n: (n, float(x.array)) if x.bits == 0 else n for n, x in self.letters.items()}
-        on_axes = set(self.axes)
+        on_axes = set(axes)
         for name, f in self.sheet.formulas.items():
             if name in self.letters:
                 continue
-            if on_axes & set(f.inputs):
+            if on_axes.intersection(f.inputs):
                 on_axes.add(name)
-                self.later.append(f)
+                self.later[name] = Prepared(columns, f.rhs, self.letters)
                 continue
-            version = (f.rhs, *(versions[x] for x in f.inputs))
+            version = (f.rhs, *(versions[x] for x in f.inputs))  # sheets that share a formula and what it rests on share its value
             versions[name] = shared.setdefault(("version", version), (name, len(shared)))
             if versions[name] not in shared:
                 shared[versions[name]] = columns.evaluate(f.rhs, self.letters)
             self.letters[name] = shared[versions[name]]
 
-    def allowed(self, rows, slab, words, rejected):
+    def allowed(self, rows, words, rejected):
         """The rows that rules about words and the domains of formulas allow."""
-        values = {**self.problem.values, **{n: x[rows] for n, x in slab.columns.items()}, **words}
-        values["offload"] = False  # strategies that offload are only made where there is room
+        values = {**self.problem.values, **self.slab.columns, **words}
+        values["offload"] = self.problem.always_offloads  # else it is tried where there is room, and only there
         for rule in RULES:
             if set(rule.needs) & set(CHOICES) and rule.name not in self.problem.lifted:
                 holds = rule.of(values)
                 if holds is not None:
-                    rows, values = self._keep(rows, values, np.broadcast_to(np.asarray(holds, bool), rows.shape), rule.name, rejected)
+                    rows = self._keep(rows, np.broadcast_to(np.asarray(holds, bool), self.columns.size)[rows], rule.name, rejected)
         for name, conditions in self.sheet.domain.items():
             for x in conditions:
                 if all(n in self.letters for n in x.letters):
-                    known = {n: np.broadcast_to(self.columns.spread(self.letters[n], rows), rows.shape) for n in x.letters}
+                    known = {n: self.columns.spread(self.letters[n]) for n in x.letters}
                     said = f"{self.sheet.formulas[name].name} holds for {x.words}"
-                    rows, values = self._keep(rows, values, np.broadcast_to(x.holds(known), rows.shape), said, rejected)
+                    rows = self._keep(rows, np.broadcast_to(x.holds(known), self.columns.size)[rows], said, rejected)
         return rows
 
-    def _keep(self, rows, values, holds, name, rejected):
-        if holds.all():
-            return rows, values
-        rejected[name] += int((~holds).sum()) * self.size
-        return rows[holds], {n: x[holds] if np.ndim(x) else x for n, x in values.items()}
+    def _keep(self, rows, holds, name, rejected):
+        if not holds.all():
+            rejected[name] += int(self.slab.combinations[rows[~holds]].sum())
+        return rows[holds]
 
-    def best(self, rows, slab, place, found, rejected):
+    def best(self, rows, place, found, rejected):
         """The rows with all combinations of the axes, in blocks of bounded size, joined to what was found."""
-        step = max(1, BLOCK // self.size)
+        step = max(1, BLOCK // int(np.prod([len(x) for x in self.axes.values()])))
         for start in range(0, len(rows), step):
-            found = self._block(rows[start : start + step], slab, place, found, rejected)
+            found = self._block(rows[start : start + step], place, found, rejected)
         return found
 
-    def values(self, rows):
-        """All letters on a grid of rows and axes."""
+    def _block(self, rows, place, found, rejected):
         grid = Grid(self.columns, rows, self.axes)
-        letters = {**self.letters, **grid.axes}
-        for f in self.later:
-            letters[f.letter] = grid.evaluate(f.rhs, letters, self.held)
-        return grid, letters
-
-    def _block(self, rows, slab, place, found, rejected):
         with np.errstate(all="ignore"):
-            grid, letters = self.values(rows)
+            letters = {**self.letters, **grid.axes}
+            for name, prepared in self.later.items():
+                letters[name] = grid.finish(prepared, letters)
             first, second = (grid.array(letters[x]) for x in self.problem.axes[:2])
-            fits = self._fitting(grid, letters, rejected)
-            values = np.where(fits & np.isfinite(first), first, np.inf)
-        values = np.broadcast_to(values, grid.shape)
-        places = _Places(self, slab.places[rows], place, grid.shape)
+            fits, count = self._fitting(grid, letters, rejected)
+            values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), grid.shape)
+        second = np.broadcast_to(second, (len(rows), *np.shape(second)[1:])) if np.ndim(second) else np.full((1,) * values.ndim, second)
+        places = _Places(self.slab.places[rows], place, grid.shape)
         best = places.lowest(values, second, self.problem.best, found.best)
         front = places.front(values, second, found.front)
-        return joined(found, Priced(best, front, Counter(), values.size), self.problem.best)
+        return joined(found, Priced(best, front, Counter(), count), self.problem.best)
 
     def _fitting(self, grid, letters, rejected):
-        """Where the limits are kept; what breaks one is counted under the first."""
-        fits, left = np.ones((1,) * len(grid.shape), bool), int(np.prod(grid.shape))
-        for letter, relation, bound, name in self.problem.limits:
-            if letter not in letters or isinstance(bound, str) and bound not in letters:
-                continue
-            own, other = grid.array(letters[letter]), grid.array(letters[bound]) if isinstance(bound, str) else bound
-            fits = fits & (own <= other if relation == "<=" else own >= other)
-            now = int(np.count_nonzero(fits)) * (int(np.prod(grid.shape)) // fits.size)
+        """Where limits are kept, of strategies that repeat no other, and how many these are; what breaks a limit is counted."""
+        fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
+        for name, live in self.problem.live(self.slab.live, grid.rows):
+            fits = fits & (live.reshape(fits.shape[:1] + (1,) * len(grid.axes)) | (grid.axes[name] == self.problem.first(name)[0]))
+        size = int(np.prod(grid.shape))
+        count = left = int(np.count_nonzero(fits)) * (size // fits.size)
+        for name, holds in self._conditions(grid, letters):
+            fits = fits & holds
+            now = int(np.count_nonzero(fits)) * (size // fits.size)
             if now < left:
                 rejected[name] += left - now
             left = now
-        return fits
+        return fits, count
+
+    def _conditions(self, grid, letters):
+        """Names and truths: the domains of formulas that rest on the axes, and the limits."""
+        for f in map(self.sheet.formulas.get, self.later):
+            for x in f.domain:
+                if not all(n in self.letters for n in x.letters):
+                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters})
+        for letter, relation, bound, name in self.problem.limits:
+            if letter in letters:
+                own, other = grid.array(letters[letter]), grid.array(letters[bound]) if isinstance(bound, str) else bound
+                yield name, own <= other if relation == "<=" else own >= other
 
 
 class _Places:
     """Where in the space the entries of a block are."""
 
-    def __init__(self, pricing, rows, words, shape):
-        self.pricing, self.rows, self.words, self.shape = pricing, rows, words, shape
+    def __init__(self, rows, words, shape):
+        self.rows, self.words, self.shape = rows, words, shape
+        self.axes = int(np.prod(shape[1:]))
 
     def records(self, values, second, flat):
         """Rows of a result for entries of a block, by their place in it."""
         index = np.unravel_index(flat, self.shape)
         second = np.broadcast_to(second, self.shape)[index]
-        letters, axis = self.pricing.problem.letters, np.zeros(len(flat))
-        at = dict(zip(self.pricing.axes, index[1:], strict=True))
-        for name, own in self.pricing.all_axes.items():
-            axis = axis * len(letters[name]) + (at[name] if name in at else letters[name].index(own[0]))
-        return np.stack([values[index], second, np.full(len(flat), self.words), self.rows[index[0]], axis], axis=1)
+        return np.stack([values[index], second, np.full(len(flat), self.words), self.rows[index[0]], flat % self.axes], axis=1)
 
     def lowest(self, values, second, number, best):
         """The lowest, no more than could be among the best."""

@@ -1,0 +1,255 @@
+"""Training steps in sweeps of many configurations: MPT under FSDP, NVIDIA's Megatron Bridge and NeMo, and nanotron.
+
+A software that does not fuse, or that waits for its host, is slower than the model of kernels: each such share is one
+number for the software, calibrated on a stated part of its rows.
+"""
+
+import re
+from collections import defaultdict
+from functools import cache
+
+import numpy as np
+
+from scalebook.language import Row
+from scalebook.language.row import Cell
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+from .confrontation import Confrontation, number
+from .runs import device, optional
+from .training_memory import nanotron_stages
+
+__all__ = ["CONFRONTATIONS", "HOST_TIME", "NETWORK", "PYTORCH", "UNFUSED", "WAIT", "block_passes", "device_seconds", "sent_share"]
+
+
+@cache
+def _llama(name, gating, layers, hidden, heads, kv_heads, ffn, vocab, embeddings, positions=0.0):
+    """A model of blocks without biases and dropout."""
+    shape = dict(
+        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=hidden / heads, ffn=ffn, gating=gating,
+        vocab=vocab, embeddings=embeddings, learned_positions=positions, moe_layers=0, experts=0,
+    )  # fmt: skip
+    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "gqa"})
+
+
+def _shape(row, gating, positions=0.0):
+    shape = (number(row, x) for x in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab"))
+    return _llama(row["model"], gating, *shape, 1 if row["tied_embed"] == "True" else 2, positions)
+
+
+def is_even(row) -> bool:
+    """Rows to calibrate on: those of an even number."""
+    return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
+
+
+# PyTorch
+
+# PyTorch runs every element-wise step by itself, which moves so many times the bytes of fused ones.
+UNFUSED = 2.2
+# What its products reach within a step of what they reach alone (the A100 as in assumptions.py; the H100 with the
+# libraries of 2023), and FlashAttention in Triton, forward and backward, of the peak.
+PYTORCH = {
+    "a100": dict(sustained_rate=0.95, attention_efficiency=0.33), "h100": dict(sustained_rate=0.77, attention_efficiency=0.23)
+}  # fmt: skip
+
+
+def _unfused(gpu):
+    return dict(stream_efficiency=gpu.stream_efficiency / UNFUSED, attention_backward=1)
+
+
+def _llm_foundry(rows):
+    """Weights gathered for every pass, gradients summed in 16 bits ("PURE") or 32, both beside arithmetic."""
+
+    def time(row):
+        name = "h100" if "h100" in row["gpu"] else "a100"
+        gpu = accelerators[name].at("fp8" if "fp8" in row["precision"] else "bf16")
+        memory = dict(hbm_bandwidth="1555 GB/s") if "40gb" in row["gpu"] else {}
+        return training_step(
+            _shape(row, 0, number(row, "seq_len")), gpu, **PYTORCH[name], **_unfused(gpu), **memory, dp=number(row, "n_gpus"),
+            batch=number(row, "mbs_per_gpu"), microbatches=number(row, "grad_acc"), seq=number(row, "seq_len"), dp_overlap=1,
+            sharding="zero3" if row["sharding"] == "FULL_SHARD" else "zero2",
+            recompute="full" if row["full_act_ckpt"] == "True" else "none",
+            reduce_bits=16 if row["fsdp_mixed_precision"] == "PURE" else 32,
+        ).step_time  # fmt: skip
+
+    return [time(row) for row in rows]
+
+
+def _no_llm_foundry(row):
+    if row["gpu"] not in ("a100_40gb", "a100_80gb", "h100_80gb"):
+        return "on a device that is not in the table"
+    return "with activations on the host" if row["act_cpu_offload"] == "True" else ""
+
+
+# nanotron
+
+# The cluster's network, found on its own all-gathers and reduce-scatters of 256 MiB on 2 to 64 nodes
+# (collectives_published.csv, HF H100 cluster): share of 50 GB/s a device, and what every node adds to a ring.
+NETWORK = dict(far_efficiency=0.55, far_latency=260e-6)
+# FlashAttention-2 on the H100, causal, 4,096 tokens, forward and backward, of the peak: heads of 64 and of 128.
+FLASH_2 = {64: 0.26, 128: 0.30}
+# The least time that the host takes to launch a block, forward and backward: with tensor parallelism, and besides for
+# every tensor-parallel device of a pipeline over several nodes.
+HOST_TIME = (4.6e-3, 2.8e-3)
+
+
+def block_passes(microbatches, pp, layers):
+    """How many blocks a device runs one after another, with those that it waits for in a pipeline."""
+    return (microbatches + pp - 1) * layers / pp
+
+
+def _nanotron(rows):
+    """Uneven stages as nanotron deals them out; nothing runs beside the collectives of a step."""
+    found, kinds = np.zeros(len(rows)), defaultdict(list)
+    for i, row in enumerate(rows):
+        kinds[row["model"], row["zero_stage"]].append(i)
+    for places in kinds.values():
+        some = [rows[i] for i in places]
+        columns = ("tp", "pp", "dp", "mbs", "grad_acc", "seq_len")
+        tp, pp, dp, batch, microbatches, seq = (np.array([number(row, x) for row in some]) for x in columns)
+        model, gpu = _shape(some[0], 1), accelerators.h100.at("bf16")
+        shape = tuple(int(model[x]) for x in ("layers", "hidden", "ffn", "vocab"))
+        stages = [nanotron_stages(*shape, int(ways)) for ways in pp]
+        attention = np.interp(model.head_dim, list(FLASH_2), list(FLASH_2.values()))
+        run = training_step(
+            model, gpu, **NETWORK, **PYTORCH["h100"] | dict(attention_efficiency=attention), **_unfused(gpu), tp=tp, pp=pp, dp=dp,
+            batch=batch, microbatches=microbatches, seq=seq, sharding="zero1" if some[0]["zero_stage"] == "1" else "replicated",
+            stage_blocks=np.array([max(s[0] for s in x) for x in stages], float),
+            last_blocks=np.array([x[-1][0] for x in stages], float),
+        )  # fmt: skip
+        host = HOST_TIME[0] * (tp > 1) + HOST_TIME[1] * tp * (pp > 1) * (tp * pp * dp > 8)
+        found[places] = np.maximum(run.step_time, host * block_passes(microbatches, pp, model.layers))
+    return found
+
+
+def _no_nanotron(row):
+    if row["status"] != "ok":
+        return "that failed, for lack of memory or otherwise"
+    return "" if row["gbs_consistent"] == "True" else "whose batch does not multiply out"
+
+
+def _nanotron_kind(row):
+    nodes = "across nodes" if float(row["tp"]) > 8 else "within a node"
+    return f"{'pipeline' if float(row['pp']) > 1 else 'one stage'}, tp {nodes}"
+
+
+# Megatron Bridge and NeMo
+
+_NAMES = {
+    r"LLAMA3.1_405B": "llama3_405b", r"LLAMA3[_-]70B": "llama3_70b", r"LLAMA3[_-]8B": "llama3_8b", r"LLAMA2-70B": "llama2_70b",
+    r"LLAMA2-13B": "llama2_13b", r"LLAMA2-7B": "llama2_7b", r"DeepSeekV3": "deepseek_v3", r"Kimi_K2": "kimi_k2",
+    r"Qwen3_30B": "qwen3_30b_a3b", r"Qwen3_235B": "qwen3_235b_a22b", r"GPT OSS 120B": "gpt_oss_120b",
+}  # fmt: skip
+# What a block of experts waits for an x86 host, forward and backward: the host learns how many tokens each expert gets
+# before it launches the rest.  Recipes for GB200 and GB300 leave the counts on the device.
+WAIT = 2.4e-3
+
+
+def _model(row):
+    name = next((name for pattern, name in _NAMES.items() if re.match(pattern, row["model"])), None)
+    return models[name] if name else None
+
+
+def _no_megatron_bridge(row):
+    if row["task"] != "pretrain":
+        return "of fine-tuning, whose recipe differs (LoRA trains a part, SFT has sequences of many lengths)"
+    if _model(row) is None:
+        return "of a model that is not in the table, or that mixes state-space layers in"
+    if any("(" in row[x] for x in ("fsdp", "tp", "pp", "cp", "vp", "ep")):
+        return "with two strategies in one row"
+    tp, pp, ep = (optional(row, x, 1) for x in ("tp", "pp", "ep"))
+    if ep > number(row, "n_gpus") / (tp * pp):
+        return "with experts over tensor-parallel devices too"
+    return "" if device(row["system"]) else "on a device that is not in the table"
+
+
+def sent_share(ways: float, near: float, top_k: float) -> float:
+    """Of the copies of a token, one for each expert it visits, the share that is sent.
+
+    Dispatchers send a token once to every device, or across nodes once to every node, that has an expert for it.
+
+    >>> round(sent_share(8, 8, 8), 2), round(sent_share(32, 8, 8), 2)
+    (0.66, 0.45)
+    """
+    places = ways / near if ways > near else ways
+    return places * (1 - (1 - 1 / places) ** top_k) / top_k
+
+
+def _is_fused(row):
+    """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300: fused experts, a step in one graph."""
+    container = re.match(r"(\d+\.\d+)", row["container"])
+    return container and float(container[1]) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
+
+
+def _bridge_step(row):
+    model, precision = _model(row), row["precision"]
+    gpu = device(row["system"]).at("bf16" if precision == "BF16" else "fp4" if precision == "NVFP4" else "fp8")
+    tp, pp, cp, ep, chunks, seq = (optional(row, x, 1) for x in ("tp", "pp", "cp", "ep", "vp", "seq_len"))
+    letters = {}
+    if model.experts and not _is_fused(row):
+        letters["stream_efficiency"] = gpu.stream_efficiency / UNFUSED
+    if model.experts:
+        letters["ep_overlap"] = 1 - sent_share(ep, max(1, gpu.scaleup_size / tp), model.top_k)
+    if "DeepSeekV3" in row["model"] and "w/o" not in row["model"]:  # predicts a second token with one more block
+        letters |= dict(layers=model.layers + 1, moe_layers=model.moe_layers + 1)
+    if model.window_layers:  # of these, a token sees its window alone
+        rest = model.layers - model.window_layers
+        letters["attended_share"] = (rest / 2 + model.window_layers * model.window / seq) / model.layers
+    return training_step(
+        model, gpu, **letters, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks, seq=seq, batch=optional(row, "mbs", 1),
+        dp=number(row, "n_gpus") / (tp * pp * cp), global_batch=number(row, "gbs"), dp_overlap=1, pp_overlap=1,
+        tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp, sharding="zero3" if row["fsdp"] not in ("", "0") else "zero1",
+    )  # fmt: skip
+
+
+def _is_dense_h100(row):
+    return row["system"] == "DGX-H100" and not _model(row).experts
+
+
+def _waits(row):
+    return bool(_model(row).experts) and "DGX-GB" not in row["system"]
+
+
+def device_seconds(row) -> tuple[float, float]:
+    """Seconds of a step without the host, and how many blocks of experts then wait for it."""
+    run = _bridge_step(row)
+    return run.step_time, block_passes(run.microbatches, run.pp, _model(row).moe_layers if _waits(row) else 0)
+
+
+def _megatron_bridge(rows):
+    return [seconds + WAIT * passes for seconds, passes in map(device_seconds, rows)]
+
+
+def _bridge_kind(row):
+    kind = "experts" if _model(row).experts else "dense"
+    width = {"BF16": "16 bits", "NVFP4": "4 bits"}.get(row["precision"], "8 bits")
+    return f"{kind}, {row['system'].removeprefix('DGX-')}, {width}"
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "llm_foundry", "training_llm_foundry.csv",
+        "Time of a step of MPT under FSDP on 8 to 512 A100 and H100, sequences of 512 to 65,536.",
+        _llm_foundry, "step_time_s", "s", ("llm-foundry",), _no_llm_foundry,
+        lambda row: row["gpu"].replace("_", " ").upper() + (", fp8" if "fp8" in row["precision"] else ""),
+        "on rows of an even number, the traffic of unfused steps, the rate of FlashAttention in Triton on A100 and H100, and "
+        "the sustained rate of the H100",
+        lambda row: is_even(row) and "fp8" not in row["precision"],
+    ),
+    Confrontation(
+        "nanotron", "training_nanotron.csv",
+        "Time of a step of four Llamas in nanotron, 8 to 512 H100; PyTorch as in llm_foundry, the network as measured there.",
+        _nanotron, "step_time_s", "s", ("nanotron-ultrascale", "bekman-network"), _no_nanotron, _nanotron_kind,
+        "the least time of the host, on the runs of the 3.57B model",
+        lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
+    ),
+    Confrontation(
+        "megatron_bridge", "training_megatron_bridge.csv",
+        "Time of a step in NVIDIA's own tables, 2024 to 2026; collectives of tensor and context parallelism overlapped piece "
+        "by piece, a token sent once to each place.",
+        _megatron_bridge, "step_time_s", "s", ("megatron-bridge",), _no_megatron_bridge, _bridge_kind,
+        "on rows of an even number, the sustained rate of the H100 (dense models) and what blocks of experts wait for an x86 "
+        "host; unfused experts are as in llm_foundry",
+        lambda row: is_even(row) and not _no_megatron_bridge(row) and (_waits(row) or _is_dense_h100(row)),
+    ),
+)}  # fmt: skip

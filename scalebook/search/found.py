@@ -1,0 +1,144 @@
+"""What a search found: the best strategies, the front, why others are out, and why the best's neighbours are worse."""
+
+import html
+from collections.abc import Iterable
+from functools import cached_property
+
+from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.units import show
+
+from .space import LAYOUT
+
+__all__ = ["Found", "Search", "short", "table", "table_html"]
+
+
+class Found:
+    """One strategy: its letters and words, and the two values it was ranked by, each an attribute by its name.
+
+    `row` is the whole sheet at it, `call` the text that gives it.
+    """
+
+    def __init__(self, search: "Search", record: Iterable[float]):
+        problem = search.problem
+        value, second, place, row, axis = record
+        self._problem, self.words = problem, search.combinations[int(place)]
+        self.values = dict(zip(problem.axes, (float(value), float(second)), strict=False))
+        row, own = _digits(int(row), problem.in_rows, problem.letters)
+        _, others = _digits(int(axis), problem.on_axes, problem.letters)
+        self.letters = dict(zip(LAYOUT, map(float, search.layouts[row]), strict=True)) | own | others
+
+    def __getattr__(self, name):
+        for kind in ("letters", "words", "values"):
+            if name in self.__dict__.get(kind, {}):
+                return self.__dict__[kind][name]
+        raise AttributeError(f"a strategy found has letters, words and values, and no {name!r}; its `row` has the rest")
+
+    @property
+    def knowns(self) -> dict:
+        """Letters and words, to be given to the sheet by keyword; what it does not use is left out."""
+        letters = {**self._problem.fixed, **self.letters}
+        rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
+        sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
+        used = {*sheet.inputs, *sheet.formulas}
+        return {n: x for n, x in letters.items() if n in used} | self.words
+
+    @cached_property
+    def row(self) -> Row:
+        """Everything that follows for this strategy."""
+        return self._problem.sheet(*self._problem.knowns, **self.knowns)
+
+    @property
+    def call(self) -> str:
+        """The call that gives this strategy's row, but for what was handed over by position."""
+        said = ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in self.knowns.items())
+        return f"{self._problem.sheet.name}(..., {said})"
+
+    def __repr__(self):
+        said = [f"{n} {show(x, NOTATION[n].unit)}" for n, x in self.values.items()]
+        return ", ".join([*said, *_strategy(self)])
+
+
+def _strategy(found: Found) -> list[str]:
+    several = [n for n, x in {**found._problem.letters, **found._problem.words}.items() if len(x) > 1]
+    chosen = {**found.letters, **found.words}
+    return [f"{n}={short(chosen[n])}" for n in dict.fromkeys([*(x for x in LAYOUT if chosen[x] > 1), *several])]
+
+
+def short(x) -> str:
+    """A number or a word, briefly."""
+    return f"{x:g}" if isinstance(x, float) else str(x)
+
+
+def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dict]:
+    """Values of letters by a place among all their combinations, the last changing fastest, and what is left of it."""
+    found = {}
+    for name in reversed(names):
+        place, digit = divmod(place, len(letters[name]))
+        found[name] = letters[name][digit]
+    return place, dict(reversed(found.items()))
+
+
+class Search:
+    """The result of a search.
+
+    `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
+    `rejected`: how many strategies each rule and limit keeps out, each counted under the first that it breaks; rules
+    come before pricing, limits after.  `count`: strategies priced.  `is_whole`: False if it was interrupted.
+    """
+
+    def __init__(self, problem, layouts, combinations, priced, seconds, is_whole):
+        self.problem, self.layouts, self.combinations = problem, layouts, combinations
+        self.count, self.seconds, self.is_whole = priced.count, seconds, is_whole
+        self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
+        self.best = [Found(self, x) for x in priced.best]
+        self.pareto = [Found(self, x) for x in priced.front]
+
+    @property
+    def fitting(self) -> int:
+        """Strategies within all limits."""
+        return self.count - sum(self.rejected.get(x[3], 0) for x in self.problem.limits)
+
+    def neighbours(self, place: int = 0):
+        """Each step away from a strategy, the best unless said otherwise: what it costs, and why it is worse or not possible."""
+        from .neighbours import Neighbours
+
+        return Neighbours(self, self.best[place])
+
+    # Showing
+
+    @property
+    def summary(self) -> str:
+        rate = show(self.count / self.seconds, "") if self.seconds else ""
+        part = "" if self.is_whole else "interrupted: the best so far. "
+        return f"{part}{self.count:,} strategies in {self.seconds:.1f} s ({rate} a second), {self.fitting:,} within all limits"
+
+    def _tables(self):
+        axes = self.problem.axes
+        several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
+        names = list(dict.fromkeys(["tp", "pp", "dp", *several]))
+        rows = [[str(i + 1), *(show(x.values[n], NOTATION[n].unit) for n in x.values), *(short(getattr(x, n)) for n in names)]
+                for i, x in enumerate(self.best)]  # fmt: skip
+        yield "best", ["", *dict.fromkeys(axes), *names], rows
+        yield "left out", ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()]
+
+    def __repr__(self):
+        return "\n\n".join([self.summary, *(table(heads, rows) for _, heads, rows in self._tables())])
+
+    def _repr_html_(self):
+        return f"<p>{html.escape(self.summary)}</p>" + "".join(table_html(*x) for x in self._tables())
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Lines of aligned columns."""
+    widths = [max(len(line[i]) for line in [heads, *rows]) for i in range(len(heads))]
+    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in [heads, *rows])
+
+
+def table_html(caption: str, heads: list[str], rows: list[list[str]]) -> str:
+    """The same as a table of a page."""
+    head = "".join(f"<th>{html.escape(x)}</th>" for x in heads)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in rows)
+    return (
+        f'<div class="sb-table tex2jax_ignore"><table><caption>{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

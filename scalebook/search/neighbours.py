@@ -1,0 +1,147 @@
+"""Why the neighbours of a strategy are worse: each step away from it, what it costs, and which part grows or which rule forbids it."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from scalebook.language import NOTATION
+from scalebook.language.units import show
+from scalebook.validity import reason
+
+from .columns import Columns
+from .found import Found, Search, short, table, table_html
+from .pricing import built
+from .space import IDLE, LAYOUT, divisors
+
+__all__ = ["Neighbours"]
+
+
+class Neighbours:
+    """Steps away from a strategy, the least bad first, then those that cannot be taken.
+
+    `steps` are pairs of what changes and why it is worse, with the value between them (None where there is none).
+    """
+
+    def __init__(self, search: Search, found: Found):
+        self.found, self._problem = found, search.problem
+        self._objective = search.problem.axes[0]
+        own = {**found.letters, **found.words}
+        steps = dict(_steps(search, own))
+        prices = self._prices([own, *steps.values()])
+        here = prices[0]
+        rows = [(said, *self._why(x, price, here)) for (said, x), price in zip(steps.items(), prices[1:], strict=True)]
+        self.steps = sorted(rows, key=lambda x: (x[1] is None, x[1] or 0))
+
+    def _prices(self, strategies):
+        """The letters of each strategy, those of one combination of words evaluated together."""
+        problem, found = self._problem, [None] * len(strategies)
+        groups = {}
+        for place, x in enumerate(strategies):
+            words = {n: x[n] for n in problem.words}
+            offload = problem.offloads({n: (v,) for n, v in x.items() if n not in words})
+            groups.setdefault((*words.values(), offload), (words, offload, []))[2].append(place)
+        for words, offload, places in groups.values():
+            sheet, constants = built(problem, words, offload)
+            names = [n for n in strategies[0] if n not in problem.words]
+            columns = {n: np.array([strategies[i][n] for i in places]) for n in names}
+            v = {**problem.values, **columns}
+            columns["microbatches"] = np.ones(len(places)) * v["global_batch"] / (v["dp"] * v["batch"])
+            sums = Columns(columns, {n: x for n, x in constants.items() if n not in columns})
+            letters = dict(sums.letters)
+            with np.errstate(all="ignore"):
+                for name, f in sheet.formulas.items():
+                    letters.setdefault(name, None)
+                    letters[name] = letters[name] or sums.evaluate(f.rhs, letters)
+            for row, i in enumerate(places):
+                values = {n: float(np.broadcast_to(sums.spread(x), len(places))[row]) for n, x in letters.items()}
+                found[i] = sheet, values
+        return found
+
+    def _why(self, strategy, price, here):
+        """The value of a step, and what speaks against it."""
+        problem, (sheet, values) = self._problem, price
+        if said := reason(_known(problem, strategy), sheet, problem.lifted):
+            return None, said
+        for letter, relation, bound, _ in problem.limits:
+            if letter in values:
+                least = values[bound] if isinstance(bound, str) else bound
+                if values[letter] > least if relation == "<=" else values[letter] < least:
+                    unit, than = NOTATION[letter].unit, "above" if relation == "<=" else "below"
+                    named = f"{bound} = " if isinstance(bound, str) else ""
+                    return None, f"{letter} = {show(values[letter], unit)} is {than} {named}{show(least, unit)}"
+        return values[self._objective], self._parts(sheet, values, here)
+
+    def _parts(self, sheet, values, here):
+        """The parts of the step time that change most."""
+        whole = "step_time" if "step_time" in sheet.formulas else self._objective
+        changes = {x: values[x] - here[1].get(x, 0.0) for x in sheet.formulas[whole].inputs if x in sheet.formulas}
+        most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
+        said = [f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}" for n, x in most if abs(x) > 1e-9 * abs(here[1][whole])]
+        return ", ".join(said) or "nothing changes"
+
+    def _table(self):
+        unit, own = NOTATION[self._objective].unit, self.found.values[self._objective]
+        rows = [["(here)", show(own, unit), ""]]
+        for said, value, why in self.steps:
+            rows.append([said, "" if value is None else f"{show(value, unit)} ({100 * (value / own - 1):+.1f} %)", why])
+        return ["step", self._objective, "why"], rows
+
+    def __repr__(self):
+        return table(*self._table())
+
+    def _repr_html_(self):
+        return table_html("one step away", *self._table())
+
+
+def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
+    """What changes, and the strategy then: a factor moved between dimensions, the next value of a letter, another word."""
+    problem = search.problem
+    known = {tuple(x) for x in search.layouts.tolist()}
+    primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2]
+    for (a, b), factor in itertools.product(itertools.permutations(("tp", "cp", "pp", "dp"), 2), primes):
+        if own[a] % factor == 0:
+            changed = {a: own[a] / factor, b: own[b] * factor}
+            if tuple({**own, **changed}[x] for x in LAYOUT) in known:
+                yield _step(problem, own, changed | _fewer_chunks(problem, {**own, **changed}))
+    for name in ("ep", *problem.in_rows, *problem.on_axes):
+        values = problem.letters.get(name, ())
+        lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
+        for side in (lower[::-1], higher):
+            steps = [_step(problem, own, {name: x}) for x in side]
+            fine = (x for x in steps if not reason(_known(problem, x[1]), None, problem.lifted))
+            if steps:  # the nearest that can run, or else the nearest
+                yield next(fine, steps[0])
+    for name, words in problem.words.items():
+        for word in words:
+            if word != own[name]:
+                yield _step(problem, own, {name: word})
+
+
+def _fewer_chunks(problem, new):
+    """The most chunks that still divide a stage, where the present ones do not."""
+    stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
+    fits = [x for x in choices if stage % x == 0 and x <= new["chunks"]]
+    return {"chunks": max(fits)} if fits and stage % new["chunks"] else {}
+
+
+def _known(problem, strategy):
+    offload = problem.offloads({n: (x,) for n, x in strategy.items() if isinstance(x, float)})
+    return {**problem.values, **strategy, "offload": offload}
+
+
+def _step(problem, own, changed):
+    said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items())
+    new = {**own, **changed}
+    schedules = problem.words.get("schedule", ())
+    if "chunks" in changed and new["chunks"] == 1 and new["schedule"] == "interleaved" and "1f1b" in schedules:
+        new["schedule"] = "1f1b"
+    elif "chunks" in changed and new["chunks"] > 1 and new["schedule"] == "1f1b" and "interleaved" in schedules:
+        new["schedule"] = "interleaved"
+    elif "schedule" in changed and new["schedule"] != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
+        new["chunks"] = 1.0
+    for name, way in IDLE.items():  # what says nothing any more keeps its first value
+        count = new["dp"] * new["cp"] if way == "shards" else new.get(way, 2)
+        if count == 1 and name in new:
+            new[name] = problem.words[name][0] if name in problem.words else problem.first(name)[0]
+    return said, new

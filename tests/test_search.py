@@ -1,0 +1,344 @@
+"""The search finds what pricing every strategy one by one finds, wherever it is run, within its memory and time."""
+
+import itertools
+import math
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+
+import numpy as np
+import pytest
+import sympy
+from dask.distributed import Client, LocalCluster
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import scalebook.search as searching
+from scalebook.language import Formula, symbol
+from scalebook.search import search
+from scalebook.search.columns import Columns, Grid, Prepared, program
+from scalebook.search.space import divisors
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+from scalebook.validity import reason
+
+H100 = accelerators.h100.at("bf16")
+SMALL = dict(devices=64, global_batch=64, seq=4096)
+CHOICES = {
+    "tp": (1, 2, 8), "pp": (1, 2, 8), "batch": (1, 4), "chunks": (1, 2), "recompute": ("none", "full"),
+    "sharding": ("zero1", "zero3"), "sequence_parallel": (True, False), "schedule": ("1f1b", "interleaved", "zb_h1"),
+    "tp_overlap": (0, 0.5), "dp_overlap": (0, 1), "activation_offload": (0, 1), "optimizer_offload": (0, 1),
+}  # fmt: skip
+HOST = dict(host_capacity="6 GB")
+NEAR = dict(hbm_capacity="24 GB")
+
+
+def small(**changed):
+    return search(training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | dict(choices=CHOICES, best=50) | changed))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return small()
+
+
+def one_by_one():
+    """Every strategy of the small space: letters and words, and its row, or why it cannot run."""
+    for values in itertools.product(*CHOICES.values()):
+        own = dict(zip(CHOICES, values, strict=True))
+        dp = 64 / (own["tp"] * own["pp"])
+        live = {
+            "tp": own["tp"] > 1, "pp": own["pp"] > 1, "dp": dp > 1, "room": math.ceil(32 / own["pp"]) >= 3,
+        }  # fmt: skip
+        idle = {
+            "tp": ("tp_overlap", "sequence_parallel"), "pp": ("schedule", "chunks"), "dp": ("dp_overlap", "sharding"),
+            "room": ("activation_offload", "optimizer_offload"),
+        }  # fmt: skip
+        repeats = any(own[x] != CHOICES[x][0] for way, names in idle.items() if not live[way] for x in names)
+        if not repeats and (own["schedule"], own["chunks"]) != ("interleaved", 1) and dp == int(dp):
+            yield own | {"dp": dp}
+
+
+def front(priced):
+    """Time and memory of those that none is better than in both, rounding aside."""
+    less, points = 1 - 1e-9, sorted({(t, m) for t, m, _ in priced}, key=lambda x: (x[1], x[0]))
+    fastest = math.inf
+    for time, memory in points:
+        if time < fastest * less:
+            fastest = time
+            yield time, memory
+
+
+def test_it_finds_what_pricing_one_by_one_finds(found):
+    priced, out = [], Counter()
+    groups = {}
+    for own in one_by_one():
+        words = tuple(own[x] for x in ("recompute", "sharding", "sequence_parallel", "schedule"))
+        groups.setdefault(words, []).append(own)
+    for (recompute, sharding, sp, schedule), members in groups.items():
+        words = dict(recompute=recompute, sharding=sharding, sequence_parallel=sp, schedule=schedule)
+        fine = [m for m in members if not reason({**models.llama3_8b, **H100, **SMALL, **m, **words, "attention": "flash"})]
+        if not fine:
+            continue
+        letters = {n: np.array([m[n] for m in fine], float) for n in fine[0] if n not in words}
+        sheet, knowns, given_ = training_step.sheet((models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True})
+        holds = np.ones(len(fine), bool)
+        known = {"microbatches": 64 / (letters["dp"] * letters["batch"]), **letters}
+        for conditions in sheet.domain.values():
+            for x in conditions:
+                holds &= x.holds(known)
+        fine = [m for m, ok in zip(fine, holds, strict=True) if ok]
+        if not fine:
+            continue
+        letters = {n: np.array([m[n] for m in fine], float) for n in letters}
+        sheet, knowns, given_ = training_step.sheet((models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True})
+        row = sheet(*knowns, **given_)
+        times, near, far = (np.broadcast_to(row[x], len(fine)) for x in ("step_time", "memory", "offload_memory"))
+        for m, time, memory, away in zip(fine, times, near, far, strict=True):
+            if memory > 24e9:
+                out["memory <= hbm_capacity"] += 1
+            elif away > 6e9:
+                out["offload_memory <= host_capacity"] += 1
+            else:
+                priced.append((time, memory, m))
+    assert found.fitting == len(priced)
+    assert found.count == len(priced) + sum(out.values())
+    assert {n: found.rejected.get(n, 0) for n in out} == dict(out)
+    times = sorted(x[0] for x in priced)
+    assert [x.step_time for x in found.best] == pytest.approx(times[:50], rel=1e-9)
+    assert sorted(x.memory for x in found.pareto) == pytest.approx(sorted(m for _, m in front(priced)), rel=1e-9)
+    assert found.best[0].step_time == pytest.approx(min(x.step_time for x in found.pareto), rel=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 7, 49])
+def test_a_strategy_found_is_a_row_of_the_sheet(found, place):
+    one = found.best[place]
+    assert one.row.step_time == pytest.approx(one.step_time, rel=1e-12)
+    assert one.row.memory == pytest.approx(one.memory, rel=1e-12)
+    assert one.tp == one.letters["tp"] and one.sharding in CHOICES["sharding"] and "training_step(..., " in one.call
+    with pytest.raises(AttributeError, match="its `row` has the rest"):
+        one.mfu  # noqa: B018
+
+
+def same(a, b):
+    def of(x):
+        return [(y.values, y.letters, y.words) for y in (*x.best, *x.pareto)], x.rejected, x.count
+
+    return of(a) == of(b)
+
+
+def test_a_process_pool_finds_the_same(found):
+    with ProcessPoolExecutor(2) as pool:
+        assert same(small(executor=pool), found)
+
+
+def test_a_dask_cluster_finds_the_same(found):
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        assert same(small(executor=executor), found)
+
+
+class Backwards(Executor):
+    """Runs what it is given when it is asked for, through pickle."""
+
+    def submit(self, function, *args):
+        future = Future()
+        function, args = pickle.loads(pickle.dumps((function, args)))
+        future.set_result(function(*args))
+        return future
+
+
+def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(searching, "as_completed", lambda futures: reversed(futures))
+    send = pickle.dumps
+    monkeypatch.setattr(pickle, "dumps", lambda x: sizes.append(len(send(x))) or send(x))
+    assert same(small(executor=Backwards()), found)
+    assert max(sizes) < 100_000
+
+
+def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
+    monkeypatch.setattr("scalebook.search.pricing.BLOCK", 64)
+    monkeypatch.setattr("scalebook.search.space.SLAB", 16)
+    monkeypatch.setattr(searching, "_ROWS", 3)
+    again = small()
+    assert again.rejected == found.rejected and again.count == found.count
+    assert [x.values for x in again.best] == [x.values for x in found.best]
+    assert [x.letters for x in again.best] == [x.letters for x in found.best]
+
+
+def test_letters_without_an_axis_are_columns(found, monkeypatch):
+    monkeypatch.setattr("scalebook.search.space._AXES", 2)
+    again = small()
+    assert again.count == found.count and again.fitting == found.fitting
+    assert [x.step_time for x in again.best] == pytest.approx([x.step_time for x in found.best], rel=1e-12)
+
+
+def test_interrupted_it_gives_the_best_so_far(found, monkeypatch):
+    price, calls = searching.price, []
+
+    def twice(*args):
+        calls.append(args)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return price(*args)
+
+    monkeypatch.setattr(searching, "price", twice)
+    part = small()
+    assert not part.is_whole and part.best and part.count < found.count
+    assert "interrupted" in repr(part)
+
+
+def test_limits_rules_and_lifting():
+    plain = search(training_step, models.llama3_8b, H100, **SMALL)
+    tight = search(training_step, models.llama3_8b, H100, **SMALL, subject_to=["memory <= 30 GB", "mfu >= 0.2", "tp <= 4"])
+    assert all(x.memory <= 30e9 and x.tp <= 4 and x.row.mfu >= 0.2 for x in tight.best)
+    assert tight.rejected["memory <= 30 GB"] and tight.fitting < plain.fitting
+    lifted = search(training_step, models.llama3_8b, H100, **SMALL, lift=["tp within scaleup_size", "memory <= hbm_capacity"])
+    assert lifted.fitting == lifted.count > plain.count and "tp within scaleup_size" not in lifted.rejected
+
+
+def test_numbers_are_kept():
+    one = search(training_step, models.llama3_8b, H100, **SMALL, dp=8, batch=2, tp=[2, 4, 8])
+    assert {x.dp for x in one.best} == {8.0} and all(x.row.batch == 2 for x in one.best)
+    near = search(training_step, models.megatron_1t, H100, devices=1024, global_batch=1024, seq=2048, host_capacity="1 TB", optimizer_offload=1)
+    assert near.rejected["offload has near_blocks"] and all(x.pp <= 32 for x in near.best)
+    assert near.best[0].row.optimizer_offload == 1 and near.best[0].row.step_time == pytest.approx(near.best[0].step_time)
+
+
+def test_a_letter_that_rules_speak_of_can_be_searched():
+    both = search(training_step, models.llama3_8b, H100, devices=64, global_batch=[64, 128], seq=[2048, 4096], minimize="step_cost", best=500)
+    assert {x.seq for x in both.best} == {2048.0, 4096.0}
+    one = search(training_step, models.llama3_8b, H100, devices=64, global_batch=128, seq=4096, minimize="step_cost")
+    of = [x.step_cost for x in both.best if (x.seq, x.global_batch) == (4096, 128)]
+    assert of[0] == pytest.approx(one.best[0].step_cost, rel=1e-12)
+
+
+def test_another_objective_and_another_front():
+    cheap = search(training_step, models.llama3_8b, H100, **SMALL, minimize="step_cost", against="step_time")
+    fast = search(training_step, models.llama3_8b, H100, **SMALL)
+    assert [x.letters for x in cheap.best] == [x.letters for x in fast.best]
+    assert len(cheap.pareto) == 1
+
+
+def test_a_formula_can_be_swapped():
+    slow = Formula("slow", "optimizer_time", symbol("params") / 1e8, ["kingma2014 algorithm 1"], "A very slow optimizer.")
+    plain = search(training_step, models.llama3_8b, H100, **SMALL)
+    swapped = search(training_step, models.llama3_8b, H100, slow, **SMALL)
+    assert swapped.best[0].step_time > plain.best[0].step_time + 79
+    assert swapped.best[0].row.step_time == pytest.approx(swapped.best[0].step_time)
+
+
+def test_experts_are_spread():
+    moe = search(training_step, models.mixtral_8x7b, H100, devices=64, global_batch=64, seq=4096)
+    assert {x.ep for x in moe.best} - {1.0}
+    assert moe.best[0].row.step_time == pytest.approx(moe.best[0].step_time, rel=1e-12)
+
+
+def test_neighbours_say_why(found):
+    near = found.neighbours()
+    values = [x for _, x, _ in near.steps if x is not None]
+    assert values == sorted(values) and min(values) >= found.best[0].step_time * (1 - 1e-12)
+    assert any("would do" in why or "is above" in why for _, x, why in near.steps if x is None)
+    assert all(why for _, _, why in near.steps)
+    assert "<table" in near._repr_html_() and "→" in repr(near)
+
+
+def test_it_is_shown(found):
+    assert "strategies in" in repr(found) and "memory <= hbm_capacity" in repr(found)
+    assert found._repr_html_().count("<table") == 2
+    assert "step_time" in repr(found.best[0])
+
+
+def test_progress_is_shown_when_asked(capsys):
+    search(training_step, models.llama3_8b, H100, **SMALL, progress=True)
+    assert "search" in capsys.readouterr().err
+    search(training_step, models.llama3_8b, H100, **SMALL)
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "changed, error, said",
+    [
+        (dict(minimize="step_tim"), LookupError, "step_time"),
+        (dict(lift=["tp in scaleup"]), LookupError, "tp within scaleup_size"),
+        (dict(subject_to=["memory under 3 GB"]), ValueError, "memory <= 70 GB"),
+        (dict(choices={"batch": []}), ValueError, "batch has no values"),
+        (dict(choices={"recompute": ["some"]}), ValueError, "'none', 'selective' or 'full'"),
+        (dict(choices={"offload": [True]}), TypeError, "weight_offload"),
+        (dict(devices=None), TypeError, "devices"),
+        (dict(devices=[64, 128]), TypeError, "one number of devices"),
+        (dict(microbatches=8), TypeError, "follow from global_batch"),
+        (dict(weight_offload=[0, 1]), TypeError, "host_capacity"),
+        (dict(subject_to=["memory <= 1 MB"]), ValueError, "no strategy"),
+    ],
+)
+def test_errors_say_what_was_wrong(changed, error, said):
+    asked = {n: x for n, x in (SMALL | changed).items() if x is not None}
+    with pytest.raises(error, match=said):
+        search(training_step, models.llama3_8b, accelerators.a100.at("bf16"), **asked)
+
+
+# Parts
+
+x, y, z = (symbol(n) for n in ("tp", "pp", "dp"))
+EXPRESSIONS = [
+    x * y + z / x - 3, sympy.Max(x, y, 2, evaluate=False) ** 2, sympy.Min(x, z, evaluate=False) * sympy.sqrt(y),
+    sympy.ceiling(x / y), sympy.floor(x / 3) + sympy.log(y, 2), sympy.Mod(x, y), sympy.exp(-x) * sympy.Abs(y - z),
+    sympy.Piecewise((x, x <= y), (z, sympy.And(x > 3, z > 2)), (1, True)), x ** sympy.Rational(3, 2), sympy.Integer(3),
+    sympy.Piecewise((x, sympy.Eq(sympy.Mod(x, 2), 0)), (y, True)), x,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
+@settings(max_examples=20, deadline=None)
+@given(
+    rows=st.lists(st.tuples(*[st.integers(1, 9)] * 2), min_size=1, max_size=20),
+    axis=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+)
+def test_columns_and_grids_evaluate_as_formulas_do(expr, rows, axis):
+    f = Formula("f", "step_time", expr)
+    columns = Columns({"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}, {})
+    grid = Grid(columns, np.arange(len(rows)), {"dp": tuple(axis)})
+    got = grid.finish(Prepared(columns, expr, columns.letters), grid.axes)
+    got = grid.array(got if got is not None else columns.evaluate(expr))
+    tp, pp, dp = np.array([[r[0]] for r in rows], float), np.array([[r[1]] for r in rows], float), np.array([axis], float)
+    known = dict(zip(("tp", "pp", "dp"), np.broadcast_arrays(tp, pp, dp), strict=True))
+    expected = f.numpy(*(known[n] for n in f.inputs)) if f.inputs else float(expr)
+    np.testing.assert_allclose(np.broadcast_to(got, grid.shape), np.broadcast_to(expected, grid.shape), rtol=1e-13)
+
+
+def test_an_operation_that_is_not_known_is_named():
+    with pytest.raises(NotImplementedError, match="sin"):
+        program(sympy.sin(x))
+
+
+@given(st.integers(1, 100_000))
+def test_divisors(number):
+    found = divisors(number)
+    assert list(found) == [x for x in range(1, number + 1) if number % x == 0] if number < 2000 else all(number % x == 0 for x in found)
+
+
+MEMORY = """
+import resource, sys
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+shares = [x / 16 for x in range(16)]
+found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), devices=5040, global_batch=5040, seq=2048,
+               lift=["tp within scaleup_size"], recompute="none", sharding=["zero1"], schedule=["1f1b"],
+               choices=dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares, pp_overlap=shares,
+                            mask_bits=[1, 8], logit_bits=[16, 32, 48]))
+print(found.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def test_memory_is_bounded_whatever_the_space():
+    run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout.split()
+    assert int(run[0]) > 5_000_000 and float(run[1]) < 1.0

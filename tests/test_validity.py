@@ -1,0 +1,92 @@
+"""Which strategies can run: every rule in one sentence that names the letter and values that would do."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+from scalebook.validity import RULES, check, derived, reason
+
+MODEL = {**models.megatron_1t, "seq": 2048, "schedule": "1f1b", "sequence_parallel": True, "offload": False}
+MOE = {**models.mixtral_8x7b, "seq": 8192, "schedule": "1f1b", "sequence_parallel": True, "offload": False}
+
+# By rule: a model, what breaks the rule and nothing before it, and what must be in the sentence.
+BROKEN = {
+    "dimensions multiply to the devices": (MODEL, dict(devices=4096, tp=8, pp=64, dp=7), "dp=8 would do"),
+    "tp divides heads": (MODEL, dict(tp=7), "tp=7 does not divide the 160 heads: tp=1, 2, 4, 8, 16 or 32 would do"),
+    "tp fits kv_heads": (MOE, dict(tp=16, kv_heads=6), "tp=16 neither divides"),
+    "tp divides ffn": (MODEL, dict(tp=4, ffn=102), "tp=1 or 2 would do"),
+    "tp divides expert_ffn": (MODEL, dict(tp=4, expert_ffn=6), "tp=1 or 2 would do"),
+    "tp within scaleup_size": (MODEL, dict(tp=16, scaleup_size=8), "tp=1, 2, 4 or 8 would do"),
+    "cp halves divide seq": (MODEL, dict(cp=3), "cp=3 does not divide seq=2048"),
+    "tp divides the sequence": (MODEL, dict(tp=8, seq=20), "tp=1, 2 or 4 would do"),
+    "pp within layers": (MODEL, dict(pp=256), "pp=256 is more than the 128 layers"),
+    "interleaving alone has chunks": (MODEL, dict(chunks=2), "schedule='interleaved', not '1f1b': chunks=1 would do"),
+    "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
+    "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
+    "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
+    "ep divides dp cp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
+    "dp divides global_batch": (MODEL, dict(dp=64, global_batch=100), "global_batch=64 or 128"),
+    "batch divides the rest": (MODEL, dict(dp=64, global_batch=512, batch=3), "batch=1, 2, 4 or 8 would do"),
+    "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda x: x.name)
+def test_each_rule_says_which_values_would_do(rule):
+    model, letters, said = BROKEN[rule.name]
+    found = reason({**model, **letters})
+    assert said.partition(" or ")[0] in found and "\n" not in found
+    assert rule.of(derived({**model, **letters})) == False  # noqa: E712
+    assert reason({**model, **letters}, lifted=[rule.name]) != found
+    [(letter, values)] = re.findall(r": (\w+)=([\d., or]+?)(?:\.\.\.)? would do", found)
+    for value in re.findall(r"\d+", values):
+        again = reason({**model, **letters, letter: int(value)})
+        assert again is None or not again.startswith(found.split(" ")[0])
+
+
+def test_advice_binds_searches_only():
+    check({**MODEL, "tp": 16, "scaleup_size": 8})
+    assert reason({**MODEL, "tp": 16, "scaleup_size": 8})
+
+
+@pytest.mark.parametrize(
+    "letters, said",
+    [
+        (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
+        (dict(devices=4096, tp=8, pp=63), "devices=4096 is no multiple of 504 (tp=8, cp=1, pp=63): devices=4032 or 4536 would do"),
+        (dict(devices=4096, tp=8, pp=8, global_batch=100), "dp=64 does not divide global_batch=100"),
+        (dict(tp=np.array([1, 2, 7, 9])), "in 2 of 4 rows, the first: tp=7 does not divide the 160 heads"),
+    ],
+)
+def test_a_strategy_that_cannot_run(letters, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check({**MODEL, **letters})
+
+
+def _interleaved():
+    knowns = models.megatron_1t, accelerators.h100.at("bf16")
+    letters = dict(tp=8, pp=16, dp=32, batch=1, chunks=2, global_batch=4096, seq=2048)
+    sheet, _, _ = training_step.sheet(knowns, letters | {"schedule": "interleaved"})
+    return {**MODEL, **letters, "schedule": "interleaved"}, sheet
+
+
+def test_the_domains_of_a_schedule():
+    values, sheet = _interleaved()
+    check(values, sheet)
+    with pytest.raises(ValueError, match=r"multiples of pp micro-batches, not at microbatches=4, pp=16: microbatches=16, 32"):
+        check(values | {"batch": 32}, sheet)
+
+
+def test_a_check_costs_less_than_a_millisecond():
+    values, sheet = _interleaved()
+    check(values, sheet)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        check(values, sheet)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 1e-3
