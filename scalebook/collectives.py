@@ -11,6 +11,7 @@ scale-out port is used; both tiers work at once, and the slower sets the pace.  
 """
 
 import inspect
+from functools import cache
 
 from sympy import Expr, Max, Min, Rational, log, sqrt
 
@@ -243,6 +244,7 @@ def all_gather_hierarchical(
 KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
 
 
+@cache
 def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> Expr:
     """The usual time of a kind of collective, with these expressions in the place of letters.
 

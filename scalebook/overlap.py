@@ -11,7 +11,7 @@ active ones times as many tokens.
 3124
 """
 
-from sympy import Max, Min
+from sympy import Max, Min, sqrt
 
 from scalebook.language import Sheet, formula
 
@@ -78,7 +78,13 @@ def wall_devices(batch_tokens, hiding_tokens):
     return batch_tokens / hiding_tokens
 
 
-hiding = Sheet("hiding", wall_devices, hiding_zero1, group_rate, doc="The wall of communication of ZeRO-1, from a device's networks.")
+hiding = Sheet(
+    "hiding",
+    wall_devices,
+    hiding_zero1,
+    group_rate,
+    doc="The wall of communication of ZeRO-1, from a device's networks.",
+)
 
 
 @formula("train_steps", "mccandlish2018 §2.2")
@@ -105,14 +111,17 @@ def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
     return Max(last, queue, evaluate=False)
 
 
-@formula("bucket_count", _HERE, domain={"dp_reduce less than dp_window": lambda dp_reduce, dp_window: dp_reduce < dp_window})
+@formula("bucket_count", _HERE)
 def best_buckets(dp_reduce, dp_window, collective_launch):
-    """Where more buckets would queue, and fewer leave more to the end.
+    """Where more buckets would queue and fewer leave more to the end; where they queue anyhow, what costs least.
 
     >>> best_buckets(dp_reduce="60 ms", dp_window="100 ms", collective_launch="0.1 ms")
     400.0
+    >>> best_buckets(dp_reduce="200 ms", dp_window="100 ms", collective_launch="0.25 ms")
+    20.0
     """
-    return Max(1, (dp_window - dp_reduce) / collective_launch, evaluate=False)
+    gap, queue = (dp_window - dp_reduce) / collective_launch, sqrt(dp_window / collective_launch)
+    return Max(1, gap, queue, evaluate=False)
 
 
 @formula("crossover_tokens", _SHARDED)

@@ -21,6 +21,7 @@ from scalebook.language import Formula, Row, Sheet, formula, symbol
 from scalebook.language.row import Cell
 from scalebook.parallelism import CHOICES, Strategy, block_formulas
 from scalebook.step_memory import memory_formulas
+from scalebook.validity import check
 
 __all__ = ["Training", "training_sheet", "training_step"]
 
@@ -311,6 +312,10 @@ class Training:
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:
+        asked = dict(letters)
+        sheet, strategy, _ = self.plan(knowns, asked)
+        rows = (row for row in knowns if isinstance(row, Mapping))
+        check({n: value for row in rows for n, value in row.items()} | asked | vars(strategy), sheet)
         sheet, knowns, letters = self.sheet(knowns, letters)
         return sheet(*knowns, **letters)
 

@@ -133,7 +133,7 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
 def _own(values, sheet):
     """What the rules are about, as numbers and words."""
-    names = _NAMES | {n for conditions in (sheet.domain if sheet else {}).values() for x in conditions for n in x.letters}
+    names = _NAMES | {n for f in (sheet.formulas.values() if sheet else ()) for x in f.domain for n in x.letters}
     return {n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names}
 
 
@@ -151,10 +151,10 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
     for rule in RULES:
         if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)
             return _sentence(rule, known)
-    for name, conditions in (sheet.domain if sheet else {}).items():
-        for x in conditions:
+    for f in sheet.formulas.values() if sheet else ():
+        for x in f.domain:
             if all(n in known for n in x.letters) and not x.holds(known):
-                return _outside(sheet.formulas[name].name, x, known)
+                return _outside(f.name, x, known)
     return None
 
 

@@ -27,7 +27,12 @@ BOUNDS = {
     ("moe_gemm", "H800, 64 to 511 tokens an expert"): (0.256, 0.48),
     ("moe_gemm_down", "H800, fewer than 64 tokens an expert"): (0.058, 0.182),
     ("moe_gemm_down", "H20, 512 or more tokens an expert"): (0.116, 0.49),
+    ("moe_dispatch", "calibrated on"): (0.068, 0.54),
+    ("moe_dispatch", "NVIDIA H100 SXM, from 1,024 tokens"): (0.07, 0.2),
+    ("moe_combine", "NVIDIA GB200, fewer than 1,024 tokens"): (0.083, 0.26),
     ("moe_layer", "calibrated on"): (0.152, 0.82),
+    ("moe_uneven", "fp8, fewer than 1,024 tokens, a share of the experts"): (0.119, 0.6),
+    ("moe_uneven", "bfloat16, from 1,024 tokens, a share of the experts"): (0.223, 0.56),
     ("moe_layer", "fp8_block, fewer than 1,024 tokens, a share of the experts"): (0.08, 0.232),
     ("moe_layer", "bfloat16, fewer than 1,024 tokens, a share of the experts"): (0.098, 0.62),
     ("attention_prefill", "calibrated on"): (0.19, 0.68),
@@ -79,6 +84,52 @@ BOUNDS = {
     ("batch_decode_mi300x", "70B, batch 1 to 4"): (0.071, 0.09),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.16, 0.195),
     ("batch_decode_mi300x", "70B, batch 64 or more"): (0.6, 0.72),
+    ("korthikanti_table5", "GPT-175B, full"): (0.0328, 0.0328),
+    ("korthikanti_table5", "GPT-175B, selective"): (0.0554, 0.0554),
+    ("korthikanti_table5", "GPT-22B, selective"): (0.0608, 0.0608),
+    ("korthikanti_table5", "GPT-530B, selective"): (0.039, 0.0498),
+    ("llama3", "sequences of 131072"): (0.119, 0.119),
+    ("llama3", "sequences of 8192"): (0.0293, 0.0293),
+    ("mlperf_training", "NVIDIA Blackwell GPU (GB200)"): (0.0675, 0.0883),
+    ("mlperf_training", "NVIDIA H100-SXM5-80GB"): (0.0382, 0.0451),
+    ("mlperf_training", "NVIDIA H200-SXM5-141GB"): (0.0642, 0.0642),
+    ("bloom_topology", "tp 4, micro-batch 2"): (0.174, 0.419),
+    ("bloom_topology", "tp 4, micro-batch 4"): (0.159, 0.276),
+    ("bloom_topology", "tp 8, micro-batch 2"): (0.294, 0.333),
+    ("bloom_topology", "tp 8, micro-batch 4"): (0.222, 0.652),
+    ("llm_foundry", "calibrated on"): (0.054, 0.261),
+    ("llm_foundry", "A100 40GB"): (0.0528, 0.356),
+    ("llm_foundry", "A100 80GB"): (0.0787, 0.285),
+    ("llm_foundry", "H100 80GB"): (0.0825, 0.186),
+    ("llm_foundry", "H100 80GB, fp8"): (0.0452, 0.0858),
+    ("nanotron", "calibrated on"): (0.39, 1.65),
+    ("nanotron", "one stage, tp across nodes"): (0.445, 1.09),
+    ("nanotron", "one stage, tp within a node"): (0.196, 1.16),
+    ("nanotron", "pipeline, tp across nodes"): (0.454, 3.19),
+    ("nanotron", "pipeline, tp within a node"): (0.404, 2.12),
+    ("megatron_bridge", "calibrated on"): (0.114, 0.652),
+    ("megatron_bridge", "dense, B200, 8 bits"): (0.0296, 0.0767),
+    ("megatron_bridge", "dense, GB200, 4 bits"): (0.153, 0.207),
+    ("megatron_bridge", "dense, GB200, 8 bits"): (0.0617, 0.12),
+    ("megatron_bridge", "dense, GB300, 4 bits"): (0.204, 0.252),
+    ("megatron_bridge", "dense, GB300, 8 bits"): (0.0826, 0.334),
+    ("megatron_bridge", "dense, H100, 8 bits"): (0.0446, 0.106),
+    ("megatron_bridge", "experts, B200, 8 bits"): (0.226, 0.443),
+    ("megatron_bridge", "experts, B300, 8 bits"): (0.153, 0.473),
+    ("megatron_bridge", "experts, GB200, 16 bits"): (0.472, 0.55),
+    ("megatron_bridge", "experts, GB200, 8 bits"): (0.136, 0.658),
+    ("megatron_bridge", "experts, GB300, 16 bits"): (0.382, 0.442),
+    ("megatron_bridge", "experts, GB300, 8 bits"): (0.136, 0.64),
+    ("megatron_bridge", "experts, H100, 16 bits"): (0.261, 0.271),
+    ("megatron_bridge", "experts, H100, 8 bits"): (0.374, 0.6),
+    ("narayanan_table1", "GPT-1.7B"): (0.0932, 0.0932),
+    ("narayanan_table1", "GPT-1008.0B"): (0.106, 0.106),
+    ("narayanan_table1", "GPT-310.1B"): (0.103, 0.103),
+    ("narayanan_table1", "GPT-76.1B"): (0.078, 0.078),
+    ("megascale", "MegaScale"): (0.0733, 0.122),
+    ("megascale", "Megatron-LM"): (0.0667, 0.112),
+    ("narayanan_table2", "ZeRO 3"): (0.694, 0.953),
+    ("narayanan_table2", "tensor and pipeline parallel"): (0.0418, 0.0519),
 }
 
 
@@ -103,7 +154,7 @@ class TestEvery:
 
     def test_shows_its_worst_rows_first(self, name):
         worst = confront(name).worst(4)
-        assert len(worst) == 4
+        assert len(worst) == min(4, len(confront(name).rows))
         assert [abs(row["error"]) for row in worst] == sorted((abs(row["error"]) for row in worst), reverse=True)
         assert abs(worst[0]["error"]) == np.abs(confront(name).errors).max()
 
@@ -132,7 +183,7 @@ class TestEvery:
     def test_command(self, name):
         said = main([name])
         assert said.startswith(f"{name}: ")
-        assert said.count("predicted ") == 5
+        assert said.count("predicted ") == min(5, len(confront(name).rows))
 
 
 @pytest.mark.parametrize(("name", "group"), BOUNDS)

@@ -14,7 +14,7 @@ from scalebook.tables import accelerators
 from .confrontation import Confrontation, number
 from .kernels import DEVICES, FORMATS, SCALED_BLOCKS, products_seconds
 
-__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "visited"]
+__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "uneven_loads", "visited"]
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more.
 H20_FP8 = 0.83
@@ -89,18 +89,47 @@ def _gemm_fitted(row):
 # TensorRT-LLM's layer of experts
 
 
+@cache
+def uneven_loads(experts, top_k, tokens, ways, exponent, draws=32):
+    """Tokens of each expert on the fullest of the devices, one row for each draw of loads from a power law.
+
+    Loads are drawn with density x^-exponent and scaled so that they add up: as AIConfigurator's benchmark does.
+
+    >>> loads = uneven_loads(experts=128, top_k=8, tokens=16384, ways=16, exponent=1.2)
+    >>> loads.shape, float(round(loads.sum(axis=1).mean() / (16384 * 8 / 16), 1))
+    ((32, 8), 2.9)
+    """
+    low, high = (1, 0.8 * tokens) if tokens * top_k > experts else (0.01, 2)
+    chance, power = np.random.default_rng(0).random((draws, int(experts))), 1 - exponent
+    drawn = ((high**power - low**power) * chance + low**power) ** (1 / power)
+    loads = np.round(np.minimum(drawn / drawn.sum(axis=1, keepdims=True) * tokens * top_k, tokens))
+    loads = loads.reshape(draws, int(ways), -1)
+    return loads[np.arange(draws), loads.sum(axis=2).argmax(axis=1)]
+
+
+def _loads(row):
+    """Copies of tokens that a device works on, experts that do, and the rows of each, whole tiles counted."""
+    tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
+    if row["distribution"] == "balanced":
+        assigned = tokens * top_k / ep
+        at_work = min(experts / ep, max(1, assigned))
+        return assigned, at_work, max(1, assigned / at_work)
+    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].removeprefix("power_law_")))
+    assigned, at_work = loads.sum(axis=1).mean(), max(1, (loads > 0).sum(axis=1).mean())
+    whole = 64 * np.ceil(loads / 64).sum(axis=1).mean() / at_work
+    return assigned, at_work, max(1, whole if assigned > 8 * at_work else assigned / at_work)
+
+
 def _layer_seconds(row):
-    names = ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size")
-    tokens, hidden, width, top_k, experts, tp, ep = (number(row, x) for x in names)
+    names = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size")
+    tokens, hidden, width, tp = (number(row, x) for x in names)
     name, (precision, activation, weight) = DEVICES[row["system"]], FORMATS[row["moe_dtype"]]
     device = dict(_device(name, precision))
     if row["moe_dtype"] == "fp8_block":
         device["matmul_efficiency"] = SCALED_BLOCKS[name]
-    assigned, local, width = tokens * top_k / ep, experts / ep, width / tp
-    copies = min(local, max(1, assigned))
-    rows = max(1, assigned / copies)
-    wide = products_seconds([device], rows, 2 * width, hidden, copies, activation, weight)[0]
-    back = products_seconds([device], rows, hidden, width, copies, activation, weight)[0]
+    (assigned, at_work, rows), width = _loads(row), width / tp
+    wide = products_seconds([device], rows, 2 * width, hidden, at_work, activation, weight)[0]
+    back = products_seconds([device], rows, hidden, width, at_work, activation, weight)[0]
     passed = 2 * (2 * tokens * hidden + ASSIGNED_PASSES * assigned * hidden + 3 * assigned * width)
     return ROUTING + wide + back + stream_time(device, traffic=passed)
 
@@ -109,12 +138,15 @@ def _layer(rows):
     return np.array([1e3 * _layer_seconds(row) for row in rows])
 
 
-def _no_layer(row):
-    if row["framework"] != "TRTLLM":
-        return "of SGLang, whose ranks pass over the tokens of all of them: not modelled"
-    if row["distribution"] != "balanced":
-        return "with random loads, of which only the law is published"
-    return "" if row["moe_dtype"] in FORMATS and row["system"] in DEVICES else "of weights in integers or mxfp4"
+def _no_layer(loads):
+    def reason(row):
+        if row["framework"] != "TRTLLM":
+            return "of SGLang, whose ranks pass over the tokens of all of them: not modelled"
+        if row["distribution"].startswith("power_law_") != (loads == "uneven"):
+            return f"whose loads are not {loads}"
+        return "" if row["moe_dtype"] in FORMATS and row["system"] in DEVICES else "of weights in integers or mxfp4"
+
+    return reason
 
 
 def _layer_group(row):
@@ -123,7 +155,7 @@ def _layer_group(row):
 
 
 def _layer_fitted(row):
-    return not _no_layer(row) and _is_even(row)
+    return not _no_layer("even")(row) and _is_even(row)
 
 
 _EVEN = "the time of routing and the passes of routed tokens, on the even rows"
@@ -139,7 +171,10 @@ CONFRONTATIONS = {c.name: c for c in (
     ),
     Confrontation(
         "moe_layer", "moe_layer.csv", "Time of a layer of experts in TensorRT-LLM, even loads: products, and passes of tokens.",
-        _layer, "latency_ms", "ms", ("aiconfigurator-moe",), _no_layer, _layer_group, _EVEN, _layer_fitted,
-        ("version", "kernel_source", "model"),
+        _layer, "latency_ms", "ms", ("aiconfigurator-moe",), _no_layer("even"), _layer_group, _EVEN, _layer_fitted, ("model",),
+    ),
+    Confrontation(
+        "moe_uneven", "moe_layer.csv", "The same with loads drawn from power laws: the fullest device's, with what moe_layer fits.",
+        _layer, "latency_ms", "ms", ("aiconfigurator-moe",), _no_layer("uneven"), _layer_group, optional=("model",),
     ),
 )}  # fmt: skip

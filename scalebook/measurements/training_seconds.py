@@ -77,7 +77,7 @@ CONFRONTATIONS = {c.name: c for c in (
     ),
     Confrontation(
         "korthikanti_calculon", "training_step_seconds.csv",
-        f"{_WHAT}; predicted by Calculon's model with the system file it was validated with.",
+        f"{_WHAT}; priced by Calculon's model with the system file it was validated with.",
         lambda rows: [_theirs(row) for row in rows], "measured_s", "s", ("korthikanti2022", "isaev2023-calculon"), _left_out,
         _kind, optional=("row_id", "calculon_s", "source"),
     ),

@@ -19,7 +19,7 @@ from .confrontation import Confrontation, number
 from .runs import device, optional
 from .training_memory import nanotron_stages
 
-__all__ = ["CONFRONTATIONS", "HOST_TIME", "NETWORK", "PYTORCH", "UNFUSED", "WAIT", "block_passes", "device_seconds", "sent_share"]
+__all__ = ["CONFRONTATIONS", "HOST_TIME", "NETWORK", "PYTORCH", "UNFUSED", "WAIT", "block_passes", "sent_share"]
 
 
 @cache
@@ -163,15 +163,15 @@ def _no_megatron_bridge(row):
     return "" if device(row["system"]) else "on a device that is not in the table"
 
 
-def sent_share(ways: float, near: float, top_k: float) -> float:
+def sent_share(ways, near, top_k):
     """Of the copies of a token, one for each expert it visits, the share that is sent.
 
     Dispatchers send a token once to every device, or across nodes once to every node, that has an expert for it.
 
-    >>> round(sent_share(8, 8, 8), 2), round(sent_share(32, 8, 8), 2)
+    >>> float(sent_share(8, 8, 8).round(2)), float(sent_share(32, 8, 8).round(2))
     (0.66, 0.45)
     """
-    places = ways / near if ways > near else ways
+    places = np.where(ways > near, ways / near, ways)
     return places * (1 - (1 - 1 / places) ** top_k) / top_k
 
 
@@ -181,24 +181,34 @@ def _is_fused(row):
     return container and float(container[1]) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
 
 
-def _bridge_step(row):
-    model, precision = _model(row), row["precision"]
-    gpu = device(row["system"]).at("bf16" if precision == "BF16" else "fp4" if precision == "NVFP4" else "fp8")
-    tp, pp, cp, ep, chunks, seq = (optional(row, x, 1) for x in ("tp", "pp", "cp", "ep", "vp", "seq_len"))
+def _precision(row):
+    return {"BF16": "bf16", "NVFP4": "fp4"}.get(row["precision"], "fp8")
+
+
+def _bridge_kinds(row):
+    """What runs must share to be evaluated at once."""
+    more = "DeepSeekV3" in row["model"] and "w/o" not in row["model"]  # one more block predicts a second token
+    sharding = "zero3" if row["fsdp"] not in ("", "0") else "zero1"
+    return _model(row), device(row["system"]).at(_precision(row)), more, sharding, _is_fused(row), optional(row, "vp", 1) > 1
+
+
+def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
+    """Runs of one kind, as a row of arrays."""
+    columns = ("tp", "pp", "cp", "ep", "vp", "seq_len", "mbs", "n_gpus", "gbs")
+    tp, pp, cp, ep, chunks, seq, batch, devices, global_batch = np.array([[optional(row, x, 1) for row in rows] for x in columns])
     letters = {}
-    if model.experts and not _is_fused(row):
-        letters["stream_efficiency"] = gpu.stream_efficiency / UNFUSED
     if model.experts:
-        letters["ep_overlap"] = 1 - sent_share(ep, max(1, gpu.scaleup_size / tp), model.top_k)
-    if "DeepSeekV3" in row["model"] and "w/o" not in row["model"]:  # predicts a second token with one more block
+        letters["ep_overlap"] = 1 - sent_share(ep, np.maximum(1, gpu.scaleup_size / tp), model.top_k)
+        if not fused:
+            letters["stream_efficiency"] = gpu.stream_efficiency / UNFUSED
+    if more:
         letters |= dict(layers=model.layers + 1, moe_layers=model.moe_layers + 1)
     if model.window_layers:  # of these, a token sees its window alone
         rest = model.layers - model.window_layers
         letters["attended_share"] = (rest / 2 + model.window_layers * model.window / seq) / model.layers
     return training_step(
-        model, gpu, **letters, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks, seq=seq, batch=optional(row, "mbs", 1),
-        dp=number(row, "n_gpus") / (tp * pp * cp), global_batch=number(row, "gbs"), dp_overlap=1, pp_overlap=1,
-        tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp, sharding="zero3" if row["fsdp"] not in ("", "0") else "zero1",
+        model, gpu, **letters, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks, seq=seq, batch=batch, dp=devices / (tp * pp * cp),
+        global_batch=global_batch, dp_overlap=1, pp_overlap=1, tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp, sharding=sharding,
     )  # fmt: skip
 
 
@@ -210,14 +220,17 @@ def _waits(row):
     return bool(_model(row).experts) and "DGX-GB" not in row["system"]
 
 
-def device_seconds(row) -> tuple[float, float]:
-    """Seconds of a step without the host, and how many blocks of experts then wait for it."""
-    run = _bridge_step(row)
-    return run.step_time, block_passes(run.microbatches, run.pp, _model(row).moe_layers if _waits(row) else 0)
-
-
 def _megatron_bridge(rows):
-    return [seconds + WAIT * passes for seconds, passes in map(device_seconds, rows)]
+    found, kinds = np.zeros(len(rows)), defaultdict(list)
+    for i, row in enumerate(rows):
+        model, gpu, *more = _bridge_kinds(row)
+        kinds[model.name, gpu.name, _precision(row), *more].append(i)
+    for places in kinds.values():
+        some = [rows[i] for i in places]
+        run = _bridge_steps(*_bridge_kinds(some[0]), some)
+        waits = np.array([_model(row).moe_layers if _waits(row) else 0 for row in some])
+        found[places] = run.step_time + WAIT * block_passes(run.microbatches, run.pp, waits)
+    return found
 
 
 def _bridge_kind(row):

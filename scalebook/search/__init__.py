@@ -7,6 +7,7 @@
 (1.0, ...)
 """
 
+import math
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -29,7 +30,7 @@ from .space import LAYOUT, Problem, layouts, usual_choices, word_combinations
 __all__ = ["LIMITS", "Search", "search"]
 
 LIMITS = ("memory <= hbm_capacity", "offload_memory <= host_capacity")
-_ROWS = 4096  # layouts of a task
+PART = 1 << 26  # candidates of a task: a second or so
 
 
 def search(
@@ -54,7 +55,7 @@ def search(
     problem = _problem(sheet, knowns, minimize, against, subject_to, dict(choices or {}), lift, best, letters)
     start = time.perf_counter()
     all_layouts, combinations = layouts(problem), list(enumerate(word_combinations(problem)))
-    tasks = _tasks(all_layouts, combinations)
+    tasks = list(_tasks(problem, all_layouts, combinations))
     priced, is_whole = EMPTY, True
     bar = _bar(len(tasks), progress)
     try:
@@ -135,14 +136,17 @@ def _limit(text):
     return letter, relation, bound, name
 
 
-def _tasks(all_layouts, combinations):
+def _tasks(problem, all_layouts, combinations):
     """Parts of the space: combinations of words whose blocks are the same, with a number of layouts."""
     groups = {}
     for place, words in combinations:
         block = tuple(x for n, x in words.items() if n not in ("sharding", "schedule"))
         groups.setdefault(block, []).append((place, words))
-    starts = range(0, len(all_layouts), _ROWS)
-    return [(group, all_layouts[x : x + _ROWS], x) for x in starts for group in groups.values()]
+    per_layout = math.prod(len(problem.letters[x]) for x in (*problem.in_rows, *problem.on_axes))
+    for group in groups.values():
+        step = max(1, PART // (per_layout * len(group)))
+        for start in range(0, len(all_layouts), step):
+            yield group, all_layouts[start : start + step], start
 
 
 def _run(problem, tasks, executor):

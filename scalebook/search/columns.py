@@ -190,6 +190,8 @@ class Prepared:
                 self.steps.append((at, operation, places, columns.combine(operation, [self.values[i] for i in kept])))
             else:
                 self.steps.append((at, operation, places, None))
+        used = {i for _, _, places, _ in self.steps for i in places} | {len(self.values) - 1}
+        self.values = [x if i in used else None for i, x in enumerate(self.values)]
 
 
 class Grid:

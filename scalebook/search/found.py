@@ -83,7 +83,7 @@ class Search:
 
     `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
     `rejected`: how many strategies each rule and limit keeps out, each counted under the first that it breaks; rules
-    come before pricing, limits after.  `count`: strategies priced.  `is_whole`: False if it was interrupted.
+    come before pricing, limits after.  `count`: strategies priced, in `seconds`.  `is_whole`: False if it was interrupted.
     """
 
     def __init__(self, problem, layouts, combinations, priced, seconds, is_whole):
@@ -107,10 +107,9 @@ class Search:
     # Showing
 
     @property
-    def summary(self) -> str:
-        rate = show(self.count / self.seconds, "") if self.seconds else ""
-        part = "" if self.is_whole else "interrupted: the best so far. "
-        return f"{part}{self.count:,} strategies in {self.seconds:.1f} s ({rate} a second), {self.fitting:,} within all limits"
+    def _summary(self) -> str:
+        part = "" if self.is_whole else ", interrupted: the best so far"
+        return f"{self.count:,} strategies, {self.fitting:,} within all limits{part}"
 
     def _tables(self):
         axes = self.problem.axes
@@ -122,10 +121,10 @@ class Search:
         yield "left out", ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()]
 
     def __repr__(self):
-        return "\n\n".join([self.summary, *(table(heads, rows) for _, heads, rows in self._tables())])
+        return "\n\n".join([self._summary, *(table(heads, rows) for _, heads, rows in self._tables())])
 
     def _repr_html_(self):
-        return f"<p>{html.escape(self.summary)}</p>" + "".join(table_html(*x) for x in self._tables())
+        return f"<p>{html.escape(self._summary)}</p>" + "".join(table_html(*x) for x in self._tables())
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:

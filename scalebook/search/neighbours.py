@@ -42,12 +42,12 @@ class Neighbours:
             offload = problem.offloads({n: (v,) for n, v in x.items() if n not in words})
             groups.setdefault((*words.values(), offload), (words, offload, []))[2].append(place)
         for words, offload, places in groups.values():
-            sheet, constants = built(problem, words, offload)
+            sheet = built(problem, words, offload)
             names = [n for n in strategies[0] if n not in problem.words]
             columns = {n: np.array([strategies[i][n] for i in places]) for n in names}
             v = {**problem.values, **columns}
             columns["microbatches"] = np.ones(len(places)) * v["global_batch"] / (v["dp"] * v["batch"])
-            sums = Columns(columns, {n: x for n, x in constants.items() if n not in columns})
+            sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns})
             letters = dict(sums.letters)
             with np.errstate(all="ignore"):
                 for name, f in sheet.formulas.items():

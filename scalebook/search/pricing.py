@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Sheet
+from scalebook.language import Formula
+from scalebook.language.notation import nearest
 from scalebook.language.row import gather
 from scalebook.parallelism import CHOICES
 from scalebook.validity import RULES
@@ -31,22 +32,21 @@ class Priced(NamedTuple):
     count: int
 
 
-def _ordered(found: np.ndarray, first: int = 0) -> np.ndarray:
-    """By value, then by place: equal strategies keep the order of the space."""
-    keys = (found[:, 4], found[:, 3], found[:, 2], found[:, 1 - first], found[:, first])
-    return found[np.lexsort(keys if first else (keys[0], keys[1], keys[2], keys[4]))]
+def _best(found: np.ndarray, number: int) -> np.ndarray:
+    """The lowest; equal ones keep the order of the space, by words, rows and axes."""
+    return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
 def _front(found: np.ndarray) -> np.ndarray:
-    """Those that none is better than in both values."""
-    found = _ordered(found, 1)
+    """Those that none is better than in both values, by the second; of equal ones the first."""
+    found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]
 
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
     """Two results as one, in whatever order they come."""
-    return Priced(_ordered(np.concatenate([a.best, b.best]))[:best], _front(np.concatenate([a.front, b.front])),
+    return Priced(_best(np.concatenate([a.best, b.best]), best), _front(np.concatenate([a.front, b.front])),
                   a.rejected + b.rejected, a.count + b.count)  # fmt: skip
 
 
@@ -54,31 +54,39 @@ EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
 class _Built(NamedTuple):
-    sheet: Sheet
+    formulas: dict[str, Formula]
     constants: dict[str, float]
 
 
 def built(problem: Problem, words: dict, offload: bool) -> _Built:
-    """The part of a strategy's sheet that a search needs, and the letters that are the same for all rows.
+    """The formulas of a strategy's sheet that a search needs, in order, and the letters that are the same for all rows.
 
     Raises TypeError naming the letters that it rests on and nobody gave.
     """
     searched = [*problem.letters, "tp", "cp", "ep", "pp", "dp", "microbatches"]
-    told = dict.fromkeys(searched, 1.0) | problem.fixed
-    told.pop("microbatches")
-    formulas = [x for x in problem.knowns if hasattr(x, "letter")]
-    knowns = tuple(x for x in problem.knowns if not hasattr(x, "letter"))
+    told = dict.fromkeys(searched[:-1], 1.0) | problem.fixed
+    swapped = [x for x in problem.knowns if isinstance(x, Formula)]
+    knowns = tuple(x for x in problem.knowns if not isinstance(x, Formula))
     sheet, knowns, told = problem.sheet.sheet(knowns, told | words | {"offload": offload})
-    sheet = sheet.using(*formulas) if formulas else sheet
+    formulas = (sheet.using(*swapped) if swapped else sheet).formulas
     cells = gather(knowns, {n: x for n, x in told.items() if n not in searched})
-    wanted = dict.fromkeys([*problem.axes, *(x for limit in problem.limits for x in (limit[0], limit[2]) if isinstance(x, str))])
     given = {*cells, *searched}
-    bounds = [b for x, _, b, _ in problem.limits if x in sheet.formulas and isinstance(b, str)]
-    part = sheet.only(*(x for x in wanted if x in sheet.formulas and x not in given), given=given)
-    used = {*bounds, *(x for f in part.formulas.values() for x in f.inputs)}
-    if lacking := sorted(used - part.formulas.keys() - given):
+    todo = [x for x in problem.axes if x not in given]
+    for letter, _, bound, _ in problem.limits:
+        if letter in formulas or letter in given:  # where nothing is offloaded there is no memory away to limit
+            todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
+        elif letter != "offload_memory":
+            raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
+    needed = set()
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            todo += [x for x in formulas[name].inputs if x not in given] if name in formulas else []
+    if lacking := sorted(needed - formulas.keys()):
         raise TypeError(f"this search needs {', '.join(lacking)}: give {lacking[0]}=...")
-    return _Built(part, {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0})
+    constants = {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0}
+    return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], part: np.ndarray, start: int) -> Priced:
@@ -103,24 +111,26 @@ class _Pricing:
     """One sheet on the columns of a slab."""
 
     def __init__(self, problem, built, columns, shared, slab, axes):
-        self.problem, self.sheet, self.columns, self.slab, self.axes = problem, built.sheet, columns, slab, axes
+        self.problem, self.formulas, self.columns, self.slab, self.axes = problem, built.formulas, columns, slab, axes
         self.letters = {n: Held(0, np.float64(x)) for n, x in built.constants.items()}
         self.letters |= {n: x for n, x in columns.letters.items() if x.bits}
         self.later = {}
         versions = {n: (n, float(x.array)) if x.bits == 0 else n for n, x in self.letters.items()}
         on_axes = set(axes)
-        for name, f in self.sheet.formulas.items():
+        for name, f in self.formulas.items():
             if name in self.letters:
                 continue
+            # Sheets that share a formula and what it rests on share its value.
+            version = (f.rhs, *(versions.get(x) for x in f.inputs))
             if on_axes.intersection(f.inputs):
                 on_axes.add(name)
-                self.later[name] = Prepared(columns, f.rhs, self.letters)
+                if version not in shared:
+                    shared[version] = Prepared(columns, f.rhs, self.letters)
+                self.later[name] = shared[version]
                 continue
-            version = (f.rhs, *(versions[x] for x in f.inputs))  # sheets that share a formula and what it rests on share its value
-            versions[name] = shared.setdefault(("version", version), (name, len(shared)))
-            if versions[name] not in shared:
-                shared[versions[name]] = columns.evaluate(f.rhs, self.letters)
-            self.letters[name] = shared[versions[name]]
+            if version not in shared:
+                shared[version] = (name, len(shared)), columns.evaluate(f.rhs, self.letters)
+            versions[name], self.letters[name] = shared[version]
 
     def allowed(self, rows, words, rejected):
         """The rows that rules about words and the domains of formulas allow."""
@@ -131,11 +141,11 @@ class _Pricing:
                 holds = rule.of(values)
                 if holds is not None:
                     rows = self._keep(rows, np.broadcast_to(np.asarray(holds, bool), self.columns.size)[rows], rule.name, rejected)
-        for name, conditions in self.sheet.domain.items():
-            for x in conditions:
+        for f in self.formulas.values():
+            for x in f.domain:
                 if all(n in self.letters for n in x.letters):
                     known = {n: self.columns.spread(self.letters[n]) for n in x.letters}
-                    said = f"{self.sheet.formulas[name].name} holds for {x.words}"
+                    said = f"{f.name} holds for {x.words}"
                     rows = self._keep(rows, np.broadcast_to(x.holds(known), self.columns.size)[rows], said, rejected)
         return rows
 
@@ -183,7 +193,7 @@ class _Pricing:
 
     def _conditions(self, grid, letters):
         """Names and truths: the domains of formulas that rest on the axes, and the limits."""
-        for f in map(self.sheet.formulas.get, self.later):
+        for f in map(self.formulas.get, self.later):
             for x in f.domain:
                 if not all(n in self.letters for n in x.letters):
                     yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters})

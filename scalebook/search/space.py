@@ -29,7 +29,7 @@ IDLE = {
 _OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 _AXES = 4096  # combinations of letters on axes of their own; more letters become columns
 _RULED = {x for rule in RULES for x in rule.needs} - set(CHOICES)
-SLAB = 8192  # rows held at a time
+SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and looked through at a time
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -146,6 +146,8 @@ def _says(problem: Problem, words: Mapping, live: Mapping[str, np.ndarray]) -> n
             fits &= live[IDLE[name]]
     if words.get("schedule") == "interleaved" and "1f1b" in problem.words["schedule"]:
         fits &= live["chunks"]  # interleaving one chunk is 1F1B
+    elif words.get("schedule") != "interleaved" and problem.letters.get("chunks", ())[:1] == (1.0,):
+        fits &= ~live["chunks"]  # the other schedules have no chunks to choose
     return fits
 
 
@@ -177,23 +179,23 @@ class Slab:
         return _says(problem, words, self.live)
 
 
-def _candidates(problem: Problem, part: np.ndarray, start: int) -> Slab:
-    """Every layout of a part with every value of the letters that are columns."""
-    lists = [np.arange(len(part)), *(np.asarray(problem.letters[x], float) for x in problem.in_rows)]
-    index, *others = (x.reshape(-1) for x in np.meshgrid(*lists, indexing="ij"))
-    columns = dict(zip(LAYOUT, part[index].T, strict=True)) | dict(zip(problem.in_rows, others, strict=True))
+def _candidates(problem: Problem, part: np.ndarray, places: np.ndarray, start: int) -> Slab:
+    """Layouts with values of the letters that are columns, by their places among all of a part."""
+    sizes = [len(problem.letters[x]) for x in problem.in_rows]
+    layout, *digits = np.unravel_index(places, (len(part), *sizes))
+    columns = dict(zip(LAYOUT, part[layout].T, strict=True))
+    columns |= {n: np.asarray(problem.letters[n], float)[x] for n, x in zip(problem.in_rows, digits, strict=True)}
     v = {**problem.values, **columns}
-    columns["microbatches"] = v["global_batch"] / (v["dp"] * v["batch"]) * np.ones(len(index))
-    per = len(index) // max(1, len(part))
+    columns["microbatches"] = v["global_batch"] / (v["dp"] * v["batch"])
     live = _live(problem, columns)
-    return Slab(columns, start * per + np.arange(len(index)), live, _on_axes(problem, live))
+    return Slab(columns, start * math.prod(sizes) + places, live, _on_axes(problem, live))
 
 
 def slabs(problem: Problem, part: np.ndarray, start: int, combinations: list[dict], rejected: Counter):
     """The rows of some layouts that the rules allow, a bounded number at a time; the others are counted."""
-    step = max(1, SLAB // max(1, math.prod(len(problem.letters[x]) for x in problem.in_rows)))
-    for place in range(0, len(part), step):
-        slab = _candidates(problem, part[place : place + step], start + place)
+    number = len(part) * math.prod(len(problem.letters[x]) for x in problem.in_rows)
+    for place in range(0, number, CANDIDATES):
+        slab = _candidates(problem, part, np.arange(place, min(place + CANDIDATES, number)), start)
         once = np.ones(len(slab.places), bool)
         for name in set(problem.in_rows) & set(IDLE):
             once &= slab.live[IDLE[name]] | (slab.columns[name] == problem.first(name)[0])
@@ -206,5 +208,5 @@ def slabs(problem: Problem, part: np.ndarray, start: int, combinations: list[dic
                 holds = np.broadcast_to(np.asarray(holds, bool), slab.places.shape)
                 rejected[rule.name] += int(_weights(problem, {n: x[~holds] for n, x in slab.live.items()}, combinations).sum())
                 slab = slab.take(holds)
-        if len(slab.places):
-            yield slab
+        for first in range(0, len(slab.places), SLAB):
+            yield slab.take(slice(first, first + SLAB))

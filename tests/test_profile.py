@@ -1,0 +1,80 @@
+"""The kernels of a step: that they add up to its parts, and what ideal kernels would take."""
+
+import numpy as np
+import pytest
+
+from scalebook import kernels
+from scalebook.block import GPT, LLAMA, backward
+from scalebook.language import Formula
+from scalebook.measurements import confront
+from scalebook.parallelism import Strategy, work
+from scalebook.profile import profile
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
+STEPS = {
+    "GPT": (models.megatron_175b, A100, dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048,
+                                             recompute="selective", attention="unfused")),
+    "Llama": (models.llama3_8b, H100, dict(tp=2, dp=4, global_batch=64, seq=8192, recompute="full")),
+    "experts": (models.mixtral_8x7b, H100, dict(tp=2, ep=4, dp=8, global_batch=64, seq=4096)),
+    "8 bits": (models.llama3_70b, accelerators.gb200.at("fp8"), dict(tp=4, dp=8, global_batch=64, seq=8192)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rates", ["measured", "ideal"])
+@pytest.mark.parametrize("name", STEPS)
+def test_the_kernels_of_blocks_add_up_to_the_parts(name, rates):
+    model, device, words = STEPS[name]
+    run = training_step(model, device, **words, kernels=rates)
+    calls = run.microbatches * run.stage_blocks
+    blocks = sum(x.time for x in profile(model, device, **words, kernels=rates).lines if x.calls == calls)
+    assert blocks == pytest.approx(run.step_forward + run.step_backward + run.step_again, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_ideal_kernels_are_faster_and_hold_and_do_the_same(name):
+    model, device, words = STEPS[name]
+    run, ideal = (training_step(model, device, **words, kernels=x) for x in ("measured", "ideal"))
+    for part in ("step_forward", "step_backward", "step_again", "optimizer_time"):
+        assert ideal[part] < run[part] or run[part] == 0
+    assert ideal.step_time < run.step_time
+    assert all(ideal[x] == run[x] for x in ("memory", "model_flops", "hardware_flops", "block_params"))
+    assert ideal.hfu < 1
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_kernel_beats_the_roofline(name):
+    model, device, words = STEPS[name]
+    for x in profile(model, device, **words, kernels="ideal").lines:
+        assert x.achieved <= 1 + 1e-9
+        assert x.time >= x.traffic / device.hbm_bandwidth * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("block", [GPT, LLAMA], ids=["GPT", "LLAMA"])
+def test_the_ideal_time_of_a_product_is_the_formula_for_it(block):
+    run = training_step(models.llama3_8b, H100, seq=4096, global_batch=8, dp=1, attention="unfused")
+    known = dict(run)
+    split = Strategy(attention="unfused").transformed(block)
+    products = [w for w in (*work(split, "forward"), *work(backward(split))) if w.kind == "product"]
+    assert len(products) > 10
+    for w in products:
+        flops, traffic, ideal = (Formula(w.name, n, x)(known) for n, x in
+                                 (("flops", w.flops), ("traffic", w.traffic), ("matmul_time", w.ideal)))  # fmt: skip
+        said = kernels.matmul_time_ideal(H100, rows=flops / 2, columns=1, inner=1, copies=1, traffic=traffic)
+        assert ideal == pytest.approx(said, rel=1e-12)
+
+
+def test_calculon_says_what_its_authors_published():
+    result = confront("korthikanti_calculon")
+    published = np.array([float(row["calculon_s"]) for row in result.rows])
+    assert len(published) == 8
+    assert np.abs(result.predicted - published).max() < 0.006
+    assert result.summary["mean"] == pytest.approx(0.0365, abs=1e-4)
+    assert result.summary["worst"] == pytest.approx(0.0887, abs=1e-4)
+
+
+def test_all_of_table_5_is_closer_than_calculon():
+    ours, theirs = confront("korthikanti_seconds").summary, confront("korthikanti_calculon").summary
+    assert ours["mean"] < 0.03 and ours["worst"] < 0.07
+    assert ours["mean"] < theirs["mean"] and ours["worst"] < theirs["worst"]
