@@ -87,7 +87,7 @@ hiding = Sheet(
 )
 
 
-@formula("train_steps", "mccandlish2018 §2.2")
+@formula("train_steps", "mccandlish2018")
 def train_steps(min_steps, critical_batch, batch_tokens):
     """Steps to a given loss: few tokens make a noisy gradient, and noise takes steps.
 
@@ -97,7 +97,7 @@ def train_steps(min_steps, critical_batch, batch_tokens):
     return min_steps * (1 + critical_batch / batch_tokens)
 
 
-@formula("dp_exposed", "li2020-ddp §3.2.3")
+@formula("dp_exposed", "li2020-ddp §3.2")
 def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
     """Equal buckets, each summed when its gradients are ready and the one before is done.
 

@@ -125,9 +125,10 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     domains of its formulas are checked too, as far as their letters are known.
     """
     known = derived(_own(values, sheet))
+    lifted = (*ADVICE, "pp within layers") if "stage_blocks" in values else ADVICE  # stages may be dealt out otherwise
     if any(np.ndim(x) for x in known.values()):
-        _check_each(known, sheet)
-    elif found := reason(values, sheet, ADVICE):
+        _check_each(known, sheet, lifted)
+    elif found := reason(values, sheet, lifted):
         raise ValueError(found)
 
 
@@ -158,7 +159,7 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
     return None
 
 
-def _check_each(known, sheet):
+def _check_each(known, sheet, lifted):
     """The same of arrays, strategy by strategy: the first that cannot run."""
     arrays = {n: x for n, x in known.items() if np.ndim(x)}
     shape = np.broadcast_shapes(*map(np.shape, arrays.values()))
@@ -167,12 +168,12 @@ def _check_each(known, sheet):
         if letter in known:
             fails |= (np.asarray(known[letter]) % 1 != 0) | (np.asarray(known[letter]) < 1)
     for rule in RULES:
-        if not rule.advice and (holds := rule.of(known)) is not None:
+        if rule.name not in lifted and (holds := rule.of(known)) is not None:
             fails |= ~np.asarray(holds, bool)
     if fails.any():
         place = np.unravel_index(np.flatnonzero(fails)[0], shape)
         one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in known.items()}
-        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(one, sheet, ADVICE)}")
+        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(one, sheet, lifted)}")
 
 
 def _sentence(rule, known):

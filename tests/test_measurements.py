@@ -102,7 +102,7 @@ BOUNDS = {
     ("llm_foundry", "A100 80GB"): (0.0787, 0.285),
     ("llm_foundry", "H100 80GB"): (0.0825, 0.186),
     ("llm_foundry", "H100 80GB, fp8"): (0.0452, 0.0858),
-    ("nanotron", "calibrated on"): (0.39, 1.65),
+    ("nanotron", "calibrated on"): (0.39, 1.2),
     ("nanotron", "one stage, tp across nodes"): (0.445, 1.09),
     ("nanotron", "one stage, tp within a node"): (0.196, 1.16),
     ("nanotron", "pipeline, tp across nodes"): (0.454, 3.19),

@@ -125,6 +125,8 @@ def _nanotron(rows):
 def _no_nanotron(row):
     if row["status"] != "ok":
         return "that failed, for lack of memory or otherwise"
+    if number(row, "pp") > number(row, "layers"):
+        return "with more stages than blocks"
     return "" if row["gbs_consistent"] == "True" else "whose batch does not multiply out"
 
 
@@ -150,6 +152,11 @@ def _model(row):
     return models[name] if name else None
 
 
+def _predicts_more(row):
+    """DeepSeek-V3 predicts a second token with one more block, unless a row says that it does not."""
+    return "DeepSeekV3" in row["model"] and "w/o" not in row["model"]
+
+
 def _no_megatron_bridge(row):
     if row["task"] != "pretrain":
         return "of fine-tuning, whose recipe differs (LoRA trains a part, SFT has sequences of many lengths)"
@@ -160,6 +167,8 @@ def _no_megatron_bridge(row):
     tp, pp, ep = (optional(row, x, 1) for x in ("tp", "pp", "ep"))
     if ep > number(row, "n_gpus") / (tp * pp):
         return "with experts over tensor-parallel devices too"
+    if -(-(_model(row).layers + _predicts_more(row)) // pp) % optional(row, "vp", 1):
+        return "with unequal chunks of a stage"
     return "" if device(row["system"]) else "on a device that is not in the table"
 
 
@@ -187,9 +196,8 @@ def _precision(row):
 
 def _bridge_kinds(row):
     """What runs must share to be evaluated at once."""
-    more = "DeepSeekV3" in row["model"] and "w/o" not in row["model"]  # one more block predicts a second token
     sharding = "zero3" if row["fsdp"] not in ("", "0") else "zero1"
-    return _model(row), device(row["system"]).at(_precision(row)), more, sharding, _is_fused(row), optional(row, "vp", 1) > 1
+    return _model(row), device(row["system"]).at(_precision(row)), _predicts_more(row), sharding, _is_fused(row), optional(row, "vp", 1) > 1
 
 
 def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
