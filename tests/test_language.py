@@ -353,6 +353,8 @@ def test_not_composed(formulas, words):
 
 @pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
 def test_solving_for_every_letter_gives_it_back(f):
+    if not f.inputs:
+        return
     drawn = draw(f.inputs, 5000, seed=5, grouped=bool(f.domain))
     with np.errstate(all="ignore"):
         heights = np.broadcast_to(f.numpy(*drawn.values()), 5000)
@@ -367,7 +369,7 @@ def test_solving_for_every_letter_gives_it_back(f):
         try:
             found = inverse(**others, **{f.letter: value})
         except ValueError as refused:  # where it must be refused: no single value, or none of the letter's sign
-            assert any(x in str(refused) for x in ("values of", "must be", "no value")), refused
+            assert any(x in str(refused) for x in ("values of", "must be", "no value", f"no {name} between")), refused
             continue
         assert f(**others, **{name: found}) == pytest.approx(value, rel=1e-6)
 

@@ -75,7 +75,7 @@ letter("missing_microbatches", "", "micro-batches lacking to a multiple of the s
 letter("chunk_blocks", "", "blocks of one chunk", r"\ell_v")
 letter("optimizer_shards", "", "devices that share gradients and optimizer state", "z")
 
-letter("block_working", "B", "activations one block holds while it works", r"M_{\mathrm{work}/L}", _ZERO)
+letter("block_working", "B", "activations one block holds while it works", r"M_{\mathrm{work}}^{L}", _ZERO)
 letter("block_stored", "B", "activations one block keeps until its backward pass", r"M_{\mathrm{kept}/L}", _ZERO)
 letter("block_checkpoint", "B", "input of a block that is kept where the whole block is run again", r"M_{x/L}", _ZERO)
 letter("block_gradients", "B", "gradients of one block's weights, as they are sent and shared out", r"M_{g/L}", _ZERO)
@@ -99,7 +99,7 @@ letter(
     "collisions",
     "",
     "sends to the next stage during one chunk's exchange of gradients on the same network",
-    "n_c",
+    "n_{\\mathrm{hit}}",
     _ZERO,
 )
 letter("chunk_excess", "s", "exchange of one chunk's gradients beyond what hides it", r"\Delta", "real")

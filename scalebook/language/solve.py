@@ -120,7 +120,8 @@ class Numeric(Formula):
         found = [x for x, i in ends if abs(at(x) - target) <= 1e-9 * np.abs(heights[i : i + 2]).max()]
         found = [grid[0], *found] if signs[0] == 0 else found
         if len(found) == 1 and not (signs[0] == signs[1] == 0):
-            return float(found[0])
+            inside = found[0] * (1 + 1e-13)  # clear of the edge of a stretch, where the last digit decides
+            return float(inside if at(inside) == at(found[0]) else found[0])
         many = "many values of" if signs[0] == signs[1] == 0 else f"{len(found)} values of" if found else "no"
         low, high = (show(x, NOTATION[self.letter].unit) for x in self.between)
         said = f"give{'' if found else 's'} {self.formula.letter} = {show(target, NOTATION[self.formula.letter].unit)}"

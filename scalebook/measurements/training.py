@@ -120,6 +120,8 @@ def _no_bloom(row):
         return "whose shape is not printed"
     if not row["step_time_s"]:
         return "without a time: out of memory, or not printed"
+    if number(row, "tp") * number(row, "pp") * number(row, "dp") != number(row, "n_gpus"):
+        return "whose dimensions do not multiply to its devices"
     return ""
 
 
