@@ -13,7 +13,7 @@ lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 test: site ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
-	$(BIN)/python -m pytest --nbval notebooks tests scalebook README.md
+	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval notebooks tests scalebook README.md
 
 setup: .venv/ready ## create .venv with everything the other targets need
 

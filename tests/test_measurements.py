@@ -96,7 +96,7 @@ BOUNDS = {
     ("bloom_topology", "tp 4, micro-batch 2"): (0.174, 0.419),
     ("bloom_topology", "tp 4, micro-batch 4"): (0.159, 0.276),
     ("bloom_topology", "tp 8, micro-batch 2"): (0.294, 0.333),
-    ("bloom_topology", "tp 8, micro-batch 4"): (0.222, 0.652),
+    ("bloom_topology", "tp 8, micro-batch 4"): (0.222, 0.43),
     ("llm_foundry", "calibrated on"): (0.054, 0.261),
     ("llm_foundry", "A100 40GB"): (0.0528, 0.356),
     ("llm_foundry", "A100 80GB"): (0.0787, 0.285),
