@@ -65,6 +65,16 @@ def attention_peak_bf16(peak_bf16):
     return peak_bf16
 
 
+@formula("seq", "korthikanti2022 §6")
+def longest_sequence(max_context):
+    """Where no length is given, the longest that the model was built for.
+
+    >>> longest_sequence(max_context=2048)
+    2048.0
+    """
+    return max_context
+
+
 @formula("microbatches", "narayanan2021 §2.2")
 def microbatches_of_batch(global_batch, dp, batch):
     """The sequences of a step that fall to a pipeline, in micro-batches.
@@ -296,6 +306,7 @@ class Training:
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
+        more += [longest_sequence] if "seq" not in known else []
         more += [f for f in assumptions.MEASURED if f.letter not in known]
         return training_sheet(*blocks, strategy, *more), strategy, blocks
 

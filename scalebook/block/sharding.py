@@ -8,8 +8,8 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
-from scalebook.block.transformations import attention_core
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
+from scalebook.block.transformations import attention_core
 from scalebook.language.notation import nearest, symbol
 
 __all__ = ["context_exchanged", "context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]

@@ -41,8 +41,8 @@ def search(
     """Every strategy that can run, priced: the best, the front, and why the others are out.
 
     `knowns` are rows (a model, a device) and formulas that replace the sheet's; `letters` what is known besides, with
-    at least `devices`, `global_batch` and `seq`.  A list of values, of a letter or a word, is searched; `choices` takes
-    such lists too, and `scalebook.search.space.usual_choices` says what is searched where nothing is said.  A strategy is
+    at least `devices` and `global_batch`; sequences are the model's longest unless `seq` is given.  A list of values, of
+    a letter or a word, is searched; `choices` takes such lists too, and `scalebook.search.space.usual_choices` says what is searched where nothing is said.  A strategy is
     subject to its rules (`scalebook.validity`), to `LIMITS`, and to `subject_to` ("mfu >= 0.4", "tp <= 8"); `lift` leaves out
     rules and limits by name.  Letters and words that say nothing (an overlap of tensor parallelism where tp=1) keep
     their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices
@@ -98,6 +98,8 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
         raise TypeError("a search is of one number of devices: search each and compare")
     cells = gather(tuple(rows), fixed)
     values = {n: c.value for n, c in cells.items() if isinstance(c.value, Real)}
+    if "seq" not in values and "seq" not in several and "max_context" in values:
+        fixed["seq"] = values["seq"] = values["max_context"]  # as training_step takes it
     for name in ("devices", "global_batch", "seq"):
         if name not in values and name not in several:
             raise TypeError(f"a search needs {name}: give {name}=...")
