@@ -21,6 +21,7 @@ from scalebook.language import Formula, Row, Sheet, formula, symbol
 from scalebook.language.row import Cell
 from scalebook.parallelism import CHOICES, Strategy, block_formulas
 from scalebook.step_memory import memory_formulas
+from scalebook.training_memory import filled
 from scalebook.validity import check
 
 __all__ = ["Training", "training_sheet", "training_step"]
@@ -220,8 +221,9 @@ _PARTS = (
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.step_head, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.pp_exposed, training_time.step_time, model_flops, hardware_flops, mfu, hfu,
-    train_rate, step_energy, step_cost, train_time, train_cost,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.pp_exposed, training_time.step_time,
+    model_flops, hardware_flops, mfu, hfu,
+    train_rate, step_energy, step_cost, train_time, train_cost, filled,
 )  # fmt: skip
 
 

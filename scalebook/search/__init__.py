@@ -42,11 +42,11 @@ def search(
 
     `knowns` are rows (a model, a device) and formulas that replace the sheet's; `letters` what is known besides, with
     at least `devices` and `global_batch`; sequences are the model's longest unless `seq` is given.  A list of values, of
-    a letter or a word, is searched; `choices` takes such lists too, and `scalebook.search.space.usual_choices` says what is searched where nothing is said.  A strategy is
-    subject to its rules (`scalebook.validity`), to `LIMITS`, and to `subject_to` ("mfu >= 0.4", "tp <= 8"); `lift` leaves out
-    rules and limits by name.  Letters and words that say nothing (an overlap of tensor parallelism where tp=1) keep
-    their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices
-    is the better.
+    a letter or a word, is searched; `choices` takes such lists too, and `scalebook.search.space.usual_choices` says what
+    is searched where nothing is said.  A strategy is subject to its rules (`scalebook.validity`), to `LIMITS`, and to
+    `subject_to` ("mfu >= 0.4", "tp <= 8"); `lift` leaves out rules and limits by name.  Letters and words that say nothing
+    (an overlap of tensor parallelism where tp=1) keep their first value, so that no strategy counts twice.  Of equal
+    strategies the first in the order of the choices is the better.
 
     `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, the search gives the best so
     far.  `progress` shows a bar; by default in a notebook or a terminal.  Raises LookupError for names that there are
