@@ -10,7 +10,7 @@ domain, ranks being dealt to tensor, context, expert and data parallelism in thi
 
 from functools import cache
 
-from sympy import Expr, Max, Min, S
+from sympy import Expr, Max, Min, S, floor
 
 from scalebook.collectives import collective
 from scalebook.language import Formula, formula, symbol
@@ -141,16 +141,18 @@ def optimizer_time_sharded(
 
 @formula("optimizer_time", "zhao2023 §3.2")
 def optimizer_time_hybrid(
-    dense_params, routed_params, shard_group, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
-):
-    """Each device updates its share within its group.
+    dense_params, routed_params, shards, routed_shards, shard_group, weight_bits, gradient_bits, optimizer_bits,
+    hbm_bandwidth, stream_efficiency,
+):  # fmt: skip
+    """Each device updates its share within its group, which is no larger than the devices that share anything.
 
-    >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shard_group=4, weight_bits=16, gradient_bits=32,
-    ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
+    >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shards=32, routed_shards=4, shard_group=4,
+    ...     weight_bits=16, gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
     0.007666666666666666
     """
     moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
-    return (dense_params + routed_params) / shard_group * moved / (hbm_bandwidth * stream_efficiency)
+    dense, routed = (Min(x, shard_group, evaluate=False) for x in (shards, routed_shards))
+    return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
 def _over_shards(kind: str, bits: str, part: str = "all") -> Expr:
@@ -166,7 +168,7 @@ def _over_shards(kind: str, bits: str, part: str = "all") -> Expr:
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
         }[part]  # fmt: skip
-        near = Min(ways, Max(1, x("scaleup_size") / inner, evaluate=False), evaluate=False)
+        near = Min(ways, Max(1, floor(x("scaleup_size") / inner), evaluate=False), evaluate=False)
         total += collective(kind, held, ways, near)
     return total
 

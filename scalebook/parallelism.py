@@ -16,7 +16,7 @@ import inspect
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from sympy import Expr, Max, Min, S
+from sympy import Expr, Max, Min, S, floor
 
 from scalebook import kernels
 from scalebook.block import (
@@ -209,8 +209,8 @@ def _product(size: Product, traffic: Expr, phase: str) -> Expr:
 
 def _near(way: str) -> Expr:
     """Devices of a group within one scale-up domain: ranks go to tp first, then cp, then ep."""
-    inner = {"tp": S.One, "cp": symbol("tp"), "ep": symbol("tp") * symbol("cp")}[way]
-    return Min(symbol(way), Max(1, symbol("scaleup_size") / inner, evaluate=False), evaluate=False)
+    inner = {"tp": S.One, "cp": symbol("tp"), "ep": symbol("tp")}[way]
+    return Min(symbol(way), Max(1, floor(symbol("scaleup_size") / inner), evaluate=False), evaluate=False)
 
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:

@@ -7,7 +7,7 @@ memory = Max(first_memory, last_memory)
 
 from functools import cache
 
-from sympy import Expr, Ge, Max, Piecewise, S
+from sympy import Expr, Ge, Max, Min, Piecewise, S
 
 from scalebook.language import Formula, formula, symbol
 
@@ -20,6 +20,8 @@ _KEPT = {  # by sharding: what of weights, gradients and optimizer state a devic
     "zero3": ("weight", "gradient", "optimizer"),
     "hybrid": ("weight", "gradient", "optimizer"),
 }
+# Schedules whose devices hold a stage from either end; those of DualPipe hold two whole stages, so weights twice.
+FOLDED = ("zb_v", "dualpipe")
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
 
@@ -35,26 +37,28 @@ def fullest_stage(first_memory, last_memory, pp):
 
 def _ways(sharding: str) -> tuple[Expr, Expr]:
     """Over how many devices dense and routed state is dealt out."""
-    group = symbol("shard_group")
-    return (group, group) if sharding == "hybrid" else (symbol("shards"), symbol("routed_shards"))
+    ways = symbol("shards"), symbol("routed_shards")
+    return tuple(Min(x, symbol("shard_group"), evaluate=False) for x in ways) if sharding == "hybrid" else ways
 
 
-def _parts(sharding: str, held: Expr, stage: Expr) -> dict[str, Expr]:
+def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x = symbol
     at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
     at_start = Piecewise((1, stage <= 1), (0, True))
     blocks = x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks"))
     matrices = at_start + at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
-    dense, routed = (
-        blocks * x("block_params") + matrices * x("vocab") * x("hidden") / x("tp"),
-        blocks * x("block_routed_params"),
-    )
+    if schedule in FOLDED:  # the first device holds the model's beginning and its end
+        at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end
+        blocks, matrices = x("stage_blocks"), 2 * at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
     found = {}
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         is_shared = what in _KEPT[sharding]
         shards, routed_shards = _ways(sharding) if is_shared else (S.One, S.One)
         width = x(f"{what}_bits") / 8
+        copies = 2 if schedule == "dualpipe" and what != "optimizer" else 1
+        dense = copies * blocks * x("block_params") + matrices * x("vocab") * x("hidden") / x("tp")
+        routed = copies * blocks * x("block_routed_params")
         one = (x("block_params") / shards + x("block_routed_params") / routed_shards) * width
         total, away = (dense / shards + routed / routed_shards) * width, x(f"{offload}_offload")
         found[f"{what}_memory"] = (1 - away) * total + away * x("near_blocks") * one
@@ -79,7 +83,7 @@ _SAID = {
 
 
 @cache
-def memory_formulas(sharding: str, held: Formula, offload: bool = False) -> tuple[Formula, ...]:
+def memory_formulas(sharding: str, held: Formula, offload: bool = False, schedule: str = "1f1b") -> tuple[Formula, ...]:
     """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
 
     The fullest is of the first stage or the last.
@@ -91,9 +95,9 @@ def memory_formulas(sharding: str, held: Formula, offload: bool = False) -> tupl
     stage = symbol("stage")
 
     def total(at):
-        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at).values(), S.Zero)
+        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule).values(), S.Zero)
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage)
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule)
     first, last = symbol("first_memory"), symbol("last_memory")
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
         "train_memory": (sum(map(symbol, parts)), "All of it on a device of the stage."),

@@ -221,7 +221,7 @@ _PARTS = (
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.step_head, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.pp_exposed, training_time.step_time,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
     model_flops, hardware_flops, mfu, hfu,
     train_rate, step_energy, step_cost, train_time, train_cost, filled,
 )  # fmt: skip
@@ -270,7 +270,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     transfer = collective("send", sent, Integer(2), near)
     formulas = [
         *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding),
-        *memory_formulas(strategy.sharding, held, strategy.offload), *_PARTS, *kernels.USUAL, bubble,
+        *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
+        training_time.pp_exposed_v if strategy.schedule == "zb_v" else training_time.pp_exposed,
         *(_offloaded(strategy.sharding) if strategy.offload else [training_time.offload_exposed_none]),
         Formula("transfer_time_split", "transfer_time", transfer, ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
@@ -283,10 +284,17 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     )
 
 
+def _offloads(letters: Mapping) -> list[str]:
+    """The letters that have something in a second tier."""
+    return [x for x in OFFLOADS if np.any(np.asarray(letters.get(x, 0)) != 0)]
+
+
 class Training:
     """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
 
-    The model's row decides the blocks.  Raises ValueError with one sentence for a strategy that cannot run.
+    The model's row decides the blocks.  Sliding windows are not modelled: every block attends to the whole sequence, so
+    that models with windows come out too slow on long ones.  Logits, and scores that are not fused, run at the rate of
+    the other products.  Raises ValueError with one sentence for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -299,7 +307,7 @@ class Training:
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
-        words.setdefault("offload", any(np.any(np.asarray(letters.get(x, 0)) != 0) for x in OFFLOADS))
+        words.setdefault("offload", bool(_offloads(letters)))
         peaks = [row for row in rows if "peak_flops" in row and "peak_bf16" in row]
         words.setdefault("quantized", any(row["peak_flops"] > 1.5 * row["peak_bf16"] for row in peaks))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
@@ -318,7 +326,9 @@ class Training:
         sheet, strategy, _ = self.plan(knowns, letters)
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = {*sheet.inputs, *sheet.formulas}
-        if any("peak_fp4" in row and row["peak_fp4"] == row["peak_flops"] for row in knowns if isinstance(row, Mapping)):
+        device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
+        is_fp4 = device and device["peak_flops"] == device.get("peak_fp4") != device.get("peak_fp8")
+        if is_fp4 and "quantized_bits" in used:
             letters.setdefault("quantized_bits", 4)
         usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
         letters = {n: v for n, v in letters.items() if strategy.offload or n not in OFFLOADS}
@@ -326,6 +336,8 @@ class Training:
 
     def __call__(self, *knowns, **letters) -> Row:
         asked = dict(letters)
+        if (found := _offloads(letters)) and not letters.get("offload", True):
+            raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
         sheet, strategy, _ = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
         check({n: value for row in rows for n, value in row.items()} | asked | vars(strategy), sheet)

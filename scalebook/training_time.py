@@ -12,8 +12,9 @@ from scalebook.language import formula
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "cp_exposed", "ep_exposed", "last_blocks",
-    "offload_exposed", "offload_exposed_none", "pp_exposed", "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum",
-    "stage_weight_gradient_sum", "step_again", "step_backward", "step_forward", "step_head", "step_time", "tp_exposed",
+    "offload_exposed", "offload_exposed_none", "pp_exposed", "pp_exposed_v", "stage_blocks_even", "stage_forward_sum",
+    "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again", "step_backward", "step_forward",
+    "step_head", "step_time", "tp_exposed",
 ]  # fmt: skip
 
 
@@ -205,6 +206,16 @@ def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
     0.384
     """
     return (1 - pp_overlap) * 2 * microbatches * chunks * transfer_time * Min(1, pp - 1, evaluate=False)
+
+
+@formula("pp_exposed", "qi2024-v §3")
+def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
+    """ZB-V passes every micro-batch down the devices and back up: twice the transfers of one way.
+
+    >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.256
+    """
+    return (1 - pp_overlap) * 4 * microbatches * transfer_time * Min(1, pp - 1, evaluate=False)
 
 
 @formula("offload_exposed", "isaev2023-calculon §2")

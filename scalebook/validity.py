@@ -89,6 +89,18 @@ RULES = (
          "dp={dp} does not divide global_batch={global_batch}"),
     Rule("batch divides the rest", "batch", lambda batch, dp, global_batch: _split(global_batch, dp * batch),
          "batch={batch} does not divide the {own_batch} sequences that fall to each of dp={dp}"),
+    Rule("a stage there is", "stage", lambda stage, pp: (stage % 1 == 0) & (stage >= 1) & (stage <= pp),
+         "stage={stage} is none of the {pp} stages"),
+    Rule("global_batch in micro-batches", "global_batch",
+         lambda global_batch, microbatches, dp, batch: global_batch == microbatches * dp * batch,
+         "global_batch={global_batch} is not microbatches={microbatches} times dp={dp} times batch={batch}"),
+    Rule("all_to_all deals out heads", "cp",
+         lambda context, tp, cp, heads, kv_heads: (context != "all_to_all") | (cp == 1)
+         | (_split(heads, tp * cp) & (_split(kv_heads, tp * cp) | _split(tp * cp, kv_heads))),
+         "context='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, which does not divide"),
+    Rule("shard_group in groups", "shard_group",
+         lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
+         "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
     Rule("offload has near_blocks", "pp", lambda offload, layers, pp, near_blocks: (offload == 0) | (_stage(layers, pp) >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
 )  # fmt: skip
@@ -185,7 +197,8 @@ def _sentence(rule, known):
         "shards": _number(known.get("dp", 1) * known["cp"]),
         "stage_blocks": _number(_stage(known.get("layers", 1), known["pp"])),
     }
-    others = [x for x in RULES if x.letter == rule.letter and (x is rule or not x.advice)]
+    follows = "global_batch in micro-batches"  # asked for another batch, the micro-batches follow
+    others = [x for x in RULES if x is rule or (x.letter == rule.letter and not x.advice and x.name != follows)]
     return rule.says.format_map(said) + _would_do(rule.letter, known, others)
 
 

@@ -31,6 +31,12 @@ BROKEN = {
     "ep divides dp cp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
     "dp divides global_batch": (MODEL, dict(dp=64, global_batch=100), "global_batch=64 or 128"),
     "batch divides the rest": (MODEL, dict(dp=64, global_batch=512, batch=3), "batch=1, 2, 4 or 8 would do"),
+    "a stage there is": (MODEL, dict(pp=8, stage=9), "stage=9 is none of the 8 stages: stage=1, 2"),
+    "global_batch in micro-batches": (
+        MODEL, dict(dp=8, microbatches=4, global_batch=64), "not microbatches=4 times dp=8 times batch=1: global_batch=32 would do",
+    ),
+    "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context="all_to_all"), "which does not divide: cp=1"),
+    "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
     "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
 }
 

@@ -73,17 +73,26 @@ def search(
     return Search(problem, all_layouts, [x for _, x in combinations], priced, time.perf_counter() - start, is_whole)
 
 
+RISING = ("mfu", "hfu", "train_rate")
+
+
 def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, letters):
     rows = [x for x in knowns if isinstance(x, Mapping)]
     several, fixed = {}, {}
+    if minimize in RISING:
+        raise ValueError(f"a search looks for the least, and more {minimize} is better: minimize step_time instead")
     for name, x in {**letters, **choices}.items():
         many = isinstance(x, (list, tuple, set, range)) or np.ndim(x) == 1
         if name in CHOICES:
-            several[name] = tuple(x) if many else (x,)
+            several[name] = tuple(dict.fromkeys(x)) if many else (x,)
+            if "1f1b" in several[name]:  # first: where one stage makes all schedules one, it is this
+                several[name] = ("1f1b", *(w for w in several[name] if w != "1f1b"))
         else:
             NOTATION[name]
             if many:
-                several[name] = tuple(float(quantity(name, v)) for v in x)
+                several[name] = tuple(dict.fromkeys(float(quantity(name, v)) for v in x))
+                if name == "chunks":  # the fewest first: one stage has no more than one
+                    several[name] = tuple(sorted(several[name]))
             elif name in LAYOUT:
                 several[name] = (float(quantity(name, x)),)
             else:

@@ -50,7 +50,7 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
         "recompute": ("none", "full"), "sequence_parallel": (True,), "attention": ("flash",),
         "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
         "tp": tuple(x for x in ways if x <= known.get("heads", x)),
-        "cp": tuple(x for x in ways if x == 1 or known.get("seq", 0) >= 4096 * x),
+        "cp": tuple(x for x in ways if x == 1 or np.max(known.get("seq", 0)) >= 4096 * x),
         "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
         "pp": tuple(x for x in ways if x <= known.get("layers", x)),
         "batch": (1, 2, 4, 8), "chunks": (1, 2, 3, 4, 6, 8),
