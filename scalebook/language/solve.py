@@ -22,9 +22,10 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
     if formula.letter in formula.inputs:
         raise ValueError(f"{formula.name} has {formula.letter} on both sides")
     hidden = any(x in part.free_symbols for part in formula.rhs.atoms(*_OBSTACLES))
-    # Under a root, and among much else, SymPy finds no inverse in any time worth waiting for.
+    # Under a root in a long sum SymPy finds no inverse in any time worth waiting for.
     roots = (part for part in formula.rhs.atoms(sympy.Pow) if not part.exp.is_integer)
-    hidden |= any(x in part.free_symbols for part in roots) and formula.rhs.count_ops() > 12
+    is_long = formula.rhs.is_Add and formula.rhs.count_ops() > 12
+    hidden |= is_long and any(x in part.free_symbols for part in roots)
     if not hidden and between is None:
         # What the unknown is not in is put aside: SymPy would otherwise compare it again at every turn.
         aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in formula.rhs.atoms(*_OBSTACLES)}
