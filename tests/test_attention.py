@@ -159,7 +159,7 @@ def test_absorbed_attention_is_the_fused_kernel_of_its_listing():
     kernel = next(k for k in flash(cached(MLA_ABSORBED)).kernels if k.name == "flash")
     flops = attention.attention_flops.compose(attention.pair_width_absorbed, attention.full_pairs)
     assert sympy.simplify(kernel.flops - flops.rhs) == 0
-    statistic = 4 * symbol("batch") * symbol("heads") * symbol("seq")
+    statistic = symbol("fp32_bits") / 8 * symbol("batch") * symbol("heads") * symbol("seq")
     sixteen = {symbol(x): 16 for x in ("activation_bits", "query_bits")}
     assert sympy.simplify((kernel.traffic - statistic - attention_io.absorbed_traffic.rhs).subs(sixteen)) == 0
 
