@@ -15,6 +15,10 @@ const FAMILIES = { "@jupyter-widgets/base": base, "@jupyter-widgets/controls": c
 const STATE = 'script[type="application/vnd.jupyter.widget-state+json"]';
 const VIEW = 'script[type="application/vnd.jupyter.widget-view+json"]';
 
+// anywidget gives a widget up that has not started within two seconds; a busy phone may need longer.
+const timeout = AbortSignal.timeout.bind(AbortSignal);
+AbortSignal.timeout = (milliseconds) => timeout(Math.max(milliseconds, 60_000));
+
 class Manager extends ManagerBase {
   async loadClass(name, family) {
     const found = FAMILIES[family]?.[name];
