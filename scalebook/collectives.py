@@ -10,17 +10,16 @@ scale-out port is used; both tiers work at once, and the slower sets the pace.  
 [0.72, 0.74, 5.43]
 """
 
-import inspect
 from functools import cache
 
-from sympy import Expr, Max, Min, Rational, log, sqrt
+from sympy import Expr, Max, Min, Rational, floor, log, sqrt
 
 from scalebook.language import formula, symbol
 from scalebook.language.notation import nearest
 
 __all__ = [
     "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "reduce_scatter", "send",
+    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "reduce_scatter", "send",
 ]  # fmt: skip
 
 # A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
@@ -259,6 +258,13 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
     """
     if kind not in KINDS:
         raise LookupError(f"no collective is called {kind!r}; {nearest(kind, KINDS)}")
-    body = KINDS[kind].__wrapped__  # to put expressions into a formula would have SymPy compare what its Max holds
-    given = dict(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
-    return body(**{x: given.get(x, symbol(x)) for x in inspect.signature(body).parameters})
+    return KINDS[kind].of(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
+
+
+def near_of(ways: Expr, inner: Expr) -> Expr:
+    """Devices of a group within one scale-up domain, where so many (`inner`) neighbours belong to other dimensions.
+
+    >>> near_of(symbol("cp"), symbol("tp"))
+    Min(cp, Max(1, floor(scaleup_size/tp)))
+    """
+    return Min(ways, Max(1, floor(symbol("scaleup_size") / inner), evaluate=False), evaluate=False)

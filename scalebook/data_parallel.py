@@ -10,9 +10,9 @@ domain, ranks being dealt to tensor, context, expert and data parallelism in thi
 
 from functools import cache
 
-from sympy import Expr, Max, Min, S, floor
+from sympy import Expr, Max, Min, S
 
-from scalebook.collectives import collective
+from scalebook.collectives import collective, near_of
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
@@ -168,8 +168,7 @@ def _over_shards(kind: str, bits: str, part: str = "all") -> Expr:
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
         }[part]  # fmt: skip
-        near = Min(ways, Max(1, floor(x("scaleup_size") / inner), evaluate=False), evaluate=False)
-        total += collective(kind, held, ways, near)
+        total += collective(kind, held, ways, near_of(ways, inner))
     return total
 
 

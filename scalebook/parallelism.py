@@ -12,11 +12,10 @@ Traceback (most recent call last):
 ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 """
 
-import inspect
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from sympy import Expr, Max, Min, S, floor
+from sympy import Expr, Max, S
 
 from scalebook import kernels
 from scalebook.block import (
@@ -36,10 +35,10 @@ from scalebook.block import (
     tensor_parallel,
 )  # fmt: skip
 from scalebook.block.operations import Op, Product
-from scalebook.collectives import collective
+from scalebook.collectives import collective, near_of
 from scalebook.language import Formula, symbol
 
-__all__ = ["CHOICES", "Strategy", "Work", "block_formulas", "work"]
+__all__ = ["CHOICES", "Strategy", "Work", "block_formulas", "both_passes", "head", "work"]
 
 CHOICES = {  # the usual one first
     "recompute": ("none", "selective", "full"),
@@ -173,14 +172,8 @@ def _trained(cost: Expr) -> Expr:
     return cost.xreplace({symbol("context"): symbol("seq")})
 
 
-def _with(formula: Formula, **given) -> Expr:
-    """A formula with expressions in the place of letters, its function run anew: that SymPy compares no Max again."""
-    body = formula.__wrapped__
-    return body(**{x: given.get(x, symbol(x)) for x in inspect.signature(body).parameters})
-
-
 def _stream(traffic: Expr) -> Expr:
-    return _with(kernels.stream_time, traffic=traffic)
+    return kernels.stream_time.of(traffic=traffic)
 
 
 def _joined(ops: list[Op], phase: str) -> Product:
@@ -201,7 +194,7 @@ def _product(size: Product, traffic: Expr, phase: str) -> Expr:
     )
     if phase == "weight_gradient":
         given["inner_half"] = symbol("inner_half") * 2 * symbol("gradient_bits") / symbol("activation_bits")
-    return _with(kernels.matmul_time, **given)
+    return kernels.matmul_time.of(**given)
 
 
 # Collectives
@@ -210,7 +203,7 @@ def _product(size: Product, traffic: Expr, phase: str) -> Expr:
 def _near(way: str) -> Expr:
     """Devices of a group within one scale-up domain: ranks go to tp first, then cp, then ep."""
     inner = {"tp": S.One, "cp": symbol("tp"), "ep": symbol("tp")}[way]
-    return Min(symbol(way), Max(1, floor(symbol("scaleup_size") / inner), evaluate=False), evaluate=False)
+    return near_of(symbol(way), inner)
 
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
@@ -232,18 +225,28 @@ def _is_hidden(op) -> bool:
     )
 
 
+def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
+    """The kernels of a listing and of its backward pass."""
+    return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)
+
+
+@cache
+def head() -> Block:
+    """The last norm, the logits and the loss on one device, the vocabulary split over tensor-parallel devices."""
+    return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
+
+
 @cache
 def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     """Letters to costs of one block, for one micro-batch on one device."""
     forward = strategy.transformed(block)
-    back = backward(forward)
+    back, passes = backward(forward), both_passes(forward, strategy.quantized)
     again = {op.name for op in recomputation(forward)}
     times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
-    passes = (*work(forward, "forward", strategy.quantized), *work(back, quantized=strategy.quantized))
     for w in passes:
         times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
     routed = sum((t.elements for t in forward.weights if t.is_routed), S.Zero)
-    whole = Strategy(**{**strategy.__dict__, "recompute": "none"}).transformed(block)
+    whole = replace(strategy, recompute="none").transformed(block)
     is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
@@ -262,10 +265,9 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 
 @cache
 def _head_costs(rates: str) -> dict[str, Expr]:
-    """The same of the last norm, the logits and the loss, the vocabulary split over tensor-parallel devices."""
+    """The same of the last norm, the logits and the loss."""
     time = "ideal" if rates == "ideal" else "time"
-    forward = shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
-    back = backward(forward)
+    forward, back = head(), backward(head())
     return {
         "head_forward": sum((getattr(w, time) for w in work(forward, "forward")), S.Zero) + _messages(forward, "tp"),
         "head_backward": sum((getattr(w, time) for w in work(back)), S.Zero) + _messages(back, "tp"),

@@ -11,9 +11,8 @@ True
 import html
 from typing import NamedTuple
 
-from scalebook.block import HEAD, backward, shard
 from scalebook.language import Formula, Row, show
-from scalebook.parallelism import work
+from scalebook.parallelism import both_passes, head
 from scalebook.training import training_step
 
 __all__ = ["Line", "Profile", "profile"]
@@ -77,14 +76,9 @@ def profile(*knowns, **letters) -> Profile:
         parts = [(dense, parts[0][1] * (1 - share)), (moe, parts[1][1] * share)]
     lines = []
     for block, calls in parts:
-        forward = strategy.transformed(block)
-        kernels = (
-            *work(forward, "forward", strategy.quantized),
-            *work(backward(forward), quantized=strategy.quantized),
-        )
+        kernels = both_passes(strategy.transformed(block), strategy.quantized)
         lines += [_line(w, calls, values, strategy) for w in kernels]
-    head = shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
-    lines += [_line(w, run["microbatches"], values, strategy) for w in (*work(head, "forward"), *work(backward(head)))]
+    lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head())]
     return Profile(run, lines)
 
 

@@ -323,7 +323,10 @@ class Training:
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
         letters = dict(letters)
-        sheet, strategy, _ = self.plan(knowns, letters)
+        return self._called(self.plan(knowns, letters), knowns, letters)
+
+    def _called(self, plan, knowns, letters):
+        sheet, strategy, _ = plan
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = {*sheet.inputs, *sheet.formulas}
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
@@ -335,13 +338,13 @@ class Training:
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:
-        asked = dict(letters)
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
-        sheet, strategy, _ = self.plan(knowns, asked)
+        asked = dict(letters)
+        sheet, strategy, _ = plan = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
         check({n: value for row in rows for n, value in row.items()} | asked | vars(strategy), sheet)
-        sheet, knowns, letters = self.sheet(knowns, letters)
+        sheet, knowns, letters = self._called(plan, knowns, asked)
         return sheet(*knowns, **letters)
 
 

@@ -150,6 +150,14 @@ class Formula:
 
     # Changing
 
+    def of(self, **expressions: sympy.Expr) -> sympy.Expr:
+        """The right-hand side of a decorated function, which runs anew with expressions in the place of letters.
+
+        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.
+        """
+        names = inspect.signature(self.__wrapped__).parameters
+        return self.__wrapped__(**{x: expressions.get(x, symbol(x)) for x in names})
+
     def compose(self, *formulas: "Formula") -> "Formula":
         """Put formulas in the place of the letters they give; their sources come along.
 
