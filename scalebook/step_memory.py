@@ -11,7 +11,7 @@ from sympy import Expr, Ge, Max, Min, Piecewise, S
 
 from scalebook.language import Formula, formula, symbol
 
-__all__ = ["fullest_stage", "memory_formulas"]
+__all__ = ["bytes_of", "fullest_stage", "memory_formulas"]
 
 _KEPT = {  # by sharding: what of weights, gradients and optimizer state a device shares with those of other tokens
     "replicated": (),
@@ -35,10 +35,18 @@ def fullest_stage(first_memory, last_memory, pp):
     return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
 
 
-def _ways(sharding: str) -> tuple[Expr, Expr]:
-    """Over how many devices dense and routed state is dealt out."""
-    ways = symbol("shards"), symbol("routed_shards")
-    return tuple(Min(x, symbol("shard_group"), evaluate=False) for x in ways) if sharding == "hybrid" else ways
+def bytes_of(what: str, sharding: str, dense: Expr, routed: Expr) -> Expr:
+    """Weights, gradients or optimizer state ("weight", ...) of so many parameters, dealt out as the sharding says.
+
+    >>> bytes_of("optimizer", "zero1", symbol("dense_params"), S.Zero)
+    dense_params*optimizer_bits/(8*shards)
+    """
+    shards, routed_shards = S.One, S.One
+    if what in _KEPT[sharding]:
+        shards, routed_shards = symbol("shards"), symbol("routed_shards")
+        if sharding == "hybrid":
+            shards, routed_shards = (Min(x, symbol("shard_group"), evaluate=False) for x in (shards, routed_shards))
+    return (dense / shards + routed / routed_shards) * symbol(f"{what}_bits") / 8
 
 
 def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
@@ -53,14 +61,11 @@ def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, E
         blocks, matrices = x("stage_blocks"), 2 * at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
     found = {}
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        is_shared = what in _KEPT[sharding]
-        shards, routed_shards = _ways(sharding) if is_shared else (S.One, S.One)
-        width = x(f"{what}_bits") / 8
         copies = 2 if schedule == "dualpipe" and what != "optimizer" else 1
         dense = copies * blocks * x("block_params") + matrices * x("vocab") * x("hidden") / x("tp")
-        routed = copies * blocks * x("block_routed_params")
-        one = (x("block_params") / shards + x("block_routed_params") / routed_shards) * width
-        total, away = (dense / shards + routed / routed_shards) * width, x(f"{offload}_offload")
+        total = bytes_of(what, sharding, dense, copies * blocks * x("block_routed_params"))
+        one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
+        away = x(f"{offload}_offload")
         found[f"{what}_memory"] = (1 - away) * total + away * x("near_blocks") * one
     saved, away = x("saved_activations"), x("activation_offload")
     found["activation_memory"] = (1 - away) * held * blocks * saved + away * x("near_blocks") * saved
@@ -122,8 +127,5 @@ def _away(sharding: str, held: Expr) -> Expr:
     x = symbol
     found = x("activation_offload") * held * x("stage_blocks") * x("saved_activations")
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        is_shared = what in _KEPT[sharding]
-        shards, routed_shards = _ways(sharding) if is_shared else (S.One, S.One)
-        held_params = x("dense_params") / shards + x("routed_params") / routed_shards
-        found += x(f"{offload}_offload") * held_params * x(f"{what}_bits") / 8
+        found += x(f"{offload}_offload") * bytes_of(what, sharding, x("dense_params"), x("routed_params"))
     return found

@@ -20,7 +20,7 @@ from scalebook.data_parallel import data_parallel_formulas
 from scalebook.language import Formula, Row, Sheet, formula, symbol
 from scalebook.language.row import Cell
 from scalebook.parallelism import CHOICES, Strategy, block_formulas
-from scalebook.step_memory import memory_formulas
+from scalebook.step_memory import bytes_of, memory_formulas
 from scalebook.training_memory import filled
 from scalebook.validity import check
 
@@ -232,18 +232,12 @@ _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["willi
 
 def _offloaded(sharding: str) -> list[Formula]:
     """What a block moves to and from a second tier, and what that costs."""
-    x = symbol
-    alone = x("block_params") + x("block_routed_params")
-    shared = x("block_params") / x("shards") + x("block_routed_params") / x("routed_shards")
-    states = {
-        "replicated": alone * (x("gradient_bits") + x("optimizer_bits")),
-        "zero1": alone * x("gradient_bits") + shared * x("optimizer_bits"),
-    }.get(sharding, shared * (x("gradient_bits") + x("optimizer_bits")))
-    weights = (shared if sharding == "zero3" else alone) * x("weight_bits")
+    block = symbol("block_params"), symbol("block_routed_params")
+    weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
     source = ["rajbhandari2021 §3"]
     return [
-        Formula("block_weights_held", "block_weights", weights / 8, source, "Weights of a block that a device holds."),
-        Formula("block_states_held", "block_states", states / 8, source, "Its gradients and optimizer state."),
+        Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
+        Formula("block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."),
         offload.exposed_time,
         offload.offload_bandwidth,
         training_time.offload_exposed,
