@@ -19,7 +19,7 @@ from scalebook.language.notation import nearest
 
 __all__ = [
     "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "reduce_scatter", "send",
+    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "port_times", "reduce_scatter", "send",
 ]  # fmt: skip
 
 # A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
@@ -43,14 +43,38 @@ def _ring_hops(ways, near_ways, near_latency, far_latency):
     return (ways - domains) * near_latency + (domains - 1) * far_latency
 
 
+# Seconds that the scale-up and the scale-out ports of a device are busy with each byte of a part.
+
+
+def _ring_ports(ways, near_ways, near_rate, far_rate):
+    near = _some(near_ways - 1) * (ways - 1 + OWN_PART) / near_rate
+    return near, _some(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
+
+
+def _reduce_ports(ways, near_ways, near_rate, far_rate):
+    near = _some(near_ways - 1) * (2 * ways - 2 + OWN_PART) / near_rate
+    return near, _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
+
+
+def _exchange_ports(ways, near_ways, near_rate, far_rate):
+    return _some(near_ways - 1) * (near_ways - 1 + OWN_PART) / near_rate, (ways - near_ways) / far_rate
+
+
+def _send_ports(ways, near_ways, near_rate, far_rate):  # each byte of the message, which goes whole
+    return _some(near_ways - 1) / near_rate, _some(ways - near_ways) / far_rate
+
+
+def _wire(ports, collective_bytes, ways):
+    return Max(*ports, evaluate=False) * collective_bytes / ways
+
+
 def _gather(
     collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
     far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    near = _some(near_ways - 1) * (ways - 1 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
-    far = _some(ways - near_ways) * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
-    wire = Max(near, far, evaluate=False) * collective_bytes / ways
-    return _time(ways, collective_launch, chunk_time, _ring_hops(ways, near_ways, near_latency, far_latency), wire)
+    ports = _ring_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    hops = _ring_hops(ways, near_ways, near_latency, far_latency)
+    return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 # The kinds
@@ -94,6 +118,12 @@ def reduce_scatter(
     )  # fmt: skip
 
 
+def _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency):
+    """The faster of the two, as a share of the ring's bytes over the bandwidth."""
+    summed = (2 * ways - 2 + OWN_PART) * near_ways / (ways * (near_ways + 1))
+    return Max(near_efficiency, summed * switch_efficiency, evaluate=False)
+
+
 def _reduce_hops(ways, near_ways, near_latency, far_latency):
     return 2 * ((near_ways - 1) * near_latency + log(ways / near_ways, 2) * far_latency)
 
@@ -111,12 +141,10 @@ def all_reduce(
     >>> round(all_reduce(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     4.03
     """
-    ring, switch = 2 * ways - 2 + OWN_PART, ways * (near_ways + 1) / near_ways
-    rate = Max(switch * near_efficiency, ring * switch_efficiency, evaluate=False)  # over ring and switch both
-    near = _some(near_ways - 1) * ring * switch / (scaleup_bandwidth * rate)
-    far = _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
-    wire = Max(near, far, evaluate=False) * collective_bytes / ways
-    return _time(ways, collective_launch, chunk_time, _reduce_hops(ways, near_ways, near_latency, far_latency), wire)
+    near_rate = scaleup_bandwidth * _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency)
+    ports = _reduce_ports(ways, near_ways, near_rate, scaleout_bandwidth * far_efficiency)
+    hops = _reduce_hops(ways, near_ways, near_latency, far_latency)
+    return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 @formula("collective_time", "patarasuk2009", _NCCL, domain=_INSIDE)
@@ -130,11 +158,9 @@ def all_reduce_ring(
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     4.79
     """
-    near = _some(near_ways - 1) * (2 * ways - 2 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
-    far = _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * scaleout_bandwidth * far_efficiency)
-    wire = Max(near, far, evaluate=False) * collective_bytes / ways
+    ports = _reduce_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
-    return _time(ways, collective_launch, chunk_time, hops, wire)
+    return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 @formula("collective_time", "thakur2005", "aiconfigurator-nccl", domain=_INSIDE)
@@ -150,11 +176,9 @@ def all_to_all(
     >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     2.52
     """
-    near = _some(near_ways - 1) * (near_ways - 1 + OWN_PART) / (scaleup_bandwidth * near_efficiency)
-    far = (ways - near_ways) / (scaleout_bandwidth * far_efficiency)
+    ports = _exchange_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = log(near_ways, 2) * near_latency + log(ways / near_ways, 2) * far_latency
-    wire = Max(near, far, evaluate=False) * collective_bytes / ways
-    return _time(ways, collective_launch, chunk_time, hops, wire)
+    return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 @formula("collective_time", "hockney1994", "vidur", domain=_INSIDE)
@@ -168,10 +192,9 @@ def send(
     >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)
     21.1
     """
-    near, far = _some(near_ways - 1), _some(ways - near_ways)
-    hops = Max(near * near_latency, far * far_latency, evaluate=False)
-    rates = near / (scaleup_bandwidth * near_efficiency), far / (scaleout_bandwidth * far_efficiency)
-    return _time(ways, collective_launch, 0, hops, Max(*rates, evaluate=False) * collective_bytes)
+    ports = _send_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    hops = Max(_some(near_ways - 1) * near_latency, _some(ways - near_ways) * far_latency, evaluate=False)
+    return _time(ways, collective_launch, 0, hops, Max(*ports, evaluate=False) * collective_bytes)
 
 
 # Other ways of an all-reduce
@@ -241,6 +264,10 @@ def all_gather_hierarchical(
 
 
 KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
+_PORTS = {
+    "all_reduce": _reduce_ports, "reduce_scatter": _ring_ports, "all_gather": _ring_ports, "all_to_all": _exchange_ports,
+    "send": _send_ports,
+}  # fmt: skip
 
 
 @cache
@@ -259,6 +286,23 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
     if kind not in KINDS:
         raise LookupError(f"no collective is called {kind!r}; {nearest(kind, KINDS)}")
     return KINDS[kind].of(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
+
+
+@cache
+def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> tuple[Expr, Expr]:
+    """Seconds that a collective keeps a device's scale-up and its scale-out ports busy, starts and hops aside.
+
+    >>> port_times("send", symbol("traffic"), symbol("pp"), symbol("pp"))[1]
+    traffic*Min(0, 1)/(far_efficiency*scaleout_bandwidth)
+    """
+    x = symbol
+    near = x("near_efficiency")
+    if kind == "all_reduce":
+        near = _switch_or_ring(ways, near_ways, near, x("switch_efficiency"))
+    rates = x("scaleup_bandwidth") * near, x("scaleout_bandwidth") * x("far_efficiency")
+    size = collective_bytes if kind == "send" else collective_bytes / ways
+    near, far = (port * size for port in _PORTS[kind](ways, near_ways, *rates))
+    return near, far
 
 
 def near_of(ways: Expr, inner: Expr) -> Expr:

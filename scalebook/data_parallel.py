@@ -12,13 +12,13 @@ from functools import cache
 
 from sympy import Expr, Max, Min, S
 
-from scalebook.collectives import collective, near_of
+from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "data_parallel_formulas", "dp_exposed", "dp_window_microbatches", "dp_window_step", "first_stage_params",
-    "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient", "routed_shards", "shards",
-    "stage_routed_params",
+    "data_parallel_formulas", "dp_exposed_all", "dp_exposed_once", "dp_passes_all", "dp_passes_once", "dp_window",
+    "first_stage_params", "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded",
+    "reduce_bits_gradient", "routed_shards", "shards", "stage_routed_params",
 ]  # fmt: skip
 
 
@@ -73,39 +73,73 @@ def stage_routed_params(block_routed_params, stage_blocks):
     return block_routed_params * stage_blocks
 
 
-@formula("dp_window", "narayanan2021 §2.2")
-def dp_window_step(forward_time, input_gradient_time, weight_gradient_time):
+@formula("dp_passes", "data-parallelism")
+def dp_passes_once(pp, chunks):
     """What a step does once: gradients are summed under the last backward pass, weights gathered under the first forward.
 
-    >>> dp_window_step(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
-    0.18
+    Of several chunks each is complete pp/chunks passes before the next; the last has its own pass.
+
+    >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
+    (1.0, 6.25)
     """
-    return forward_time + input_gradient_time + weight_gradient_time
+    return (1 + pp * (chunks - 1)) / chunks
 
 
-@formula("dp_window", "zero2020 §7.2")
-def dp_window_microbatches(forward_time, input_gradient_time, weight_gradient_time, microbatches):
+@formula("dp_passes", "zero2020 §7.2")
+def dp_passes_all(microbatches):
     """What every micro-batch does again may run beside the arithmetic of all of them.
 
-    >>> dp_window_microbatches(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
-    ...                        microbatches=10)
+    >>> dp_passes_all(microbatches=10)
+    10.0
+    """
+    return microbatches
+
+
+@formula("dp_window", "narayanan2021 §2.2")
+def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time):
+    """So many passes of a stage, forward and backward.
+
+    >>> dp_window(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
     1.8
     """
-    return microbatches * (forward_time + input_gradient_time + weight_gradient_time)
+    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time)
+
+
+def _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, *left):
+    bare = 1 - dp_overlap + dp_overlap / stage_blocks
+    beside = bare + collective_cores * (1 - bare)  # collectives take cores from what runs beside them
+    return Max(beside * (dp_reduce + dp_gather), *left, evaluate=False) + dp_contention
 
 
 @formula("dp_exposed", "narayanan2021 §2.2")
-def dp_exposed(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
+def dp_exposed_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores, dp_contention):
     """What may not run beside arithmetic and what the rest costs it, or what there is too little arithmetic for.
 
     Buckets of a block each: the last gradients are ready, and the first weights wanted, when nothing else is left to do.
 
-    >>> dp_exposed(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10, collective_cores=0)
+    >>> dp_exposed_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
+    ...                collective_cores=0, dp_contention=0)
     0.30000000000000004
     """
-    total, bare = dp_reduce + dp_gather, 1 - dp_overlap + dp_overlap / stage_blocks
-    beside = (bare + collective_cores * (1 - bare)) * total  # collectives take cores from what runs beside them
-    return Max(beside, total - (1 - collective_cores) * dp_window, evaluate=False)
+    left = dp_reduce + dp_gather - (1 - collective_cores) * dp_window
+    return _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, left)
+
+
+@formula("dp_exposed", "narayanan2021 §2.2", "data-parallelism")
+def dp_exposed_once(
+    dp_reduce, dp_gather, dp_window, dp_passes, chunks, dp_overlap, stage_blocks, collective_cores, dp_contention
+):
+    """The same of what a step does once: the last chunk has but its own pass, however early the others were done.
+
+    Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
+
+    >>> dp_exposed_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", dp_passes=6.25, chunks=4, dp_overlap=1,
+    ...                 stage_blocks=48, collective_cores=0, dp_contention=0)
+    0.275
+    """
+    total, window = dp_reduce + dp_gather, (1 - collective_cores) * dp_window
+    left = total - window, (total - window / dp_passes) / chunks
+    return _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, *left)
 
 
 @formula("optimizer_time", "kingma2014 algorithm 1")
@@ -155,21 +189,41 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _over_shards(kind: str, bits: str, part: str = "all") -> Expr:
-    """Seconds of a collective of what a device holds, routed experts over fewer devices.
+def _held(bits: str, by_block: bool) -> list[tuple[Expr, Expr, Expr, Expr]]:
+    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer."""
+    x, blocks = symbol, symbol("stage_blocks")
+    dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("tp") * x("ep"))
+    some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
+    if by_block:
+        outside = x("dense_params") - blocks * x("block_params")  # embeddings
+        parts = [(blocks, x("block_params"), dense), (S.One, outside, dense), (some * blocks, x("block_routed_params"), routed)]
+    else:
+        parts = [(S.One, x("dense_params"), dense), (some, x("routed_params"), routed)]
+    return [(often, params * x(bits) / 8, *group) for often, params, group in parts]
+
+
+def _over_shards(kind: str, bits: str, part: str = "all", by_block: bool = False) -> tuple[Expr, Expr, Expr]:
+    """Seconds of the collectives of what a device holds, and seconds that they keep its scale-up and scale-out ports busy.
 
     Hybrid sharding shares state in groups ("group") of `shard_group` devices, and sums each share over the groups
-    ("groups").
+    ("groups").  Fully sharded state moves block by block, each with its start and its hops.
     """
-    x, total = symbol, S.Zero
-    for params, ways, inner in (("dense_params", "shards", x("tp")), ("routed_params", "routed_shards", x("tp") * x("ep"))):
-        held, ways = x(params) * x(bits) / 8, x(ways)
-        group = Min(ways, x("shard_group"), evaluate=False)
+    total = [S.Zero] * 3
+    for often, held, ways, inner in _held(bits, by_block):
+        group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
         }[part]  # fmt: skip
-        total += collective(kind, held, ways, near_of(ways, inner))
-    return total
+        each = (held, ways, near_of(ways, inner))
+        costs = collective(kind, *each), *port_times(kind, *each)
+        total = [a + often * b for a, b in zip(total, costs, strict=True)]
+    return tuple(total)
+
+
+_SOURCES = {
+    "replicated": "narayanan2021 §2.2", "zero1": "zero2020 §5.1", "zero2": "zero2020 §5.2", "zero3": "zero2020 §5.3",
+    "hybrid": "zhao2023 §3.2",
+}  # fmt: skip
 
 
 @cache
@@ -182,39 +236,27 @@ def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
     >>> [f.letter for f in data_parallel_formulas("zero1")][:2]
     ['dp_reduce', 'dp_gather']
     """
-    often = symbol("microbatches")
-    gather, scatter = _over_shards("all_gather", "weight_bits"), _over_shards("reduce_scatter", "reduce_bits")
-    reduced, gathered = {
-        "replicated": (_over_shards("all_reduce", "reduce_bits"), S.Zero),
-        "zero1": (scatter, gather),
-        "zero2": (often * scatter, gather),
-        "zero3": (often * scatter, often * 2 * gather),
-        "hybrid": (
-            often * _over_shards("reduce_scatter", "reduce_bits", "group") + _over_shards("all_reduce", "reduce_bits", "groups"),
-            often * 2 * _over_shards("all_gather", "weight_bits", "group"),
-        ),
-    }[sharding]
-    source = {
-        "replicated": "narayanan2021 §2.2",
-        "zero1": "zero2020 §5.1",
-        "zero2": "zero2020 §5.2",
-        "zero3": "zero2020 §5.3",
-        "hybrid": "zhao2023 §3.2",
-    }
-    made = (
-        Formula(f"dp_reduce_{sharding}", "dp_reduce", reduced, [source[sharding]], "Gradients summed over devices."),
-        Formula(f"dp_gather_{sharding}", "dp_gather", gathered, [source[sharding]], "Weights gathered from devices."),
-    )
-    window = dp_window_microbatches if sharding in ("zero2", "zero3", "hybrid") else dp_window_step
+    whole = sharding in ("zero3", "hybrid")
+    part = "group" if sharding == "hybrid" else "all"
+    reduced = [("all_reduce" if sharding == "replicated" else "reduce_scatter", "reduce_bits", part, whole)]
+    gathered = [] if sharding == "replicated" else [("all_gather", "weight_bits", part, whole)]
+    every = symbol("microbatches")
+    reduced = [(every if sharding in ("zero2", "zero3", "hybrid") else S.One, _over_shards(*x)) for x in reduced]
+    gathered = [(2 * every if whole else S.One, _over_shards(*x)) for x in gathered]
+    if sharding == "hybrid":
+        reduced.append((S.One, _over_shards("all_reduce", "reduce_bits", "groups", True)))
+
+    def made(letter, moved, which, doc):
+        total = sum((often * costs[which] for often, costs in moved), S.Zero)
+        return Formula(f"{letter}_{sharding}", letter, total, [_SOURCES[sharding]], doc)
+
+    once = sharding in ("replicated", "zero1")
     optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
     return (
-        *made,
-        window,
-        optimizer,
-        dp_exposed,
-        shards,
-        routed_shards,
-        reduce_bits_gradient,
-        first_stage_params,
-        stage_routed_params,
-    )
+        made("dp_reduce", reduced, 0, "Gradients summed over devices."),
+        made("dp_gather", gathered, 0, "Weights gathered from devices."),
+        made("dp_scaleup_time", [*reduced, *gathered], 1, "Both, as the scale-up ports of a device see them."),
+        made("dp_scaleout_time", [*reduced, *gathered], 2, "Both, as the scale-out ports of a device see them."),
+        dp_passes_once if once else dp_passes_all, dp_window, dp_exposed_once if once else dp_exposed_all, optimizer,
+        shards, routed_shards, reduce_bits_gradient, first_stage_params, stage_routed_params,
+    )  # fmt: skip

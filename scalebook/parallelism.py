@@ -35,7 +35,7 @@ from scalebook.block import (
     tensor_parallel,
 )  # fmt: skip
 from scalebook.block.operations import Op, Product
-from scalebook.collectives import collective, near_of
+from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, symbol
 
 __all__ = ["CHOICES", "Strategy", "Work", "block_formulas", "both_passes", "head", "work"]
@@ -215,6 +215,13 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     )
 
 
+def _port_times(blocks: tuple[Block, ...], way: str) -> tuple[Expr, Expr]:
+    """Seconds that all collectives over one way keep the scale-up and the scale-out ports busy."""
+    moved = [port_times(c.kind, _trained(c.bytes), c.ways, _near(way)) for block in blocks
+             for op, c in zip((op for op in block.ops if op.is_collective), block.collectives, strict=True) if op.over == way]  # fmt: skip
+    return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
+
+
 def _is_hidden(op) -> bool:
     """Whether Megatron runs a collective of the backward pass beside products that do not wait for it.
 
@@ -252,6 +259,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
         costs[f"{way}_backward"] = _messages(back, way, lambda op, way=way: way != "tp" or not is_hidden(op))
+        costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     return costs | {
         "block_params": forward.params - routed,
@@ -284,6 +292,10 @@ _MEANINGS = {
     **{
         f"{way}_backward": f"Collectives over {way} that one block's backward pass waits for."
         for way in ("tp", "cp", "ep")
+    },
+    **{
+        f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
+        for way in ("tp", "cp", "ep") for tier in ("scaleup", "scaleout")
     },
     "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
     "block_params": "Parameters of one block on one device, without routed experts.",

@@ -14,6 +14,7 @@ import numpy as np
 from sympy import Integer, Min, floor
 
 from scalebook import activations, assumptions, kernels, offload, pipeline, stages, training_time
+from scalebook.bandwidths import bandwidth_formulas
 from scalebook.block import Block, blocks_of
 from scalebook.collectives import collective
 from scalebook.data_parallel import data_parallel_formulas
@@ -118,7 +119,7 @@ def devices_of_ways(dp, tp, cp, pp):
 
 @formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
 def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
-    """Three times the matrix arithmetic of a forward pass: all query-key pairs are counted, and nothing run again.
+    """Three times the matrix arithmetic of a forward pass: nothing run again, and all query-key pairs, masked ones too.
 
     >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
     18489.6
@@ -138,7 +139,7 @@ def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops
 
 @formula("mfu", "chowdhery2022 appendix B")
 def mfu(model_flops, step_time, devices, peak_flops):
-    """What the model asks for over what the devices could do in the time.
+    """What the model asks for over what the devices could do in the time; masked pairs and windows lessen nothing.
 
     >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
     0.6260016025641025
@@ -261,13 +262,15 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False
     )  # all within one domain
     near = 1 + floor(inside)
-    transfer = collective("send", sent, Integer(2), near)
+    transfer = sent, Integer(2), near
+    twice = strategy.schedule == "zb_v"  # down the devices and up again
     formulas = [
         *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding),
         *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
-        training_time.pp_exposed_v if strategy.schedule == "zb_v" else training_time.pp_exposed,
+        training_time.pp_exposed_v if twice else training_time.pp_exposed,
+        *bandwidth_formulas(4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
         *(_offloaded(strategy.sharding) if strategy.offload else [training_time.offload_exposed_none]),
-        Formula("transfer_time_split", "transfer_time", transfer, ["narayanan2021 §4.1"],
+        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
@@ -283,12 +286,21 @@ def _offloads(letters: Mapping) -> list[str]:
     return [x for x in OFFLOADS if np.any(np.asarray(letters.get(x, 0)) != 0)]
 
 
+def _attended(model: Mapping, letters: Mapping) -> Formula:
+    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide."""
+    if "window" not in {*model, *letters} or not np.any(np.asarray(letters.get("window_layers", model.get("window_layers", 0)))):
+        return assumptions.attended_half
+    is_chunked = getattr(model, "words", model).get("windows") == "chunked"
+    return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
+
+
 class Training:
     """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
 
-    The model's row decides the blocks.  Sliding windows are not modelled: every block attends to the whole sequence, so
-    that models with windows come out too slow on long ones.  Logits, and scores that are not fused, run at the rate of
-    the other products.  Raises ValueError with one sentence for a strategy that cannot run.
+    The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
+    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  Logits, and
+    scores that are not fused, run at the rate of the other products.  Raises ValueError with one sentence for a strategy
+    that cannot run.
     """
 
     name = "training_step"
@@ -310,8 +322,9 @@ class Training:
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
-        more += [longest_sequence] if "seq" not in known else []
-        more += [f for f in assumptions.MEASURED if f.letter not in known]
+        more += [longest_sequence]
+        more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
+        more = [f for f in more if f.letter not in known]
         return training_sheet(*blocks, strategy, *more), strategy, blocks
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:

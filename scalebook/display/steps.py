@@ -6,10 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from scalebook.bandwidths import TIERS
 from scalebook.display import figures  # noqa: F401  (sets the house style)
+from scalebook.display.grid import Grid
 from scalebook.language import Row, show
 
-__all__ = ["memory_bars", "time_bars"]
+__all__ = ["bandwidth_table", "memory_bars", "time_bars"]
 
 TIME = {
     "step_forward": "forward", "step_backward": "backward", "step_again": "run again", "step_head": "logits",
@@ -49,6 +51,28 @@ def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     'memory of the fullest device (GB)'
     """
     return _stack(runs, MEMORY, _MEMORY_COLORS, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
+
+
+def bandwidth_table(run: Row) -> Grid:
+    """The bandwidths a run needs to hide each dimension and all at once, beside those that its device has.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.training import training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
+    >>> bandwidth_table(run)
+    needed to hide    scale-up scale-out
+    tensor parallel 50.56 GB/s         —
+    data parallel   66.17 GB/s         —
+    all at once     116.7 GB/s         —
+    the device has    450 GB/s   50 GB/s
+    """
+    ways = {"tp": "tensor parallel", "cp": "context parallel", "ep": "expert parallel", "pp": "pipeline transfers",
+            "dp": "data parallel", "all": "all at once"}  # fmt: skip
+    rows = {said: [run[f"{way}_{tier}_needed"] for tier in TIERS] for way, said in ways.items()}
+    rows = {said: x for said, x in rows.items() if any(x) or said == "all at once"}
+    rows["the device has"] = [run[f"{tier}_bandwidth"] for tier in TIERS]
+    columns = ([show(float(x[i]), "B/s") if x[i] else "—" for x in rows.values()] for i in range(2))
+    return Grid(dict(zip(("needed to hide", "scale-up", "scale-out"), (list(rows), *columns), strict=True)))
 
 
 def _stack(runs, parts, colors, label, unit, title, ax) -> Axes:

@@ -159,6 +159,19 @@ for _way, _said in (
 ):
     letter(f"{_way}_overlap", "%", f"share of the {_said} that runs beside arithmetic", rf"\omega_{{{_way}}}", "share")
     letter(f"{_way}_exposed", "s", f"time of a step that waits for {_said}", rf"T_{{{_way}}}^{{\mathrm{{wait}}}}", _ZERO)
+for _way, _said, _often in (
+    ("tp", "tensor-parallel collectives", "of one block, forward and backward,"),
+    ("cp", "context-parallel collectives", "of one block, forward and backward,"),
+    ("ep", "expert-parallel collectives", "of one block, forward and backward,"),
+    ("pp", "transfers between stages", "of one micro-batch, forward and backward,"),
+    ("dp", "data-parallel collectives", "of a step"),
+    ("all", "all dimensions at once", ""),
+):
+    for _tier, _words, _mark in (("scaleup", "scale-up", "up"), ("scaleout", "scale-out", "out")):
+        _at = rf"{{{_way}}}^{{\mathrm{{{_mark}}}}}"
+        if _often:
+            letter(f"{_way}_{_tier}_time", "s", f"time that {_said} {_often} keep the {_words} ports of a device busy", f"T_{_at}", _ZERO)
+        letter(f"{_way}_{_tier}_needed", "B/s", f"{_words} bandwidth per device that hides {_said}", f"W_{_at}", _ZERO)
 letter(
     "tp_async",
     "s",
@@ -200,7 +213,9 @@ letter("shard_group", "", "devices that deal state out among themselves in hybri
 letter("reduce_bits", "bit", "bits per gradient while it is summed over devices", r"\beta_r")
 letter("dp_reduce", "s", "time in which gradients are summed over devices, per step", r"T_{\mathrm{RS}}", _ZERO)
 letter("dp_gather", "s", "time in which weights are gathered from devices, per step", r"T_{\mathrm{AG}}", _ZERO)
-letter("dp_window", "s", "arithmetic of a step that data-parallel collectives may run beside", r"T_{\mathrm{win}}")
+letter("dp_passes", "", "micro-batches that data-parallel collectives may run beside", r"m_{\mathrm{win}}")
+letter("dp_window", "s", "time of a step that data-parallel collectives may run beside", r"T_{\mathrm{win}}")
+letter("dp_contention", "s", "time of a step lost where data-parallel collectives share links with others", r"T_{\mathrm{link}}", _ZERO)
 letter("gradient_memory", "B", "memory of the gradients on one device", r"M_g")
 letter("optimizer_memory", "B", "memory of the optimizer state on one device", r"M_o")
 letter(

@@ -1,0 +1,120 @@
+"""The bandwidths a step needs, links that dimensions share, and the time data-parallel collectives have to hide in."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalebook.bandwidths import TIERS, dp_contention_none, dp_contention_shared
+from scalebook.collectives import KINDS, port_times
+from scalebook.data_parallel import dp_exposed_once, dp_passes_once
+from scalebook.language import Formula, symbol
+from scalebook.schedule import simulate
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+H100 = accelerators.h100.at("bf16")
+RUNS = [
+    ("llama3_70b", dict(tp=4, pp=8, dp=16, chunks=2, global_batch=512, seq=8192)),
+    ("llama3_70b", dict(tp=4, cp=8, dp=4, global_batch=64, seq=65536, sharding="zero3", recompute="full")),
+    ("mixtral_8x7b", dict(tp=2, ep=8, dp=16, microbatches=8, seq=4096)),
+]
+WAYS = ("tp", "cp", "ep", "pp", "dp")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("ways", "near"), [(8, 8), (16, 8), (16, 1), (2, 1), (1, 1)])
+def test_a_collective_whose_starts_cost_nothing_takes_as_long_as_its_busier_ports(kind, ways, near):
+    free = dict(collective_launch=0, chunk_time=0, near_latency=0, far_latency=0)
+    free = {n: x for n, x in free.items() if n in KINDS[kind].inputs}
+    letters = dict(collective_bytes=1e9, ways=ways, near_ways=near)
+    ports = port_times(kind, *map(symbol, letters))
+    busy = [Formula(kind, "collective_time", x)(H100, letters) for x in ports]
+    assert KINDS[kind](H100, letters, **free) == pytest.approx(max(busy))
+
+
+@pytest.mark.parametrize(("model", "letters"), RUNS)
+@pytest.mark.parametrize("tier", TIERS)
+def test_with_the_bandwidth_it_needs_a_dimension_takes_as_long_as_what_runs_beside_it(model, letters, tier):
+    run = training_step(models[model], H100, **letters)
+    found = {way: run[f"{way}_{tier}_needed"] for way in WAYS}
+    assert sum(found.values()) == pytest.approx(run[f"all_{tier}_needed"]) and any(found.values())
+    for way in filter(found.get, WAYS):
+        enough = training_step(models[model], H100, **letters, **{f"{tier}_bandwidth": found[way]})
+        parts = ("forward_compute", "again_compute", "input_gradient_compute", "weight_gradient_compute")
+        block = sum(enough[x] for x in parts)
+        beside = {"pp": run.stage_blocks, "dp": run.stage_blocks * run.dp_passes}.get(way, 1) * block
+        assert enough[f"{way}_{tier}_time"] == pytest.approx(beside)
+
+
+def shared_link(blocks, arithmetic, waited, behind):
+    """Time a window takes when what runs behind shares a link with what blocks wait for, in equal halves."""
+    left, end = Fraction(behind), Fraction(0)
+    for _ in range(blocks):
+        alone = min(left, Fraction(arithmetic))
+        left, end = left - alone, end + arithmetic
+        both = min(left, Fraction(waited))
+        left, end = left - both, end + waited + both
+    return end + left
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 3000))
+def test_contention_is_what_sharing_a_link_in_halves_costs(arithmetic, waited, behind):
+    blocks = 200  # fine steps: what runs behind meets arithmetic and collectives alike
+    window = blocks * (arithmetic + waited)
+    none = {f"{x}_{y}": 0 for x in ("tp", "cp", "ep", "pp") for y in ("scaleup_time", "scaleout_time", "overlap")}
+    none |= dict(tp_scaleup_time=waited, dp_scaleup_time=behind, dp_scaleout_time=0, dp_passes=1, dp_overlap=1)
+    cost = dp_contention_shared(none, dp_window=window, stage_blocks=blocks)
+    exact = shared_link(blocks, arithmetic, waited, behind) - window - max(0, behind - window)
+    assert cost == pytest.approx(float(exact), abs=arithmetic + waited)
+
+
+def test_contention_is_a_formula_to_swap_and_none_where_links_are_not_shared():
+    model, letters = models.llama3_70b, dict(tp=4, dp=32, global_batch=256, seq=8192, sharding="zero3", dp_overlap=1)
+    shared, alone = training_step(model, H100, **letters), training_step(model, H100, dp_contention_none, **letters)
+    assert shared.dp_contention > 0 == alone.dp_contention
+    assert shared.step_time - alone.step_time == pytest.approx(shared.dp_contention)
+    whole = training_step(model, H100, **letters | dict(tp=8, dp=16))  # tensor parallelism has the scale-up ports to itself
+    assert whole.dp_contention == 0
+
+
+@pytest.mark.parametrize("pp", [1, 2, 4, 8])
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+def test_passes_to_hide_in_are_those_of_the_schedule(pp, chunks):
+    """From a chunk's last gradient to the end of the step, on every device; and from its first pass in the next."""
+    kind, more = ("interleaved", [chunks]) if chunks > 1 and pp > 1 else ("1f1b", [])
+    chunks = chunks if more else 1
+    run = simulate(kind, pp, 4 * pp, *more)
+    for device in range(pp):
+        done, begun = {}, {}
+        for slot in run.slots:
+            for x in slot.operations if slot.device == device else ():
+                if x.kind == "F":
+                    begun[x.stage] = min(begun.get(x.stage, slot.start), slot.start)
+                else:
+                    done[x.stage] = max(done.get(x.stage, 0), slot.end)
+        passes = [max(x.values()) - min(x.values()) for x in (done, begun)]
+        third = Fraction(run.busy[device]) / run.microbatches / 3
+        assert [x / y for x, y in zip(passes, (2 * third, third), strict=True)] == [Fraction(pp * (chunks - 1), chunks)] * 2
+    assert dp_passes_once(pp=pp, chunks=chunks) == pytest.approx(float(Fraction(pp * (chunks - 1) + 1, chunks)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.integers(1, 40))
+def test_chunks_queue_for_the_link(pp, chunks, total):
+    """Buckets of every chunk, ready one after another in its last pass, sent in this order."""
+    pass_, buckets = Fraction(2), 400
+    free = end = Fraction(0)
+    for chunk in range(chunks):
+        begin = chunk * pp * pass_ / chunks
+        for bucket in range(buckets):
+            ready = begin + pass_ / chunks * Fraction(bucket + 1, buckets)
+            free, end = max(free, ready) + Fraction(total, chunks * buckets), ready
+    said = dp_exposed_once(
+        dp_reduce=total, dp_gather=0, dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks), chunks=chunks,
+        dp_passes=dp_passes_once(pp=pp, chunks=chunks), dp_overlap=1, stage_blocks=chunks * buckets, collective_cores=0,
+        dp_contention=0,
+    )  # fmt: skip
+    assert said == pytest.approx(float(free - end), abs=0.02)
