@@ -8,6 +8,7 @@ import pytest
 from scalebook.display.calculator import calculator
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
 from scalebook.memory import decoding, weight_memory
+from scalebook.pipeline import bubble_interleaved
 from scalebook.roofline import ridge_intensity, roofline
 from scalebook.tables import accelerators, models
 
@@ -218,3 +219,16 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_outside_its_domain_a_formula_says_where_it_holds():
+    calc = calculator(
+        bubble_interleaved, "bubble", pp=[2, 4, 8], chunks=[1, 2], microbatches=[8, 12], start=dict(pp=8, microbatches=12)
+    )
+    several = choices(calc, 30)
+    said = 0
+    for choice, page in zip(several, on_a_page(calc, several), strict=True):
+        choose(calc, choice)
+        assert (page["texts"], page["message"]) == (list(calc.texts.values()), calc._message.value)
+        said += page["message"] == "bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8"
+    assert said

@@ -92,6 +92,10 @@ def calculator(
         right=tex(main.rhs), template=main.template(), units={x: NOTATION[x].unit for x in [*main.inputs, *warned]},
         warn=[list(x) for x in warn], note=f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else "",
     )  # fmt: skip
+    holds = [[n, f.name, x.words, list(x.letters)] for n, f in sheet.formulas.items() for x in f.domain]
+    if holds:
+        spec["holds"] = holds
+        spec["units"] |= {x: NOTATION[x].unit for *_, letters in holds for x in letters}
     if curve:
         if curve_x not in controls:
             raise TypeError(f"the curve runs along a slider, and {curve_x!r} is none; {nearest(curve_x, controls)}")

@@ -87,6 +87,15 @@ export function good(value, sign) {
   return sign === "real" || value > 0 || (value === 0 && sign !== "positive") ? sign !== "share" || value <= 1 : false;
 }
 
+// The conditions of the first formula without a value, if it has some.
+function outside(spec, values, lacking) {
+  const own = (spec.holds ?? []).filter(([name]) => name === lacking);
+  const letters = [...new Set(own.flatMap(([, , , names]) => names))].sort();
+  if (!own.length || letters.some((x) => Number.isNaN(values[x]))) return "";
+  const at = letters.map((x) => `${x}=${show(values[x], spec.units[x])}`).join(", ");
+  return `${own[0][1]} holds for ${own.map(([, , words]) => words).join(" and ")}, not at ${at}`;
+}
+
 // Every letter; one without a value of its sign is NaN, and so is what rests on it.
 export function compute(spec, sheet, letters) {
   const values = { ...letters, ...sheet(letters) };
@@ -101,7 +110,10 @@ export function answers(spec, sheet, choice) {
   const values = compute(spec, sheet, letters);
   const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
   const first = spec.outputs[0];
-  if (texts[0] === "none") return { message: message ?? `no ${first.meaning} here`, texts, worked: "", values };
+  if (texts[0] === "none") {
+    const lacking = spec.order.find(([name, sign]) => !good(values[name], sign))?.[0];
+    return { message: message ?? (outside(spec, values, lacking) || `no ${first.meaning} here`), texts, worked: "", values };
+  }
   const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
   const steps = [spec.right, numbers, showTex(values[first.letter], first.unit)].join(" \\\\ &= ");
   return { message: message ?? warned(spec, values), texts, worked: `\\(\\begin{aligned}${spec.left} &= ${steps}\\end{aligned}\\)`, values };

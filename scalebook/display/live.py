@@ -83,6 +83,7 @@ class Calculator(widgets.VBox):
             if precision["peak"] not in peaks:
                 message = f"{device['label']} has no peak at {precision['peak']}; it has {', '.join(peaks)}"
         self.values = values = {**letters, **_evaluate(self.sheet, letters)}
+        self._lacking = next((n for n, sign, _ in spec["order"] if not _good(values[n], sign)), None)
         for name, sign, inputs in spec["order"]:  # what rests on a letter without a value has none either
             if not _good(values[name], sign) or any(math.isnan(values[x]) for x in inputs):
                 values[name] = math.nan
@@ -91,7 +92,7 @@ class Calculator(widgets.VBox):
         ]
         first, worked = spec["outputs"][0], ""
         if texts[0] == "none":
-            message = message or f"no {first['meaning']} here"
+            message = message or self._outside() or f"no {first['meaning']} here"
         else:
             message = message or self._warned()
             numbers = spec["template"]
@@ -103,6 +104,15 @@ class Calculator(widgets.VBox):
         for label, text in zip(self._labels, texts, strict=True):
             label.value = text
         self._worked.value, self._message.value = worked, message
+
+    def _outside(self):
+        """The conditions of the first formula without a value, if it has some."""
+        own = [x for x in self.spec.get("holds", []) if x[0] == self._lacking]
+        if not own or any(math.isnan(self.values[x]) for *_, letters in own for x in letters):
+            return ""
+        letters = sorted({x for *_, names in own for x in names})
+        said = ", ".join(f"{x}={show(self.values[x], self.spec['units'][x])}" for x in letters)
+        return f"{own[0][1]} holds for {' and '.join(x[2] for x in own)}, not at {said}"
 
     def _warned(self):
         values, said = self.values, []
