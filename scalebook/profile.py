@@ -55,7 +55,9 @@ class Profile:
 
     def _repr_html_(self):
         head, rows = self._table()
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in row) + "</tr>" for row in rows)
+        kinds = ("th scope='row'", "td class='sb-said'", "td class='sb-said'", *["td"] * 6)
+        lines = ([f"<{kind}>{html.escape(x).replace(' ', chr(0xA0))}</{kind[:2]}>" for kind, x in zip(kinds, row, strict=True)] for row in rows)
+        body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
         return (
             f'<div class="sb-table tex2jax_ignore"><table><thead><tr>{"".join(f"<th>{x}</th>" for x in head)}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
@@ -78,7 +80,7 @@ def profile(*knowns, **letters) -> Profile:
     for block, calls in parts:
         kernels = both_passes(strategy.transformed(block), strategy.quantized)
         lines += [_line(w, calls, values, strategy) for w in kernels]
-    lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head())]
+    lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head(), strategy.quantized)]
     return Profile(run, lines)
 
 

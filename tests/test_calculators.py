@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from scalebook.display.calculator import calculator
+from scalebook.display.calculator import _wrapped, calculator
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
 from scalebook.memory import decoding, weight_memory
 from scalebook.pipeline import bubble_interleaved
@@ -232,3 +232,20 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
         assert (page["texts"], page["message"]) == (list(calc.texts.values()), calc._message.value)
         said += page["message"] == "bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8"
     assert said
+
+
+def test_every_letter_of_the_worked_formula_is_explained():
+    (said,) = (x.value for x in TOKEN.children if "sb-letters" in x._dom_classes)
+    for name in ["token_time", *TOKEN.sheet.formulas["token_time"].inputs]:
+        assert NOTATION[name].tex in said and NOTATION[name].meaning in said
+
+
+def test_long_sums_are_broken_and_short_ones_and_those_inside_are_not():
+    assert _wrapped("a + b - c + d + e + f + g") == r"a + b - c + d + e \\ &\quad {}+ f + g"
+    for whole in ("a + b + c", r"\max\left(a + b + c + d + e + f, 1\right)", r"\frac{a + b + c + d + e + f}{2}"):
+        assert _wrapped(whole) == whole
+
+
+def test_a_curve_along_a_list_has_points_at_its_values_only():
+    listed = calculator(bubble_interleaved, "bubble", curve="pp", pp=[2, 4, 8], chunks=2, microbatches=[8, 16])
+    assert listed.spec["curve"]["steps"] and "steps" not in TOKEN.spec["curve"]

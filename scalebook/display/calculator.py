@@ -4,6 +4,9 @@ The controls are stock ipywidgets.  With a kernel Python recomputes; on a publis
 there is none, the sheet's own JavaScript does, and both write the same words.
 """
 
+import itertools
+import re
+
 import ipywidgets as widgets
 import numpy as np
 
@@ -89,7 +92,7 @@ def calculator(
     spec = dict(
         sheet=sheet.js, order=[[n, NOTATION[n].sign, list(f.inputs)] for n, f in sheet.formulas.items()],
         controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=NOTATION[answer].tex,
-        right=tex(main.rhs), template=main.template(), units={x: NOTATION[x].unit for x in [*main.inputs, *warned]},
+        right=_wrapped(tex(main.rhs)), template=_wrapped(main.template()), units={x: NOTATION[x].unit for x in [*main.inputs, *warned]},
         warn=[list(x) for x in warn], note=f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else "",
     )  # fmt: skip
     holds = [[n, f.name, x.words, list(x.letters)] for n, f in sheet.formulas.items() for x in f.domain]
@@ -104,7 +107,23 @@ def calculator(
         spec["curve"] = dict(
             x=curve_x, unit=unit, label=label, control=list(controls).index(curve_x), y=[_letter(y) for y in curve_y]
         )
+        if not isinstance(choices[curve_x], tuple):  # a list has nothing between its values
+            spec["curve"]["steps"] = True
     return Calculator(sheet, spec, controls)
+
+
+def _wrapped(typeset, most=5):
+    """A long sum over several lines, of so many addends each."""
+    places, depth = [], 0
+    for found in re.finditer(r"\\left|\\right|\\[{}]|[{}]| [+-] ", typeset):
+        mark = found.group()
+        depth += (mark in ("\\left", "{")) - (mark in ("\\right", "}"))
+        if not depth and mark in (" + ", " - "):
+            places.append(found.start())
+    if len(places) < most:
+        return typeset
+    cuts = [0, *places[most - 1 :: most], len(typeset)]
+    return r" \\ &\quad {}".join(typeset[a:b].strip() for a, b in itertools.pairwise(cuts))
 
 
 def _letter(name):

@@ -136,7 +136,7 @@ function draw(svg, spec, sheet, choice) {
     const found = compute(spec, sheet, values);
     return [x, spec.curve.y.map((y) => found[y.letter])];
   };
-  const points = between(Math.min(...options), Math.max(...options)).map(row), now = row(here);
+  const points = (spec.curve.steps ? options : between(Math.min(...options), Math.max(...options))).map(row), now = row(here);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("height", height);
   svg.replaceChildren();
@@ -172,10 +172,12 @@ function draw(svg, spec, sheet, choice) {
   // Powers of two of the first option, where there are enough of them; then as many as there is room for.
   const doubled = options.filter((x) => Number.isInteger(Math.log2(x / options[0])));
   const marks = doubled.length > 3 ? doubled : options;
-  const every = Math.ceil(marks.length / Math.max(3, Math.floor((width - left) / 75)));
+  const said = (x) => show(x, COUNTED.has(spec.curve.unit) && spec.curve.unit !== "%" ? "" : spec.curve.unit);
+  const room = 7 * Math.max(...marks.map((x) => said(x).length)) + 14;
+  const every = Math.ceil(marks.length / Math.max(2, Math.floor((width - left) / Math.max(room, 60))));
   marks.filter((_, i) => i % every === 0).forEach((x, i) => {
     add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
-    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, show(x, COUNTED.has(spec.curve.unit) && spec.curve.unit !== "%" ? "" : spec.curve.unit));
+    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, said(x));
   });
   add("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "sb-axis" });
   add("text", { x: width - right, y: height - 8, "text-anchor": "end" }, spec.curve.label);
@@ -184,6 +186,7 @@ function draw(svg, spec, sheet, choice) {
     for (const [x, values] of points) {
       const v = values[k], ok = Number.isFinite(v) && v > 0;
       if (ok) path += `${pen}${X.place(x).toFixed(1)} ${Y.place(v).toFixed(1)}`;
+      if (ok && spec.curve.steps) add("circle", { cx: X.place(x), cy: Y.place(v), r: k ? 2 : 2.5, class: `sb-dot sb-dot-${k}` });
       pen = ok ? "L" : "M";
     }
     if (path) add("path", { d: path, class: `sb-line sb-line-${k}${k === 0 && spec.curve.y.length > 1 ? " sb-under" : ""}` });

@@ -1,5 +1,6 @@
 """A calculator on the screen: stock ipywidgets, and the part that runs in the browser."""
 
+import html
 import math
 import re
 from importlib.resources import files
@@ -9,7 +10,7 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from scalebook.language import Sheet, show
+from scalebook.language import NOTATION, Sheet, show
 from scalebook.language.units import show_tex
 
 __all__ = ["Calculator", "Live"]
@@ -60,10 +61,12 @@ class Calculator(widgets.VBox):
         live = Live(
             spec=spec, controls=list(controls.values()), labels=self._labels, worked=self._worked, message=self._message
         )
+        legend = widgets.HTMLMath(_legend(spec))
+        legend.add_class("sb-letters")
         notes = [widgets.Label(spec["note"])] if spec["note"] else []
         for note in notes:
             note.add_class("sb-note")
-        super().__init__([*controls.values(), answers[0], self._worked, self._message, *answers[1:], live, *notes])
+        super().__init__([*controls.values(), answers[0], self._worked, self._message, *answers[1:], legend, live, *notes])
         self.add_class("sb-calculator")
 
     @property
@@ -120,6 +123,13 @@ class Calculator(widgets.VBox):
             if left in values and right in values and values[left] > values[right]:
                 said.append(re.sub(r"\{(\w+)\}", lambda m: show(values[m[1]], self.spec["units"][m[1]]), text))
         return " ".join(said)
+
+
+def _legend(spec):
+    """The letters of the formula that is worked out, folded."""
+    names = [x["letter"] for x in spec["outputs"][:1]] + [x for x in spec["units"] if f"⟦{x}⟧" in spec["template"]]
+    items = "".join(rf"<li>\({NOTATION[x].tex}\) {html.escape(NOTATION[x].meaning)}</li>" for x in dict.fromkeys(names))
+    return f"<details><summary>the letters</summary><ul>{items}</ul></details>"
 
 
 def _evaluate(sheet, letters):
