@@ -56,8 +56,9 @@ class Profile:
     def _repr_html_(self):
         head, rows = self._table()
         kinds = ("th scope='row'", "td class='sb-said'", "td class='sb-said'", *["td"] * 6)
-        lines = ([f"<{kind}>{html.escape(x).replace(' ', chr(0xA0))}</{kind[:2]}>" for kind, x in zip(kinds, row, strict=True)] for row in rows)
-        body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+        cells = ([html.escape(x).replace(" ", "\xa0") for x in row] for row in rows)
+        lines = ("".join(f"<{kind}>{x}</{kind[:2]}>" for kind, x in zip(kinds, row, strict=True)) for row in cells)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
         return (
             f'<div class="sb-table tex2jax_ignore"><table><thead><tr>{"".join(f"<th>{x}</th>" for x in head)}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
