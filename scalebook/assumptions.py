@@ -8,11 +8,12 @@ A device's own cell, or a value given in a call, stands before these.
 
 from sympy import Integer, Rational
 
+from scalebook.attention import causal_pairs, chunk_pairs, window_pairs
 from scalebook.language import formula
 
 __all__ = [
-    "MEASURED", "attended_half", "attended_whole", "attention_backward", "attention_efficiency", "collective_cores", "every_expert",
-    "one_port", "quantized_bits", "sustained_rate",
+    "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
+    "attention_efficiency", "collective_cores", "every_expert", "one_port", "quantized_bits", "sustained_rate",
 ]  # fmt: skip
 
 
@@ -77,6 +78,32 @@ def attended_whole():
     1.0
     """
     return Integer(1)
+
+
+def _mean_share(pairs, seq, layers, window_layers):
+    """Causal blocks and blocks that attend within a window, by their numbers, over all pairs of a sequence."""
+    whole = causal_pairs.of(seq=seq, context=seq)
+    return ((layers - window_layers) * whole + window_layers * pairs) / (layers * seq**2)
+
+
+@formula("attended_share", "beltagy2020 §3.1", "dao2022 §3.1")
+def attended_windows(seq, layers, window_layers, window):
+    """Where some blocks slide, a token meets its window there: the mean over all blocks, whole tiles at the edges left aside.
+
+    >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
+    0.258
+    """
+    return _mean_share(window_pairs.of(seq=seq, window=window), seq, layers, window_layers)
+
+
+@formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")
+def attended_chunks(seq, layers, window_layers, window):
+    """The same of chunks, within which tokens attend: on average to half of one.
+
+    >>> attended_chunks(seq=32768, layers=48, window_layers=36, window=8192).__round__(3)
+    0.219
+    """
+    return _mean_share(chunk_pairs.of(seq=seq, window=window), seq, layers, window_layers)
 
 
 @formula("quantized_bits", "deepseek2024-v3 §3.3")

@@ -9,12 +9,12 @@
 26624
 """
 
-from sympy import Min
+from sympy import Min, floor
 
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "attention_flops", "attention_share", "causal_pairs", "doubling_growth", "ffn_flops", "full_pairs",
+    "attention_flops", "attention_share", "causal_pairs", "chunk_pairs", "doubling_growth", "ffn_flops", "full_pairs",
     "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_absorbed",
     "pair_width_grouped", "pair_width_latent", "prefill_context", "projection_crossover", "projection_flops",
     "taylor_attention_flops", "taylor_features", "window_pairs",
@@ -63,6 +63,18 @@ def window_pairs(seq, window):
     """
     reach = Min(seq, window, evaluate=False)
     return seq * reach - reach * (reach - 1) / 2
+
+
+@formula("pairs", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
+def chunk_pairs(seq, window):
+    """A token meets those before it in its own chunk of `window` tokens, and itself; the last chunk may be shorter.
+
+    >>> chunk_pairs(seq=4096, window=1024)
+    2099200.0
+    """
+    whole = floor(seq / window)
+    rest = seq - whole * window
+    return (whole * window * (window + 1) + rest * (rest + 1)) / 2
 
 
 # What a pair costs

@@ -17,8 +17,8 @@ from scalebook.language import Formula, formula, symbol
 
 __all__ = [
     "data_parallel_formulas", "dp_exposed_all", "dp_exposed_once", "dp_passes_all", "dp_passes_once", "dp_window",
-    "first_stage_params", "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded",
-    "reduce_bits_gradient", "routed_shards", "shards", "stage_routed_params",
+    "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
+    "routed_shards", "shards", "shards_dualpipe",
 ]  # fmt: skip
 
 
@@ -30,6 +30,16 @@ def shards(dp, cp):
     32.0
     """
     return dp * cp
+
+
+@formula("shards", "deepseek2024-v3 table 2")
+def shards_dualpipe(dp, cp):
+    """DualPipe feeds a pipeline from both ends: two of its devices hold the same stage.
+
+    >>> shards_dualpipe(dp=16, cp=2)
+    64.0
+    """
+    return 2 * dp * cp
 
 
 @formula("routed_shards", "lepikhin2020 §3")
@@ -50,27 +60,6 @@ def reduce_bits_gradient(gradient_bits):
     32.0
     """
     return gradient_bits
-
-
-@formula("dense_params", "narayanan2021 §2.2")
-def first_stage_params(block_params, stage_blocks, embeddings, vocab, hidden, tp, pp):
-    """A device of the first stage, which looks words up; a single stage has the output's embedding too.
-
-    >>> first_stage_params(block_params=0.2e9, stage_blocks=4, embeddings=2, vocab=1e5, hidden=8192, tp=8, pp=1) / 1e9
-    1.0048
-    """
-    both = 1 + (embeddings - 1) * Max(0, 2 - pp, evaluate=False)
-    return block_params * stage_blocks + both * vocab * hidden / tp
-
-
-@formula("routed_params", "lepikhin2020 §3")
-def stage_routed_params(block_routed_params, stage_blocks):
-    """The routed experts of a stage's blocks that a device holds.
-
-    >>> stage_routed_params(block_routed_params=1e9, stage_blocks=4)
-    4000000000.0
-    """
-    return block_routed_params * stage_blocks
 
 
 @formula("dp_passes", "data-parallelism")
@@ -189,12 +178,15 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(bits: str, by_block: bool) -> list[tuple[Expr, Expr, Expr, Expr]]:
-    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer."""
-    x, blocks = symbol, symbol("stage_blocks")
+def _held(bits: str, blocks: Expr | None) -> list[tuple[Expr, Expr, Expr, Expr]]:
+    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer.
+
+    Whole, or so many blocks one by one.
+    """
+    x = symbol
     dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("tp") * x("ep"))
     some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
-    if by_block:
+    if blocks is not None:
         outside = x("dense_params") - blocks * x("block_params")  # embeddings
         parts = [(blocks, x("block_params"), dense), (S.One, outside, dense), (some * blocks, x("block_routed_params"), routed)]
     else:
@@ -202,14 +194,14 @@ def _held(bits: str, by_block: bool) -> list[tuple[Expr, Expr, Expr, Expr]]:
     return [(often, params * x(bits) / 8, *group) for often, params, group in parts]
 
 
-def _over_shards(kind: str, bits: str, part: str = "all", by_block: bool = False) -> tuple[Expr, Expr, Expr]:
+def _over_shards(kind: str, bits: str, part: str, blocks: Expr | None) -> tuple[Expr, Expr, Expr]:
     """Seconds of the collectives of what a device holds, and seconds that they keep its scale-up and scale-out ports busy.
 
     Hybrid sharding shares state in groups ("group") of `shard_group` devices, and sums each share over the groups
     ("groups").  Fully sharded state moves block by block, each with its start and its hops.
     """
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(bits, by_block):
+    for often, held, ways, inner in _held(bits, blocks):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
@@ -227,7 +219,7 @@ _SOURCES = {
 
 
 @cache
-def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
+def data_parallel_formulas(sharding: str, schedule: str = "1f1b") -> tuple[Formula, ...]:
     """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2" or "zero3".
 
     Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
@@ -237,14 +229,15 @@ def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
     ['dp_reduce', 'dp_gather']
     """
     whole = sharding in ("zero3", "hybrid")
+    blocks = symbol("stage_blocks") * (2 if schedule == "dualpipe" else 1) if whole else None
     part = "group" if sharding == "hybrid" else "all"
-    reduced = [("all_reduce" if sharding == "replicated" else "reduce_scatter", "reduce_bits", part, whole)]
-    gathered = [] if sharding == "replicated" else [("all_gather", "weight_bits", part, whole)]
+    reduced = [("all_reduce" if sharding == "replicated" else "reduce_scatter", "reduce_bits", part, blocks)]
+    gathered = [] if sharding == "replicated" else [("all_gather", "weight_bits", part, blocks)]
     every = symbol("microbatches")
     reduced = [(every if sharding in ("zero2", "zero3", "hybrid") else S.One, _over_shards(*x)) for x in reduced]
     gathered = [(2 * every if whole else S.One, _over_shards(*x)) for x in gathered]
     if sharding == "hybrid":
-        reduced.append((S.One, _over_shards("all_reduce", "reduce_bits", "groups", True)))
+        reduced.append((S.One, _over_shards("all_reduce", "reduce_bits", "groups", blocks)))
 
     def made(letter, moved, which, doc):
         total = sum((often * costs[which] for often, costs in moved), S.Zero)
@@ -258,5 +251,5 @@ def data_parallel_formulas(sharding: str) -> tuple[Formula, ...]:
         made("dp_scaleup_time", [*reduced, *gathered], 1, "Both, as the scale-up ports of a device see them."),
         made("dp_scaleout_time", [*reduced, *gathered], 2, "Both, as the scale-out ports of a device see them."),
         dp_passes_once if once else dp_passes_all, dp_window, dp_exposed_once if once else dp_exposed_all, optimizer,
-        shards, routed_shards, reduce_bits_gradient, first_stage_params, stage_routed_params,
+        shards_dualpipe if schedule == "dualpipe" else shards, routed_shards, reduce_bits_gradient,
     )  # fmt: skip

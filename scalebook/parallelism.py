@@ -15,13 +15,11 @@ ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from sympy import Expr, Max, S
+from sympy import Expr, S, factor_terms
 
-from scalebook import kernels
 from scalebook.block import (
     HEAD,
     Block,
-    Kernel,
     backward,
     context_exchanged,
     context_parallel,
@@ -34,11 +32,11 @@ from scalebook.block import (
     shard,
     tensor_parallel,
 )  # fmt: skip
-from scalebook.block.operations import Op, Product
 from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, symbol
+from scalebook.work import both_passes, phase_of, stream, tensors_of, trained, work
 
-__all__ = ["CHOICES", "Strategy", "Work", "block_formulas", "both_passes", "head", "work"]
+__all__ = ["CHOICES", "Strategy", "block_formulas", "head"]
 
 CHOICES = {  # the usual one first
     "recompute": ("none", "selective", "full"),
@@ -93,110 +91,6 @@ class Strategy:
         return block.then(*steps, *([full] if self.recompute == "full" else []))
 
 
-@dataclass(frozen=True)
-class Work:
-    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a stream."""
-
-    name: str
-    phase: str
-    kind: str
-    flops: Expr
-    traffic: Expr
-    time: Expr
-
-    @property
-    def ideal(self) -> Expr:
-        """Seconds under the roofline: arithmetic at peak or traffic at full bandwidth, whichever takes longer."""
-        streamed = self.traffic / symbol("hbm_bandwidth")
-        if self.kind == "stream":
-            return streamed
-        is_fused = self.kind == "attention"
-        rate = symbol("attention_peak") / symbol("attended_share") if is_fused else symbol("peak_flops")
-        return Max(self.flops / rate, streamed, evaluate=False)
-
-
-def _phase(kernel: Kernel) -> str:
-    made = [t.name for op in kernel.ops for t in op.outs]
-    if not any(name.startswith("d_") for name in made):
-        return "again"
-    return "weight_gradient" if all(name[2:3].isupper() for name in made) else "input_gradient"
-
-
-def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
-    """The kernels of a listing and the time of each; products that read the same tensor run as one (q, k and v).
-
-    Without a phase each kernel of a backward pass is said to run something again, or to make the gradient of inputs
-    or of weights.
-
-    >>> from scalebook.block import LLAMA
-    >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
-    ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
-    """
-    joined: dict[tuple, list[Kernel]] = {}
-    for kernel in block.kernels:
-        if kernel.ops[0].is_collective:
-            continue
-        op, key = kernel.ops[0], (kernel.name,)
-        if len(kernel.ops) == 1 and not op.function and sum(len(t) > 1 for t in op.terms) == 1:
-            term = next(t for t in op.terms if len(t) > 1)
-            if any(t.is_weight for t in term):  # x W: by x
-                key = ("x", next(t.name for t in term if not t.is_weight))
-            elif op.name.startswith("d_") and op.name[2].isupper():  # d_y x: by x
-                key = ("dW", term[1].name)
-        joined.setdefault(key, []).append(kernel)
-    return tuple(w for group in joined.values() for w in _works(group, phase or _phase(group[0]), quantized))
-
-
-def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
-    name = " ".join(k.name for k in group)
-    flops, traffic = (_trained(sum((getattr(k, x) for k in group), S.Zero)) for x in ("flops", "traffic"))
-    ops = [op for k in group for op in k.ops]
-    if not flops:
-        return [Work(name, phase, "stream", flops, traffic, _stream(traffic))]
-    if len(ops) > len(group):
-        efficiency = symbol("attention_efficiency") * (symbol("attention_backward") if "backward" in name else 1)
-        arithmetic = (
-            flops * symbol("attended_share") / (symbol("attention_peak") * efficiency * symbol("sustained_rate"))
-        )
-        return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, _stream(traffic), evaluate=False))]
-    size = _joined(ops, phase)
-    made = [Work(name, phase, "product", flops, traffic, _product(size, traffic, phase))]
-    if quantized and phase != "weight_gradient" and any(t.is_weight for op in ops for t in op.args):
-        moved = size.rows * size.inner * size.copies * (symbol("activation_bits") + 2 * symbol("quantized_bits")) / 8
-        made.insert(0, Work(f"{name} cast", phase, "stream", S.Zero, moved, _stream(moved)))
-    return made
-
-
-def _trained(cost: Expr) -> Expr:
-    """In training as many tokens are attended to as are new."""
-    return cost.xreplace({symbol("context"): symbol("seq")})
-
-
-def _stream(traffic: Expr) -> Expr:
-    return kernels.stream_time.of(traffic=traffic)
-
-
-def _joined(ops: list[Op], phase: str) -> Product:
-    """Products as one: terms of a sum follow each other inside, weights lie side by side, their gradients one below another."""
-    each = []
-    for op in ops:
-        rows, columns, _, copies = op.products[0]
-        each.append(Product(rows, columns, sum(p.inner for p in op.products), copies))
-    first, grown = each[0], "rows" if phase == "weight_gradient" else "columns"
-    joined = first._replace(**{grown: sum(getattr(p, grown) for p in each)})
-    return Product(*map(_trained, joined))
-
-
-def _product(size: Product, traffic: Expr, phase: str) -> Expr:
-    """Seconds of a product.  Gradients of weights are added to those of earlier micro-batches: read, and written."""
-    given = dict(
-        size._asdict(), traffic=traffic, matmul_efficiency=symbol("matmul_efficiency") * symbol("sustained_rate")
-    )
-    if phase == "weight_gradient":
-        given["inner_half"] = symbol("inner_half") * 2 * symbol("gradient_bits") / symbol("activation_bits")
-    return kernels.matmul_time.of(**given)
-
-
 # Collectives
 
 
@@ -210,14 +104,14 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     """Seconds of the collectives over one way."""
     pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
     return sum(
-        (collective(c.kind, _trained(c.bytes), c.ways, _near(way)) for op, c in pairs if op.over == way and keep(op)),
+        (collective(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(way)) for op, c in pairs if op.over == way and keep(op)),
         S.Zero,
     )
 
 
 def _port_times(blocks: tuple[Block, ...], way: str) -> tuple[Expr, Expr]:
     """Seconds that all collectives over one way keep the scale-up and the scale-out ports busy."""
-    moved = [port_times(c.kind, _trained(c.bytes), c.ways, _near(way)) for block in blocks
+    moved = [port_times(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(way)) for block in blocks
              for op, c in zip((op for op in block.ops if op.is_collective), block.collectives, strict=True) if op.over == way]  # fmt: skip
     return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
 
@@ -232,15 +126,16 @@ def _is_hidden(op) -> bool:
     )
 
 
-def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
-    """The kernels of a listing and of its backward pass."""
-    return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)
-
-
 @cache
 def head() -> Block:
     """The last norm, the logits and the loss on one device, the vocabulary split over tensor-parallel devices."""
     return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
+
+
+def _saved(block: Block) -> Expr:
+    """Bytes a block keeps for its backward pass."""
+    tensors = {t.name: t for t in tensors_of(block.ops)}
+    return factor_terms(sum((trained(x, [tensors[name]]) for name, x in block.saved_tensors.items()), S.Zero))
 
 
 @cache
@@ -252,7 +147,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
     for w in passes:
         times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
-    routed = sum((t.elements for t in forward.weights if t.is_routed), S.Zero)
+    params, routed = (sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True))
     whole = replace(strategy, recompute="none").transformed(block)
     is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
     costs = {f"{phase}_compute": time for phase, time in times.items()}
@@ -262,25 +157,37 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     return costs | {
-        "block_params": forward.params - routed,
+        "block_params": params,
         "block_routed_params": routed,
-        "saved_activations": _trained(forward.saved),
-        "working_activations": _trained(whole.saved),
-        "block_flops": _trained(forward.flops),
-        "again_flops": sum((w.flops for w in passes if w.phase == "again"), S.Zero),
+        "saved_activations": _saved(forward),
+        "working_activations": _saved(whole),
+        "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
+        "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
     }
 
 
 @cache
-def _head_costs(rates: str) -> dict[str, Expr]:
+def _head_costs(rates: str, quantized: bool) -> dict[str, Expr]:
     """The same of the last norm, the logits and the loss."""
     time = "ideal" if rates == "ideal" else "time"
     forward, back = head(), backward(head())
+    there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
     return {
-        "head_forward": sum((getattr(w, time) for w in work(forward, "forward")), S.Zero) + _messages(forward, "tp"),
-        "head_backward": sum((getattr(w, time) for w in work(back)), S.Zero) + _messages(back, "tp"),
+        "head_forward": sum((getattr(w, time) for w in there), S.Zero) + _messages(forward, "tp"),
+        "head_backward": sum((getattr(w, time) for w in again), S.Zero) + _messages(back, "tp"),
         "head_flops": forward.flops,
     }
+
+
+def _embedding_time(strategy: Strategy) -> Expr:
+    """Words looked up where their rows are, summed over the devices that share the vocabulary, and gradients added to rows."""
+    x = symbol
+    values = x("batch") * x("seq") / x("cp") * x("hidden")
+    whole, found = values * x("activation_bits") / 8, values / x("tp")
+    moved = whole + found * x("weight_bits") / 8, whole + found * 2 * x("gradient_bits") / 8
+    kinds = ("reduce_scatter", "all_gather") if strategy.sequence_parallel else ("all_reduce",)
+    streams = sum(bytes_ / x("hbm_bandwidth") if strategy.kernels == "ideal" else stream(bytes_) for bytes_ in moved)
+    return streams + sum(collective(kind, whole, x("tp"), _near("tp")) for kind in kinds)
 
 
 _MEANINGS = {
@@ -307,6 +214,7 @@ _MEANINGS = {
     "head_forward": "Last norm, logits and loss of one micro-batch.",
     "head_backward": "Last norm, logits and loss of one micro-batch, going back.",
     "head_flops": "Matrix arithmetic of the logits on one device, forward.",
+    "embedding_time": "Words looked up, and their gradients added, in one micro-batch.",
 }
 
 
@@ -329,7 +237,7 @@ def _block_formulas(dense, moe, strategy):
     for block, part in kinds:
         for letter, cost in _costs(block, strategy).items() if block else ():
             total[letter] = total.get(letter, S.Zero) + part * cost
-    total |= _head_costs(strategy.kernels)
+    total |= _head_costs(strategy.kernels, strategy.quantized) | {"embedding_time": _embedding_time(strategy)}
     return tuple(
         Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
     )

@@ -12,8 +12,9 @@ import html
 from typing import NamedTuple
 
 from scalebook.language import Formula, Row, show
-from scalebook.parallelism import both_passes, head
+from scalebook.parallelism import head
 from scalebook.training import training_step
+from scalebook.work import both_passes
 
 __all__ = ["Line", "Profile", "profile"]
 

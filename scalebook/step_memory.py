@@ -20,7 +20,7 @@ _KEPT = {  # by sharding: what of weights, gradients and optimizer state a devic
     "zero3": ("weight", "gradient", "optimizer"),
     "hybrid": ("weight", "gradient", "optimizer"),
 }
-# Schedules whose devices hold a stage from either end; those of DualPipe hold two whole stages, so weights twice.
+# Schedules whose devices hold a stage from either end; those of DualPipe hold two whole stages, so every stage is held twice.
 FOLDED = ("zb_v", "dualpipe")
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -49,21 +49,33 @@ def bytes_of(what: str, sharding: str, dense: Expr, routed: Expr) -> Expr:
     return (dense / shards + routed / routed_shards) * symbol(f"{what}_bits") / 8
 
 
-def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
-    """Bytes near, by what they are, on a device of a stage."""
+def _stage(stage: Expr, schedule: str) -> tuple[Expr, Expr, Expr]:
+    """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
     at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
     at_start = Piecewise((1, stage <= 1), (0, True))
-    blocks = x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks"))
-    matrices = at_start + at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
-    if schedule in FOLDED:  # the first device holds the model's beginning and its end
-        at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end
-        blocks, matrices = x("stage_blocks"), 2 * at_end - Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    if schedule not in FOLDED:
+        return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
+    at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end  # with the model's beginning
+    return x("stage_blocks"), 2 * at_end - tied, at_end
+
+
+def _params(stage: Expr, schedule: str) -> tuple[Expr, Expr]:
+    """Parameters on a device of a stage, without routed experts and of these; DualPipe's hold two stages."""
+    blocks, matrices, _ = _stage(stage, schedule)
+    blocks *= 2 if schedule == "dualpipe" else 1
+    dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
+    return dense, blocks * symbol("block_routed_params")
+
+
+def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+    """Bytes near, by what they are, on a device of a stage."""
+    x = symbol
+    blocks, _, at_end = _stage(stage, schedule)
     found = {}
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        copies = 2 if schedule == "dualpipe" and what != "optimizer" else 1
-        dense = copies * blocks * x("block_params") + matrices * x("vocab") * x("hidden") / x("tp")
-        total = bytes_of(what, sharding, dense, copies * blocks * x("block_routed_params"))
+        total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         away = x(f"{offload}_offload")
         found[f"{what}_memory"] = (1 - away) * total + away * x("near_blocks") * one
@@ -104,7 +116,10 @@ def memory_formulas(sharding: str, held: Formula, offload: bool = False, schedul
 
     parts = _parts(sharding, symbol("held_microbatches"), stage, schedule)
     first, last = symbol("first_memory"), symbol("last_memory")
+    dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
+        "dense_params": (dense, "Parameters on a device of the first stage, the fullest, without routed experts."),
+        "routed_params": (routed, "Parameters of its routed experts."),
         "train_memory": (sum(map(symbol, parts)), "All of it on a device of the stage."),
         "first_memory": (total(S.One), "All of it on a device of the first stage, which keeps the most micro-batches."),
         "last_memory": (total(symbol("pp")), "All of it on a device of the last stage, which makes the logits."),

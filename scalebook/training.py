@@ -11,17 +11,37 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Integer, Min, floor
+from sympy import Integer, Max, Min, floor
 
 from scalebook import activations, assumptions, kernels, offload, pipeline, stages, training_time
 from scalebook.bandwidths import bandwidth_formulas
 from scalebook.block import Block, blocks_of
 from scalebook.collectives import collective
 from scalebook.data_parallel import data_parallel_formulas
-from scalebook.language import Formula, Row, Sheet, formula, symbol
+from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.row import Cell
 from scalebook.parallelism import CHOICES, Strategy, block_formulas
 from scalebook.step_memory import bytes_of, memory_formulas
+from scalebook.step_totals import (
+    attention_peak_bf16,
+    attention_peak_same,
+    batch_of_microbatches,
+    devices_of_ways,
+    hardware_flops,
+    hfu,
+    link_of_host,
+    longest_sequence,
+    mfu,
+    microbatches_of_batch,
+    model_flops,
+    step_cost,
+    step_energy,
+    train_cost,
+    train_rate,
+    train_time,
+    ways_left,
+    wide_efficiency,
+)  # fmt: skip
 from scalebook.training_memory import filled
 from scalebook.validity import check
 
@@ -47,176 +67,6 @@ _SCHEDULES = {
 }
 
 
-@formula("attention_peak", "dao2022 §3.1")
-def attention_peak_same(peak_flops):
-    """Attention multiplies at the rate of the other products.
-
-    >>> attention_peak_same(peak_flops="312 TFLOP/s")
-    312000000000000.0
-    """
-    return peak_flops
-
-
-@formula("attention_peak", "deepseek2024-v3 §3.3.1")
-def attention_peak_bf16(peak_bf16):
-    """With 8-bit products attention stays in bf16.
-
-    >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s")
-    989400000000000.0
-    """
-    return peak_bf16
-
-
-@formula("seq", "korthikanti2022 §6")
-def longest_sequence(max_context):
-    """Where no length is given, the longest that the model was built for.
-
-    >>> longest_sequence(max_context=2048)
-    2048.0
-    """
-    return max_context
-
-
-@formula("microbatches", "narayanan2021 §2.2")
-def microbatches_of_batch(global_batch, dp, batch):
-    """The sequences of a step that fall to a pipeline, in micro-batches.
-
-    >>> microbatches_of_batch(global_batch=1536, dp=8, batch=2)
-    96.0
-    """
-    return global_batch / (dp * batch)
-
-
-@formula("global_batch", "narayanan2021 §2.2")
-def batch_of_microbatches(microbatches, dp, batch):
-    """All sequences of a step.
-
-    >>> batch_of_microbatches(microbatches=96, dp=8, batch=2)
-    1536.0
-    """
-    return microbatches * dp * batch
-
-
-@formula("dp", "narayanan2021 §2.1")
-def ways_left(devices, tp, cp, pp):
-    """Devices that the other dimensions leave to data parallelism.
-
-    >>> ways_left(devices=4096, tp=8, cp=1, pp=64)
-    8.0
-    """
-    return devices / (tp * cp * pp)
-
-
-@formula("devices", "narayanan2021 §2.1")
-def devices_of_ways(dp, tp, cp, pp):
-    """The product of the dimensions; experts are spread over devices that others share weights with.
-
-    >>> devices_of_ways(dp=8, tp=8, cp=1, pp=64)
-    4096.0
-    """
-    return dp * tp * cp * pp
-
-
-@formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
-def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
-    """Three times the matrix arithmetic of a forward pass: nothing run again, and all query-key pairs, masked ones too.
-
-    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
-    18489.6
-    """
-    return 3 * global_batch / batch * tp * cp * (layers * block_flops + head_flops)
-
-
-@formula("hardware_flops", "narayanan2021 §5.1")
-def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops):
-    """With the matrix arithmetic that is run again.
-
-    >>> hardware_flops(model_flops=3e15, global_batch=8, batch=1, tp=8, cp=1, layers=1, again_flops="1 TFLOP") / 1e12
-    3064.0
-    """
-    return model_flops + global_batch / batch * tp * cp * layers * again_flops
-
-
-@formula("mfu", "chowdhery2022 appendix B")
-def mfu(model_flops, step_time, devices, peak_flops):
-    """What the model asks for over what the devices could do in the time; masked pairs and windows lessen nothing.
-
-    >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
-    0.6260016025641025
-    """
-    return model_flops / (step_time * devices * peak_flops)
-
-
-@formula("hfu", "korthikanti2022 §6.3")
-def hfu(hardware_flops, step_time, devices, peak_flops):
-    """What is done over what the devices could do in the time.
-
-    >>> hfu(hardware_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
-    0.6260016025641025
-    """
-    return hardware_flops / (step_time * devices * peak_flops)
-
-
-@formula("train_rate", "narayanan2021 §5.1")
-def train_rate(global_batch, seq, step_time):
-    """Tokens of a step over its time.
-
-    >>> train_rate(global_batch=1536, seq=2048, step_time=16)
-    196608.0
-    """
-    return global_batch * seq / step_time
-
-
-@formula("step_energy", "patterson2021 §2.1")
-def step_energy(devices, tdp, step_time):
-    """Every device at its thermal design power all the time: hosts, network and cooling come on top.
-
-    >>> step_energy(devices=1024, tdp="700 W", step_time=10)
-    7168000.0
-    """
-    return devices * tdp * step_time
-
-
-@formula("step_cost", "narayanan2021 §5.1")
-def step_cost(devices, price_hour, step_time):
-    """Every device at its price by the hour.
-
-    >>> round(step_cost(devices=1024, price_hour="2 $/h", step_time=9), 2)
-    5.12
-    """
-    return devices * price_hour / 3600 * step_time
-
-
-@formula("train_time", "narayanan2021 §5.1")
-def train_time(train_tokens, train_rate):
-    """All tokens at this rate; stops and restarts come on top.
-
-    >>> train_time(train_tokens="15e12 token", train_rate="1.5e6 token/s") / 86400
-    115.74074074074075
-    """
-    return train_tokens / train_rate
-
-
-@formula("train_cost", "narayanan2021 §5.1")
-def train_cost(devices, price_hour, train_time):
-    """Every device at its price by the hour.
-
-    >>> train_cost(devices=1024, price_hour="2 $/h", train_time=3600)
-    2048.0
-    """
-    return devices * price_hour / 3600 * train_time
-
-
-@formula("link_bandwidth", "rajbhandari2021 §3")
-def link_of_host(host_bandwidth):
-    """The second tier is the host's memory.
-
-    >>> link_of_host(host_bandwidth="64 GB/s")
-    64000000000.0
-    """
-    return host_bandwidth
-
-
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
@@ -236,14 +86,19 @@ def _offloaded(sharding: str) -> list[Formula]:
     block = symbol("block_params"), symbol("block_routed_params")
     weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
     source = ["rajbhandari2021 §3"]
+    between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
+    hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
     return [
         Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
         Formula("block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."),
+        Formula("exposed_of_gradients", "exposed_between", offload.exposed_time.of(block_states=gradients), source,
+                "The same of every micro-batch but the last: gradients come to be added to, optimizer state stays where it is."),
+        Formula("bandwidth_between", "offload_bandwidth", hiding, source,
+                "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
         offload.exposed_time,
-        offload.offload_bandwidth,
         training_time.offload_exposed,
         link_of_host,
-    ]
+    ]  # fmt: skip
 
 
 @cache
@@ -265,7 +120,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     transfer = sent, Integer(2), near
     twice = strategy.schedule == "zb_v"  # down the devices and up again
     formulas = [
-        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding),
+        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule),
         *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
         training_time.pp_exposed_v if twice else training_time.pp_exposed,
         *bandwidth_formulas(4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
@@ -298,9 +153,9 @@ class Training:
     """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
 
     The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
-    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  Logits, and
-    scores that are not fused, run at the rate of the other products.  Raises ValueError with one sentence for a strategy
-    that cannot run.
+    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With 8-bit
+    products attention and logits stay in 16 bits.  Of fewer key-value heads than devices each is held by several.
+    Raises ValueError with one sentence for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -322,7 +177,7 @@ class Training:
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
-        more += [longest_sequence]
+        more += [longest_sequence, wide_efficiency]
         more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
         more = [f for f in more if f.letter not in known]
         return training_sheet(*blocks, strategy, *more), strategy, blocks

@@ -12,9 +12,9 @@ from scalebook.language import formula
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "cp_exposed", "ep_exposed", "last_blocks",
-    "offload_exposed", "offload_exposed_none", "pp_exposed", "pp_exposed_v", "stage_blocks_even", "stage_forward_sum",
-    "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again", "step_backward", "step_forward",
-    "step_head", "step_time", "tp_exposed",
+    "offload_exposed", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
+    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
+    "step_backward", "step_forward", "step_head", "step_time", "tp_exposed",
 ]  # fmt: skip
 
 
@@ -140,15 +140,18 @@ def step_again(microbatches, stage_blocks, again_compute):
 
 
 @formula("step_head", "narayanan2021 §2.2")
-def step_head(microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward):
-    """The last stage makes the logits: all wait for what it needs beyond a stage of blocks.
+def step_head(
+    microbatches, pp, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+):  # fmt: skip
+    """The first stage looks words up and the last makes the logits: all wait for what the slower needs beyond its blocks.
 
-    >>> step_head(microbatches=64, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
-    ...           head_forward="2 ms", head_backward="4 ms")
+    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
+    ...           head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.384
     """
-    more = head_forward + head_backward - (stage_blocks - last_blocks) * (block_forward + block_backward)
-    return microbatches * Max(0, more, evaluate=False)
+    both = Max(0, 2 - pp, evaluate=False) * embedding_time  # a single stage does both
+    last = head_forward + head_backward - (stage_blocks - last_blocks) * (block_forward + block_backward)
+    return microbatches * Max(embedding_time, last + both, evaluate=False)
 
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
@@ -218,11 +221,21 @@ def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
     return (1 - pp_overlap) * 4 * microbatches * transfer_time * Min(1, pp - 1, evaluate=False)
 
 
-@formula("offload_exposed", "isaev2023-calculon §2")
-def offload_exposed(microbatches, stage_blocks, exposed_time):
-    """Every block of every micro-batch waits for its moves to and from the second tier, as far as nothing hides them.
+@formula("offload_exposed", "rajbhandari2021 §3")
+def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
+    """Every block waits for its moves as far as nothing hides them: the optimizer's state moves with the last micro-batch.
 
-    >>> offload_exposed(microbatches=64, stage_blocks=12, exposed_time="1 ms")
+    >>> offload_exposed(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
+    0.39
+    """
+    return stage_blocks * ((microbatches - 1) * exposed_between + exposed_time)
+
+
+@formula("offload_exposed", "isaev2023-calculon §2")
+def offload_exposed_every(microbatches, stage_blocks, exposed_time):
+    """As if it moved with every micro-batch: an upper bound, Calculon's.
+
+    >>> offload_exposed_every(microbatches=64, stage_blocks=12, exposed_time="1 ms")
     0.768
     """
     return microbatches * stage_blocks * exposed_time

@@ -42,6 +42,8 @@ class Rule:
 
     def of(self, values: Mapping[str, Any]):
         """Whether it holds: a truth, or an array of them; None where something is not known."""
+        if "stage_blocks" in self.needs and "stage_blocks" not in values and {"layers", "pp"} <= values.keys():
+            values = {**values, "stage_blocks": _stage(values["layers"], values["pp"])}
         try:
             return self.holds(*[values[x] for x in self.needs])
         except KeyError:
@@ -78,7 +80,15 @@ RULES = (
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (schedule == "interleaved"),
          "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
-    Rule("chunks divide a stage", "chunks", lambda chunks, layers, pp: _split(_stage(layers, pp), chunks),
+    Rule("stages hold the layers", "stage_blocks",
+         lambda stage_blocks, layers, pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers) & (pp * stage_blocks >= layers),
+         "stage_blocks={stage_blocks} in the fullest of {pp} stages does not deal out the {layers} layers"),
+    Rule("the last stage holds the rest", "last_blocks",
+         lambda last_blocks, stage_blocks, layers, pp: (last_blocks % 1 == 0) & (last_blocks <= stage_blocks)
+         & ((pp - 1) * stage_blocks + last_blocks >= layers)
+         & ((stage_blocks == last_blocks) | (stage_blocks + last_blocks <= layers)),
+         "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} layers"),
+    Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
          "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
     Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
@@ -101,7 +111,7 @@ RULES = (
     Rule("shard_group in groups", "shard_group",
          lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
          "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
-    Rule("offload has near_blocks", "pp", lambda offload, layers, pp, near_blocks: (offload == 0) | (_stage(layers, pp) >= near_blocks),
+    Rule("offload has near_blocks", "pp", lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
 )  # fmt: skip
 
@@ -164,11 +174,16 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
     for rule in RULES:
         if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)
             return _sentence(rule, known)
-    for f in sheet.formulas.values() if sheet else ():
-        for x in f.domain:
-            if all(n in known for n in x.letters) and not x.holds(known):
-                return _outside(f.name, x, known)
+    for f, x in _conditions(sheet, known):
+        if not x.holds(known):
+            return _outside(f.name, x, known)
     return None
+
+
+def _conditions(sheet, known):
+    """The conditions of a sheet's formulas that rest on what is known alone, each with its formula."""
+    for f in sheet.formulas.values() if sheet else ():
+        yield from ((f, x) for x in f.domain if all(n in known for n in x.letters))
 
 
 def _check_each(known, sheet, lifted):
@@ -182,6 +197,8 @@ def _check_each(known, sheet, lifted):
     for rule in RULES:
         if rule.name not in lifted and (holds := rule.of(known)) is not None:
             fails |= ~np.asarray(holds, bool)
+    for _, x in _conditions(sheet, known):
+        fails |= ~np.asarray(x.holds(known), bool)
     if fails.any():
         place = np.unravel_index(np.flatnonzero(fails)[0], shape)
         one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in known.items()}
@@ -195,7 +212,8 @@ def _sentence(rule, known):
         "own_seq": _number(known.get("seq", 0) / known["cp"]),
         "own_batch": _number(known.get("global_batch", 0) / known.get("dp", 1)),
         "shards": _number(known.get("dp", 1) * known["cp"]),
-        "stage_blocks": _number(_stage(known.get("layers", 1), known["pp"])),
+        "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
+        "others": _number(known["pp"] - 1),
     }
     follows = "global_batch in micro-batches"  # asked for another batch, the micro-batches follow
     others = [x for x in RULES if x is rule or (x.letter == rule.letter and not x.advice and x.name != follows)]

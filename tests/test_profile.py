@@ -7,10 +7,11 @@ from scalebook import kernels
 from scalebook.block import GPT, LLAMA, backward
 from scalebook.language import Formula
 from scalebook.measurements import confront
-from scalebook.parallelism import Strategy, work
+from scalebook.parallelism import Strategy
 from scalebook.profile import profile
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
+from scalebook.work import work
 
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 STEPS = {

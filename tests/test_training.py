@@ -4,17 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import assumptions, offload, training_time
 from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.language import NOTATION, code, symbol
 from scalebook.language.units import check
-from scalebook.parallelism import CHOICES, Strategy, work
+from scalebook.parallelism import CHOICES, Strategy
 from scalebook.profile import profile
 from scalebook.tables import accelerators, models
 from scalebook.training import training_sheet, training_step
 from scalebook.training_memory import training as training_memory
+from scalebook.work import work
 
 from .support import JavaScript, draw
 
@@ -144,7 +147,152 @@ def test_no_kernel_is_lost(recompute, sequence_parallel):
     for block in (strategy.transformed(GPT), backward(strategy.transformed(GPT))):
         seen = work(block)
         letters = {x for w in seen for x in (w.flops + w.traffic).free_symbols}
-        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))}
+        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {symbol("kv_heads"): 64.0}  # more than devices
         for cost in ("flops", "traffic"):
             total = getattr(block, cost).subs(symbol("context"), symbol("seq")).subs(at)
             assert float(sum(getattr(w, cost) for w in seen).subs(at)) == pytest.approx(float(total))
+
+
+def _pairs_by_listing(seq, window, chunked):
+    """Every query counts its keys."""
+    first = [(i // window) * window if chunked else max(0, i - window + 1) for i in range(seq)]
+    return sum(i - start + 1 for i, start in enumerate(first))
+
+
+@given(st.integers(1, 60), st.integers(1, 80), st.integers(1, 8), st.integers(0, 8))
+def test_the_share_of_pairs_that_windows_leave(seq, window, layers, sliding):
+    letters = dict(seq=seq, window=window, layers=layers, window_layers=min(sliding, layers))
+    for f, chunked in ((assumptions.attended_windows, False), (assumptions.attended_chunks, True)):
+        pairs = (letters["window_layers"] * _pairs_by_listing(seq, window, chunked)
+                 + (layers - letters["window_layers"]) * _pairs_by_listing(seq, seq, False))  # fmt: skip
+        assert f(**letters) == pytest.approx(pairs / (layers * seq**2))
+        if window >= seq:  # no window
+            assert f(**letters) == pytest.approx((seq + 1) / (2 * seq))
+
+
+def test_a_window_as_a_sum_over_queries():
+    i, s, w = sympy.symbols("i s w", positive=True, integer=True)
+    pairs = sympy.summation(i, (i, 1, w)) + sympy.summation(w, (i, w + 1, s))  # the first see all before them
+    assert sympy.simplify(pairs - w * (2 * s - w + 1) / 2) == 0
+    share = assumptions.attended_windows.rhs.subs({symbol(x): v for x, v in dict(layers=1, window_layers=1, seq=s).items()})
+    share = share.replace(sympy.Min, lambda *_: w)
+    assert sympy.simplify(share - pairs / s**2) == 0
+
+
+def test_a_model_with_windows_attends_to_less():
+    knowns = dict(tp=1, pp=4, dp=8, ep=8, microbatches=8, seq=65536)
+    for name, f in (("gpt_oss_20b", assumptions.attended_windows), ("llama4_scout", assumptions.attended_chunks)):
+        model = models[name]
+        run = training_step(model, H100, **knowns)
+        whole = training_step(model, H100, **knowns, attended_share=0.5)
+        assert run.attended_share == f(model, seq=65536) < 0.5 and run.step_time < whole.step_time
+        assert run.model_flops == whole.model_flops and run.memory == whole.memory
+        assert "attended_share" not in training_step(model, H100, **knowns, attention="unfused")
+    run = training_step(models.mistral_7b, H100, dp=8, microbatches=8, seq=4096)  # its window is as long
+    assert run.attended_share == pytest.approx(0.5, rel=1e-3)
+    assert training_step(models.llama3_8b, H100, dp=8, microbatches=8, seq=4096).attended_share == 0.5
+
+
+OF_A_DEVICE = (
+    "block_params", "forward_compute", "input_gradient_compute", "weight_gradient_compute", "again_compute", "saved_activations",
+    "working_activations", "tp_forward", "cp_forward", "cp_backward", "memory",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str)
+def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
+    """Each of 16 devices holds one of 8 heads: as much as if there were 16, and the model stays what it is."""
+    knowns = dict(tp=16, cp=2, dp=2, microbatches=4, seq=8192, **words)
+    eight, sixteen = (training_step(models.llama3_8b, H100, **knowns, kv_heads=x) for x in (8, 16))
+    for letter in OF_A_DEVICE:
+        assert eight[letter] == pytest.approx(sixteen[letter], rel=1e-12), letter
+    whole = [training_step(models.llama3_8b, H100, **knowns | dict(tp=tp)) for tp in (1, 8, 16)]
+    assert len({run.model_flops for run in whole}) == len({run.hardware_flops for run in whole}) == 1
+    assert whole[0].block_params == parameters_of_a_block(models.llama3_8b)
+    assert whole[1].block_params * 8 == pytest.approx(parameters_of_a_block(models.llama3_8b), rel=1e-3)  # norms are held by all
+
+
+def parameters_of_a_block(row):
+    return float(LLAMA.params.subs({x: row[x.name] for x in LLAMA.params.free_symbols}))
+
+
+def test_heads_dealt_out_to_more_devices_than_there_are():
+    knowns = dict(tp=4, dp=2, microbatches=4, seq=8192, context="all_to_all")
+    few, many = (training_step(models.llama3_8b, H100, **knowns, cp=4, kv_heads=x) for x in (8, 16))
+    for letter in ("cp_forward", "cp_backward", "tp_forward"):  # a head each, on 16 devices
+        assert few[letter] == pytest.approx(many[letter], rel=1e-12)
+    assert few.block_params < many.block_params  # the weights are split over tp alone
+    enough = [training_step(models.llama3_8b, H100, **knowns, cp=2, kv_heads=x) for x in (8, 16)]
+    assert enough[0].cp_forward < enough[1].cp_forward
+
+
+def _time_of(model, device, name, **letters):
+    [line] = [x for x in profile(model, device, **letters).lines if x.name == name and x.phase == "forward"]
+    return line.time
+
+
+@pytest.mark.parametrize("name", ["scores", "mix", "fp32_logits"])
+def test_scores_and_logits_are_not_quantized(name):
+    knowns = dict(tp=8, dp=1, microbatches=8, seq=4096, attention="unfused")
+    wide, narrow = (_time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns) for x in ("bf16", "fp8"))
+    assert narrow == pytest.approx(wide, rel=1e-12)
+    assert _time_of(models.llama3_8b, accelerators.h100.at("fp8"), "up gate", **knowns) < 0.7 * _time_of(
+        models.llama3_8b, H100, "up gate", **knowns)  # fmt: skip
+    ideal = [_time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns, kernels="ideal") for x in ("bf16", "fp8")]
+    assert ideal[0] == pytest.approx(ideal[1], rel=1e-12)
+    assert not [x for x in profile(models.llama3_8b, accelerators.h100.at("fp8"), **knowns).lines if x.name == f"{name} cast"]
+
+
+def _held(run):
+    """Parameters whose bytes a device of the first stage holds."""
+    return run.weight_memory * 8 / run.weight_bits
+
+
+@pytest.mark.parametrize("model", ["llama3_70b", "mixtral_8x7b"])
+@pytest.mark.parametrize(("schedule", "pp"), [(x, n) for x in CHOICES["schedule"] for n in (1, 8) if (x, n) != ("dualpipe", 1)])
+def test_what_is_summed_and_stepped_is_what_the_fullest_device_holds(schedule, model, pp):
+    knowns = dict(tp=4, pp=pp, dp=2, microbatches=32, seq=4096, schedule=schedule, sharding="replicated")
+    stages = [training_step(models[model], H100, **knowns, stage=i) for i in range(1, pp + 1)]
+    assert stages[0].dense_params + stages[0].routed_params == pytest.approx(_held(stages[0]), rel=1e-12)
+    assert _held(stages[0]) == max(map(_held, stages))
+    over = 2 if schedule == "dualpipe" else 1  # what it holds twice, two devices share
+    assert stages[0].shards == 2 * over
+    row = training_step(models[model], H100, **knowns | dict(sharding="zero1"), stage=1)
+    assert row.optimizer_memory * 2 * over == pytest.approx(stages[0].optimizer_memory)
+    assert row.optimizer_time * 2 * over == pytest.approx(stages[0].optimizer_time)
+
+
+def test_schedules_that_fold_hold_both_embeddings():
+    knowns = dict(tp=8, pp=8, dp=1, microbatches=32, seq=4096)
+    plain, folded, double = (training_step(models.llama3_70b, H100, **knowns, schedule=x) for x in ("1f1b", "zb_v", "dualpipe"))
+    matrix = models.llama3_70b.vocab * models.llama3_70b.hidden / 8
+    assert folded.dense_params - plain.dense_params == pytest.approx(matrix)
+    assert double.dense_params == pytest.approx(2 * plain.dense_params)
+
+
+def test_the_optimizers_state_moves_once_a_step():
+    knowns = dict(tp=8, pp=8, dp=2, seq=2048, weight_offload=1, activation_offload=1, optimizer_offload=1, link_bandwidth="20 GB/s")
+    one, many = (training_step(models.megatron_1t, H100, **knowns, microbatches=m) for m in (1, 32))
+    every = training_step(models.megatron_1t, H100, training_time.offload_exposed_every, **knowns, microbatches=32)
+    assert one.offload_exposed == pytest.approx(one.stage_blocks * one.exposed_time)
+    assert every.offload_exposed == pytest.approx(32 * one.offload_exposed)  # as if it moved with every micro-batch
+    again = many.offload_exposed - one.offload_exposed
+    gradients = many.block_states * many.gradient_bits / (many.gradient_bits + many.optimizer_bits / many.shards)
+    assert again == pytest.approx(31 * many.stage_blocks * offload.exposed_time(many, block_states=gradients))
+    assert 0 < many.exposed_between < many.exposed_time
+    still = knowns | dict(optimizer_offload=0)  # then no micro-batch differs
+    usual = training_step(models.megatron_1t, H100, **still, microbatches=32)
+    assert usual.exposed_between == usual.exposed_time > 0
+    fast = training_step(models.megatron_1t, H100, **knowns | dict(link_bandwidth=many.offload_bandwidth * 1.001), microbatches=32)
+    assert fast.exposed_between == 0
+
+
+def test_words_are_looked_up_once_and_their_gradients_added():
+    """On one device: rows read and activations written; gradients read, and rows read and written."""
+    run = training_step(models.llama3_8b, H100, dp=8, microbatches=4, seq=8192)
+    values = 8192 * run.hidden
+    rate, launches = run.hbm_bandwidth * run.stream_efficiency, 2 * run.kernel_launch
+    assert run.embedding_time == pytest.approx(launches + values * (2 + 2 + 2 + 2 * 4) / rate, rel=1e-6)
+    assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
+    piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
+    assert piped.step_head == pytest.approx(8 * (piped.head_forward + piped.head_backward))  # more than the first stage's

@@ -25,6 +25,14 @@ BROKEN = {
     "tp divides the sequence": (MODEL, dict(tp=8, seq=20), "tp=1, 2 or 4 would do"),
     "pp within layers": (MODEL, dict(pp=256), "pp=256 is more than the 128 layers"),
     "interleaving alone has chunks": (MODEL, dict(chunks=2), "schedule='interleaved', not '1f1b': chunks=1 would do"),
+    "stages hold the layers": (
+        MODEL, dict(pp=3, stage_blocks=20),
+        "stage_blocks=20 in the fullest of 3 stages does not deal out the 128 layers: stage_blocks=43, 44",
+    ),
+    "the last stage holds the rest": (
+        MODEL, dict(pp=8, stage_blocks=17, last_blocks=3),
+        "last_blocks=3 after 7 stages of at most 17 does not deal out the 128 layers: last_blocks=9, 10",
+    ),
     "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
     "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
     "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
@@ -65,6 +73,10 @@ def test_advice_binds_searches_only():
         (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
         (dict(devices=4096, tp=8, pp=63), "devices=4096 is no multiple of 504 (tp=8, cp=1, pp=63): devices=4032 or 4536 would do"),
         (dict(devices=4096, tp=8, pp=8, global_batch=100), "dp=64 does not divide global_batch=100"),
+        (dict(pp=8, stage_blocks=17, chunks=2, schedule="interleaved"), "does not divide the 17 blocks of a stage: chunks=1 or 17"),
+        (dict(pp=8, stage_blocks=129), "stage_blocks=129 in the fullest of 8 stages does not deal out the 128 layers: stage_blocks=16, 17"),
+        (dict(pp=8, stage_blocks=16.5), "stage_blocks=16.5"),
+        (dict(pp=8, last_blocks=20), "last_blocks=20 after 7 stages of at most 16"),
         (dict(tp=np.array([1, 2, 7, 9])), "in 2 of 4 rows, the first: tp=7 does not divide the 160 heads"),
     ],
 )
@@ -85,6 +97,22 @@ def test_the_domains_of_a_schedule():
     check(values, sheet)
     with pytest.raises(ValueError, match=r"multiples of pp micro-batches, not at microbatches=4, pp=16: microbatches=16, 32"):
         check(values | {"batch": 32}, sheet)
+
+
+def test_the_first_row_outside_a_domain():
+    values, sheet = _interleaved()
+    check(values | {"batch": np.array([1, 2, 4, 8])}, sheet)
+    said = r"in 2 of 5 rows, the first: bubble_interleaved .* not at microbatches=4, pp=16: microbatches=16, 32"
+    with pytest.raises(ValueError, match=said):
+        check(values | {"batch": np.array([1, 2, 32, 4, 64])}, sheet)
+    with pytest.raises(ValueError, match=r"in 1 of 3 rows, the first: .*microbatches=24, pp=16"):
+        training_step(models.megatron_1t, accelerators.h100.at("bf16"), tp=8, pp=16, dp=1, microbatches=np.array([16, 24, 32]),
+                      chunks=2, seq=2048)  # fmt: skip
+
+
+@pytest.mark.parametrize("letters", [dict(stage_blocks=16), dict(stage_blocks=18, last_blocks=2), dict(stage_blocks=17, last_blocks=17)])
+def test_stages_dealt_out_by_hand(letters):
+    check({**MODEL, "pp": 8, **letters})
 
 
 def test_a_check_costs_less_than_a_millisecond():

@@ -62,8 +62,8 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019): the sum after each half of the block is all-reduced.
 
-    Key-value heads are split with their queries; fewer key-value heads than devices would each be held by several,
-    which `shard(block, "tp", "group_size", "ffn")` states instead.
+    Key-value heads are split with their queries.  Of fewer heads than devices each is held by several, which a listing
+    does not say: a training step counts them so (`scalebook.parallelism`).
 
     >>> from scalebook.block.models import LLAMA
     >>> tensor_parallel(LLAMA).collectives[0]

@@ -83,7 +83,7 @@ def _model(key, cells):
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor"], finish=_device),
     "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm"], finish=_model),
+    "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
 }
 

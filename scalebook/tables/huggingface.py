@@ -37,7 +37,7 @@ class Kind:
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
-    """The shape in a config.json: a dict of words (name, attention, norm) and letters (layers, hidden, ...).
+    """The shape in a config.json: a dict of words (name, attention, norm, windows) and letters (layers, hidden, ...).
 
     `config` is the path of the file or of its folder, or the parsed dict.  Where the language model is nested under
     `text_config`, that is what is read.  Letters that do not apply are left out, as in models.toml: `ffn` when every
@@ -72,6 +72,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
     words = {"name": name or config["model_type"], "attention": _attention(letters), "norm": kind.norm}
+    words |= {"windows": "chunked"} if "window" in letters and kind.window_field == "attention_chunk_size" else {}
     return words | {letter: value for letter, value in letters.items() if letter not in unused}
 
 
