@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
+import nbclient
+import nbformat
 import numpy as np
 import pytest
 import sympy
@@ -164,8 +166,8 @@ def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
 
 def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
     monkeypatch.setattr("scalebook.search.pricing.BLOCK", 64)
-    monkeypatch.setattr("scalebook.search.space.SLAB", 16)
-    monkeypatch.setattr("scalebook.search.space.CANDIDATES", 7)
+    monkeypatch.setattr("scalebook.search.problem.SLAB", 16)
+    monkeypatch.setattr("scalebook.search.problem.CANDIDATES", 7)
     monkeypatch.setattr(searching, "PART", 2000)
     again = small()
     assert again.rejected == found.rejected and again.count == found.count
@@ -174,7 +176,7 @@ def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
 
 
 def test_letters_without_an_axis_are_columns(found, monkeypatch):
-    monkeypatch.setattr("scalebook.search.space._AXES", 2)
+    monkeypatch.setattr("scalebook.search.problem._AXES", 2)
     again = small()
     assert again.count == found.count and again.fitting == found.fitting
     assert [x.step_time for x in again.best] == pytest.approx([x.step_time for x in found.best], rel=1e-12)
@@ -263,6 +265,58 @@ def test_progress_is_shown_when_asked(capsys):
     assert "search" in capsys.readouterr().err
     search(training_step, models.llama3_8b, H100, **SMALL)
     assert not capsys.readouterr().err
+
+
+NOTEBOOK = """
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=64, seq=4096)
+"""
+
+
+def test_a_notebook_has_a_bar_of_its_own():
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
+    nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    [shown] = book.cells[0].outputs
+    assert "application/vnd.jupyter.widget-view+json" in shown.data and "search" in shown.data["text/plain"]
+    states = [x["state"] for x in book.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"].values()]
+    [bar] = [x for x in states if x["_model_name"] == "FloatProgressModel"]
+    assert bar["value"] == bar["max"] > 0 and bar["bar_style"] == "success"
+    assert any("strategies" in x.get("value", "") for x in states if x["_model_name"] == "HTMLModel")
+
+
+def count(**more):
+    return search(training_step, models.llama3_8b, H100, **SMALL | HOST, tp=8, pp=1, batch=1, recompute="full", **more).count
+
+
+def test_letters_that_say_nothing_are_not_counted_twice():
+    """A group of devices that shard says something of hybrid sharding alone, blocks near where something is away."""
+    both = ["zero1", "hybrid"]
+    assert count(sharding=both, shard_group=[2, 4]) == count(sharding="zero1") + 2 * count(sharding="hybrid", shard_group=2)
+    alone = count(sharding="zero1", optimizer_offload=[0, 1])
+    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(sharding="zero1")
+    assert count(sharding="zero1", near_blocks=[3, 4]) == count(sharding="zero1") > 0
+
+
+def test_neighbours_leave_out_steps_that_change_nothing():
+    near = search(training_step, models.llama3_8b, H100, **SMALL, tp=[1, 8], pp=[1, 2], dp_overlap=1).neighbours()
+    assert near.found.pp == near.found.tp == 1
+    said = [x for x, _, _ in near.steps]
+    assert not [x for x in said if x.startswith(("schedule", "chunks", "sequence_parallel"))] and any("pp 1 → 2" in x for x in said)
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (dict(tp=3, pp=[5, 7]), "no tp · cp · pp · dp is 64 with tp=3, cp=1, pp=5 or 7: devices=60 or 63 would do"),
+        (dict(tp=8, pp=1, dp=16), "no tp · cp · pp · dp is 64 with tp=8, cp=1, pp=1, dp=16: devices=128 would do"),
+        (dict(tp=1, pp=64), "what leaves out most: pp within layers"),
+    ],
+)
+def test_where_there_is_no_layout_it_says_why(asked, said):
+    with pytest.raises(ValueError, match=f"^no strategy can run; {said}"):
+        search(training_step, models.llama3_8b, H100, **SMALL, **asked)
 
 
 @pytest.mark.parametrize(

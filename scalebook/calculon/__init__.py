@@ -10,7 +10,8 @@ from . import letters, library
 from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
 from .sheet import calculon_step, priced, step_sheet, worth
+from .strategies import Strategies
 from .systems import System, system
 
-__all__ = ["QUIRKS", "Choices", "Execution", "System", "application", "calculon_step", "execution", "letters", "library",
+__all__ = ["QUIRKS", "Choices", "Execution", "Strategies", "System", "application", "calculon_step", "execution", "letters", "library",
            "priced", "step_sheet", "system", "worth"]  # fmt: skip

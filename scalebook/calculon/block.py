@@ -12,7 +12,7 @@ base_forward_bytes = activation_bits*batch*hidden*seq/2
 from dataclasses import replace
 from functools import cache
 
-from sympy import Expr, Gt, Max, Min, Piecewise, S
+from sympy import Add, Expr, Gt, Max, Min, Piecewise, S
 
 from scalebook.language import Formula
 from scalebook.language.notation import NOTATION, symbol
@@ -147,31 +147,33 @@ class _Sums:
             return self.run_again()
         costs = self.costs if name in self.passes else ()
         found = {
-            "flops": sum((self.flops(c, name) for c in costs), S.Zero),
-            "compute": sum((self.arithmetic(c, name) for c in costs), S.Zero),
-            "traffic": sum((self.traffic(c, name) for c in costs), S.Zero),
-            "memory": sum((self.memory(self.traffic(c, name)) for c in costs), S.Zero),
+            "flops": Add(*(self.flops(c, name) for c in costs)),
+            "compute": Add(*(self.arithmetic(c, name) for c in costs)),
+            "traffic": Add(*(self.traffic(c, name) for c in costs)),
+            "memory": Add(*(self.memory(self.traffic(c, name)) for c in costs)),
         }
         if costs and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
             both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
-            time = both - sum((self.processing(c, name) for c in costs if c.is_exchange), S.Zero)
+            time = both - Add(*(self.processing(c, name) for c in costs if c.is_exchange))
         else:
-            time = sum((self.processing(c, name) for c in costs if not c.is_exchange), S.Zero)
+            time = Add(*(self.processing(c, name) for c in costs if not c.is_exchange))
         return found | {"time": time}
 
     def run_again(self) -> dict[str, Expr]:
         """What is run again.  For each such operation Calculon adds all operations up to it, but to the time."""
-        found = dict.fromkeys(("flops", "compute", "traffic", "memory", "time"), S.Zero)
-        for number, cost in enumerate(self.costs if self.choices.training else ()):
-            if not cost.again:
-                continue
-            found["time"] += self.processing(cost, "forward")
-            for c in [cost] if "running_totals" in self.mended else self.costs[: number + 1]:
-                found["flops"] += self.flops(c, "forward")
-                found["compute"] += self.arithmetic(c, "forward")
-                found["traffic"] += self.traffic(c, "forward")
-                found["memory"] += self.memory(self.traffic(c, "forward"))
-        return found
+        again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
+        if "running_totals" in self.mended:
+            times = dict.fromkeys(again, 1)
+        else:
+            times = {n: sum(later >= n for later in again) for n in range(len(self.costs))}
+        ran = [(x, self.costs[n]) for n, x in times.items() if x]
+        return {
+            "flops": Add(*(x * self.flops(c, "forward") for x, c in ran)),
+            "compute": Add(*(x * self.arithmetic(c, "forward") for x, c in ran)),
+            "traffic": Add(*(x * self.traffic(c, "forward") for x, c in ran)),
+            "memory": Add(*(x * self.memory(self.traffic(c, "forward")) for x, c in ran)),
+            "time": Add(*(self.processing(self.costs[n], "forward") for n in again)),
+        }
 
     def holds(self) -> dict[str, Expr]:
         """Bytes a block holds, by kind."""
@@ -223,9 +225,9 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
     for kind in KINDS:
         for name in ("forward", "input", "again"):
             there = exchanges if choices.training or name == "forward" else ()
-            rhs[f"{kind}_{name}_bytes"] = sum((sums.sent(c, name, kind) for c in there), S.Zero)
-            rhs[f"{kind}_{name}_link"] = sum((sums.linked(c, name, kind) for c in there), S.Zero)
-            rhs[f"{kind}_{name}_exposed"] = sum((sums.exposed(c, name, kind) for c in there), S.Zero)
+            rhs[f"{kind}_{name}_bytes"] = Add(*(sums.sent(c, name, kind) for c in there))
+            rhs[f"{kind}_{name}_link"] = Add(*(sums.linked(c, name, kind) for c in there))
+            rhs[f"{kind}_{name}_exposed"] = Add(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
     return tuple(Formula(f"calculon_{n}", n, x, (SOURCE,), f"{_said(n)}.") for n, x in rhs.items())
 

@@ -64,6 +64,7 @@ for _way, _words in WAYS.items():
     letter(
         f"{_way}_usage", "%", f"share of the arithmetic units that {_words} exchanges take", f"u_{{{_way}}}", "share"
     )
+    letter(f"{_way}_tier", "", f"network of {_words} exchanges, counted from 0", rf"n_{{{_way}}}", _ZERO)
     letter(f"{_way}_link_time", "s", f"time of all {_words} exchanges of a step", f"N_{{{_way}}}", _ZERO)
 letter("again_link_time", "s", "time of the exchanges of a step that are run again", r"N_{\mathrm{re}}", _ZERO)
 letter(
@@ -133,3 +134,4 @@ letter("busy_share", "%", "useful arithmetic at peak over the time of the passes
 letter("passes_share", "%", "time of the passes over the time of the step", r"\eta_s", _ZERO)
 letter("useful_share", "%", "useful arithmetic at peak over the time of the step", r"\eta", _ZERO)
 letter("sequence_rate", "/s", "sequences per second", r"R_B")
+letter("sequence_time", "s", "time of a step over its sequences", r"T_B")

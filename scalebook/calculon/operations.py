@@ -11,6 +11,7 @@ read several times and its gradients are added, and the exchanges around what te
 """
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 
 from sympy import Expr, S
@@ -110,10 +111,12 @@ def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[
     return tuple(_Account(choices, mended).run())
 
 
+@lru_cache
 def _bytes(tensor: Tensor) -> Expr:
     return tensor.bytes.subs(_OURS)
 
 
+@lru_cache
 def _elements(tensor: Tensor) -> Expr:
     return tensor.elements.subs(_OURS)
 

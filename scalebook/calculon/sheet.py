@@ -13,19 +13,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from sympy import Max, S
+from sympy import Add, Eq, Max, S, sympify
 
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import nearest, symbol
 
 from . import capacity, gradients, stages, totals
 from .block import block_formulas, of_block
+from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
-from .documents import SOURCE, Choices, Execution, application, execution
+from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
-__all__ = ["calculon_step", "priced", "step_sheet", "worth"]
+__all__ = ["calculon_step", "priced", "second_half", "step_sheet", "worth"]
 
 
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
@@ -120,14 +121,16 @@ def _rest(choices, tables, mended) -> list[Formula]:
     return parts + (_training(choices, tables, mended) if choices.training else _inference())
 
 
-def _halves(choices, tables, mended) -> tuple[Sheet, Sheet]:
+def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
     """The same in two sheets: many choices change only the second, which is quickly built."""
-    mended = _concerned(choices, mended)
+    return _half(*of_block(choices, tables), _concerned(choices, mended)), second_half(choices, tables, mended)
+
+
+def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
+    """What follows from the block's letters; some choices may be letters themselves, as `scalebook.calculon.cases` says."""
     rest = replace(choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
                    attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag")  # fmt: skip
-    return _half(*of_block(choices, tables), mended), _other_half(
-        rest, replace(tables, near=(), matrix=(), vector=()), mended
-    )
+    return _other_half(rest, replace(tables, near=(), matrix=(), vector=()), _concerned(choices, mended))
 
 
 @cache
@@ -140,12 +143,8 @@ def _other_half(choices, tables, mended):
     return Sheet("calculon_step", *_rest(choices, tables, mended))
 
 
-def _plain(letter, rhs, doc) -> Formula:
-    return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)
-
-
 def _nothing(*letters):
-    return [_plain(x, S.Zero, "There is none.") for x in letters]
+    return [plain(x, S.Zero, "There is none.") for x in letters]
 
 
 def _shared():
@@ -166,57 +165,54 @@ def _shared():
 
 
 def _sends(choices, mended):
-    send = [stages.forward_send_time, stages.backward_send_time]
-    if not choices.piped:
-        if "send_latency" in mended:
-            send = _nothing("forward_send_time", "backward_send_time")
-        return [*send, *_nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")]
-    whole = choices.exchange == "ar" or not choices.split
-    send.append(stages.whole_send if whole else stages.split_send)
+    times = [stages.forward_send_time, stages.backward_send_time]
+    alone = _nothing("forward_send_time", "backward_send_time") if "send_latency" in mended else times
+    send = [stages.whole_send if choices.exchange == "ar" or not choices.split else stages.split_send]
     if choices.training:
-        return [*send, stages.gradient_send, totals.pp_link_time]
-    return [*send, *_nothing("backward_send_bytes"), totals.pp_link_time_forward]
+        send += [stages.gradient_send, totals.pp_link_time]
+    else:
+        send += [*_nothing("backward_send_bytes"), totals.pp_link_time_forward]
+    nothing = _nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")
+    return by(choices.piped, [*times, *send], [*alone, *nothing])
 
 
 def _memory(choices, tables):
     """What both tiers hold and what moves between them, by what is offloaded."""
-    parts = [capacity.held_chunked if choices.interleaved else capacity.held_at_most_stages]
+    parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
     full, training = choices.recompute == "full" and choices.training, choices.training
     kept = full or not training
     parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
     checkpoints = [capacity.stage_checkpoint_memory, capacity.near_checkpoints]
     parts += checkpoints if full else _nothing("checkpoint_memory", "near_checkpoints")
-    near = ["near_weights" if choices.weights_offloaded else "weight_memory"]
-    far = ["weight_memory"] if choices.weights_offloaded else []
-    forward, backward = ["block_weights"] if choices.weights_offloaded else [], []
-    backward += forward
-    if choices.activations_offloaded:
-        near += ["near_activations", "near_checkpoints"]
-        far += ["checkpoint_memory" if full else "activation_memory"]
-        moved = "block_checkpoint" if choices.recompute == "full" else "block_stored"
-        forward, backward = [*forward, moved], [*backward, moved]
-    else:
-        near += ["activation_memory", "checkpoint_memory"]
-    there = sum(map(symbol, far), S.Zero)
+    weights, activations, optimizer = choices.weights_offloaded, choices.activations_offloaded, choices.optimizer_offloaded
+    near = [
+        pick(weights, symbol("near_weights"), symbol("weight_memory")),
+        pick(activations, symbol("near_activations"), symbol("activation_memory")),
+        pick(activations, symbol("near_checkpoints"), symbol("checkpoint_memory")),
+    ]
+    far = [
+        pick(weights, symbol("weight_memory"), S.Zero),
+        pick(activations, symbol("checkpoint_memory" if full else "activation_memory"), S.Zero),
+    ]
+    moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
+    forward = [pick(weights, symbol("block_weights"), S.Zero), pick(activations, moved, S.Zero)]
+    backward = []
     if training:
-        near.append("activation_gradient_memory")
-        if choices.optimizer_offloaded:
-            near += ["near_gradients", "near_optimizer"]
-            there += symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
-            backward.append("block_optimizer")
-        else:
-            near += ["gradient_memory", "optimizer_memory"]
-    else:
-        backward = []
-    most = Max(*map(symbol, forward), evaluate=False) if len(forward) > 1 else sum(map(symbol, forward), S.Zero)
+        both = symbol("near_gradients") + symbol("near_optimizer"), symbol("gradient_memory") + symbol("optimizer_memory")
+        near += [symbol("activation_gradient_memory"), pick(optimizer, *both)]
+        away = symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
+        far.append(pick(optimizer, away, S.Zero))
+        backward = [*forward, pick(optimizer, symbol("block_optimizer"), S.Zero)]
+    moves = [x for x in forward if x != 0]
+    most = Max(*moves, evaluate=False) if len(moves) > 1 else Add(*moves)
     return [
         *parts,
-        _plain("train_memory", sum(map(symbol, near)), "What is near, by what is offloaded."),
-        _plain("offload_memory", there, "What is in the second tier, by what is offloaded."),
-        _plain("forward_move_bytes", most, "Weights arrive while activations leave: the larger counts."),
-        _plain("backward_move_bytes", sum(map(symbol, backward), S.Zero), "All that is offloaded moves."),
+        plain("train_memory", Add(*near), "What is near, by what is offloaded."),
+        plain("offload_memory", Add(*far), "What is in the second tier, by what is offloaded."),
+        plain("forward_move_bytes", most, "Weights arrive while activations leave: the larger counts."),
+        plain("backward_move_bytes", Add(*backward), "All that is offloaded moves."),
         *(
-            _plain(
+            plain(
                 f"{way}_move_time", _far_time(symbol(f"{way}_move_bytes"), tables), "At the step that the size reaches."
             )
             for way in ("forward", "backward")
@@ -236,43 +232,45 @@ def _training(choices, tables, mended):
         t.calculon_step_time, t.training_flops, t.busy_share, stages.backward_hiding_time, c.stage_gradient_memory,
         c.one_block_gradients, c.stage_optimizer_memory, c.near_gradients, c.near_optimizer, c.optimizer_move_needed,
         c.move_needed, *_gradients(choices, tables, mended),
-        c.shared_out if choices.sharded else _plain("optimizer_shards", S.One, "Every device holds all of it."),
+        c.shared_out if choices.sharded else plain("optimizer_shards", S.One, "Every device holds all of it."),
     ]  # fmt: skip
 
 
 def _gradients(choices, tables, mended):
-    g = gradients
-    if not choices.replicated:
-        return _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed", "dp_bandwidth_needed",
-                        "dp_tail_needed")  # fmt: skip
-    network = tables.networks[2]
+    g, network = gradients, tables.networks[2]
     kinds = ("reduce_scatter", "all_gather") if choices.sharded else ("all_reduce",)
     sent = {kind: symbol("block_reduce_bytes") for kind in kinds}
     if "narrow_gradients" in mended:  # gradients add up in fp32; weights come back as they are
         wide = "all_reduce" if "all_reduce" in sent else "reduce_scatter"
         sent[wide] = sent[wide] * 32 / symbol("weight_bits")
     parts = [
-        _plain("block_reduce_bytes", symbol("block_weights"), "As many bytes as the block's weights (a quirk: gradients "
-               "are held in fp32)."),
-        _plain("block_reduce_time", sum(network.time(kind, x, "dp") for kind, x in sent.items()), "The exchange of one "
-               "block's gradients, and of its weights where state is shared out."),
+        plain("block_reduce_bytes", symbol("block_weights"), "As many bytes as the block's weights (a quirk: gradients "
+              "are held in fp32)."),
+        plain("block_reduce_time", sum(network.time(kind, x, "dp") for kind, x in sent.items()), "The exchange of one "
+              "block's gradients, and of its weights where state is shared out."),
         g.dp_link_time,
     ]  # fmt: skip
-    if not choices.hidden_gradients:
-        return [*parts, g.dp_after, *_nothing("dp_bandwidth_needed", "dp_tail_needed")]
-    with_tp, with_pp = (choices.tiers[2] == choices.tiers[i] for i in (0, 1))
-    parts += [g.base_window_one_network, g.edge_window_one_network] if with_tp else [g.base_window, g.edge_window]
-    slowed = g.reduce_compute if choices.sharded else g.reduce_compute_with_update
-    parts += (
-        [g.chunk_window, g.tail_window] if choices.sharded else [g.chunk_window_with_update, g.tail_window_with_update]
-    )
-    if with_pp:
-        parts += [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]
-    else:
-        parts += [g.chunk_excess, g.dp_bandwidth_needed]
+    needed = _nothing("dp_bandwidth_needed", "dp_tail_needed")
+    parts += by(choices.hidden_gradients, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
+    nothing = _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed")
+    return by(choices.replicated, parts, nothing + needed)
+
+
+def _hidden_gradients(choices, network, kinds):
+    """Exchanged behind backward passes, of which exchanges on the same network take their part."""
+    g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
-    return [*parts, slowed, g.tail_excess, g.dp_behind, g.dp_tail_needed,
-            _plain("reduce_scale", scale, "The networks' factors of the exchanges of gradients.")]  # fmt: skip
+    windows = [g.base_window_one_network, g.edge_window_one_network], [g.base_window, g.edge_window]
+    excess = [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]
+    if choices.sharded:
+        own = [g.chunk_window, g.tail_window, g.reduce_compute]
+    else:
+        own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
+    return [
+        *by(Eq(dp, tp), *windows), *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]), *own,
+        g.tail_excess, g.dp_behind, g.dp_tail_needed,
+        plain("reduce_scale", scale, "The networks' factors of the exchanges of gradients."),
+    ]  # fmt: skip
 
 
 def _inference():
@@ -283,5 +281,5 @@ def _inference():
              "activation_gradient_memory", "near_gradients", "near_optimizer")  # fmt: skip
     return [
         *_nothing(*zeros), totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward,
-        _plain("move_needed", moved, "What is offloaded, hidden forward."),
+        plain("move_needed", moved, "What is offloaded, hidden forward."),
     ]  # fmt: skip

@@ -6,6 +6,7 @@
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sympy import Expr, Float, Ge, Integer, Piecewise, S
 
@@ -13,9 +14,10 @@ from scalebook.language import Formula, Row
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
 
+from .cases import by_tier
 from .documents import BITS, SOURCE, Execution, fields
 
-__all__ = ["Network", "System", "Tables", "efficiency", "exact", "reached", "system"]
+__all__ = ["Network", "System", "Tables", "Tiers", "efficiency", "exact", "reached", "system"]
 
 Steps = tuple[tuple[float, float], ...]
 _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
@@ -37,8 +39,28 @@ class Network:
 
     def time(self, kind: str, sent: Expr, way: str) -> Expr:
         """The time of one exchange among the devices of a way: one latency however many they are."""
+        return symbol(f"{way}_latency") + sent * self.factor(kind, way) / symbol(f"{way}_bandwidth")
+
+    def factor(self, kind: str, way: str) -> Expr:
+        """Times its bytes that an exchange sends."""
         scale, offset = next((exact(x), exact(y)) for name, x, y in self.ops if name == kind)
-        return symbol(f"{way}_latency") + sent * scale * (1 + offset / symbol(way)) / symbol(f"{way}_bandwidth")
+        return scale * (1 + offset / symbol(way))
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """Networks of which a letter says, for each parallel dimension, which it runs on."""
+
+    way: str
+    networks: tuple[Network, ...]
+
+    def scale(self, kind: str) -> Expr:
+        return by_tier(self.way, [x.scale(kind) for x in self.networks])
+
+    def time(self, kind: str, sent: Expr, way: str) -> Expr:
+        """As of one network."""
+        factors = [x.factor(kind, way) for x in self.networks]
+        return symbol(f"{way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{way}_bandwidth")
 
 
 @dataclass(frozen=True)
@@ -50,7 +72,7 @@ class Tables:
     vector: Steps
     near: Steps
     far: Steps
-    networks: tuple[Network, Network, Network]
+    networks: tuple[Network | Tiers, Network | Tiers, Network | Tiers]
 
 
 @dataclass(frozen=True)
@@ -67,18 +89,26 @@ class System:
 
     def tables(self, given: Execution) -> Tables:
         """What of the machine picks the formulas of an execution.  Raises ValueError for what it does not have."""
-        for tables, what in ((self.matrix, "matrix"), (self.vector, "vector")):
-            if given.datatype not in tables:
-                raise ValueError(f"datatype is {given.datatype!r}, for which {self.name} has no {what} rate: "
-                                 f"{' or '.join(map(repr, tables))} would do")  # fmt: skip
         last = len(self.networks) - 1
         for way, tier in zip(("tensor_par_net", "pipeline_par_net", "data_par_net"), given.choices.tiers, strict=True):
             if tier > last:
                 raise ValueError(f"{way} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
-        used = tuple(self.networks[tier] for tier in given.choices.tiers)
-        bare = tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in used)  # the rest are letters
-        return Tables(self.mode, self.matrix[given.datatype][1], self.vector[given.datatype][1], self.near[2],
-                      self.far[2], bare)  # fmt: skip
+        return self._tables(given.datatype, tuple(self._bare[tier] for tier in given.choices.tiers))
+
+    def all_tables(self, datatype: str) -> Tables:
+        """The same for all its networks at once, of which letters say which is whose."""
+        return self._tables(datatype, tuple(Tiers(way, self._bare) for way in ("tp", "pp", "dp")))
+
+    def _tables(self, datatype, networks):
+        for tables, what in ((self.matrix, "matrix"), (self.vector, "vector")):
+            if datatype not in tables:
+                raise ValueError(f"datatype is {datatype!r}, for which {self.name} has no {what} rate: "
+                                 f"{' or '.join(map(repr, tables))} would do")  # fmt: skip
+        return Tables(self.mode, self.matrix[datatype][1], self.vector[datatype][1], self.near[2], self.far[2], networks)
+
+    @property
+    def _bare(self) -> tuple[Network, ...]:
+        return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the rest are letters
 
     def row(self, given: Execution) -> Row:
         """Its letters for an execution: rates at the datatype, both memories, the network of each parallel dimension."""
@@ -106,6 +136,7 @@ def exact(value: float) -> Expr:
     return Integer(int(value)) if float(value).is_integer() else Float(value)
 
 
+@lru_cache(4096)
 def reached(steps: Steps, size: Expr) -> Expr:
     """The share of the peak that work of a size reaches: that of the first step whose least size it has.
 

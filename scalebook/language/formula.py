@@ -33,7 +33,7 @@ import sympy
 
 from . import code
 from .domain import Condition, guarded, put, refuse_outside
-from .notation import NOTATION, Latex, Text, in_letters, nearest, symbol, tex
+from .notation import NOTATION, Latex, Text, free, in_letters, nearest, symbol, tex
 from .row import gather, refuse
 from .units import show, show_tex, words_in
 
@@ -76,7 +76,7 @@ class Formula:
     def inputs(self) -> tuple[str, ...]:
         """The letters it depends on, in alphabetical order."""
         asked = {n for x in self.domain for n in x.letters} - {self.letter}
-        return tuple(sorted({x.name for x in self.rhs.free_symbols} | asked))
+        return tuple(sorted({x.name for x in free(self.rhs)} | asked))
 
     # Knowing
 

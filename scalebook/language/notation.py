@@ -18,12 +18,14 @@ LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 import sympy
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
-__all__ = ["NOTATION", "Latex", "Letter", "Text", "in_letters", "letter", "nearest", "symbol", "tex"]
+__all__ = ["NOTATION", "Latex", "Letter", "Text", "free", "in_letters", "letter", "nearest", "symbol", "tex"]
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -106,13 +108,33 @@ class Text(_Ordered, StrPrinter):
     pass
 
 
+def free(expr: sympy.Basic) -> frozenset[sympy.Symbol]:
+    """The symbols of an expression, as SymPy finds them, but each part of it looked at once.
+
+    >>> free(symbol("heads") * symbol("head_dim")) == {symbol("heads"), symbol("head_dim")}
+    True
+    """
+    if expr.is_Symbol:
+        return frozenset([expr])
+    if isinstance(expr, sympy.Tuple):  # a case of a Piecewise, too: its hash takes longer than its parts
+        return frozenset().union(*map(free, expr.args))
+    return _free(expr) if expr.args else frozenset()
+
+
+@lru_cache(1 << 15)
+def _free(expr):
+    if isinstance(expr, ExprWithLimits):  # a sum binds its index
+        return frozenset(expr.free_symbols)
+    return frozenset().union(*map(free, expr.args))
+
+
 def in_letters(expr: sympy.Expr) -> sympy.Expr:
     """The expression with each symbol replaced by the letter of its name; raises LookupError if there is none.
 
     >>> in_letters(sympy.Symbol("hidden")) == symbol("hidden")
     True
     """
-    strange = {x: letter for x in expr.free_symbols if x != (letter := symbol(x.name))}
+    strange = {x: letter for x in free(expr) if x != (letter := symbol(x.name))}
     return expr.xreplace(strange) if strange else expr  # an expression put together again has its Max compared anew
 
 

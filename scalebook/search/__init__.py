@@ -7,6 +7,7 @@
 (1.0, ...)
 """
 
+import itertools
 import math
 import re
 import time
@@ -19,22 +20,19 @@ import numpy as np
 from scalebook.language import NOTATION
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather, quantity
-from scalebook.parallelism import CHOICES
-from scalebook.training import USUAL
-from scalebook.validity import RULES
 
 from .found import Search
 from .pricing import EMPTY, joined, price
-from .space import LAYOUT, Problem, layouts, usual_choices, word_combinations
+from .problem import Problem, layouts, word_combinations
+from .space import LAYOUT, TRAINING
 
-__all__ = ["LIMITS", "Search", "search"]
+__all__ = ["Search", "search"]
 
-LIMITS = ("memory <= hbm_capacity", "offload_memory <= host_capacity")
 PART = 1 << 26  # candidates of a task: a second or so
 
 
 def search(
-    sheet, *knowns, minimize: str = "step_time", against: str = "memory", subject_to: Iterable[str] = (),
+    sheet, *knowns, minimize: str | None = None, against: str | None = None, subject_to: Iterable[str] = (),
     choices: Mapping[str, Iterable] | None = None, lift: Iterable[str] = (), best: int = 10,
     executor: Executor | None = None, progress: bool | None = None, **letters,
 ) -> Search:  # fmt: skip
@@ -42,11 +40,12 @@ def search(
 
     `knowns` are rows (a model, a device) and formulas that replace the sheet's; `letters` what is known besides, with
     at least `devices` and `global_batch`; sequences are the model's longest unless `seq` is given.  A list of values, of
-    a letter or a word, is searched; `choices` takes such lists too, and `scalebook.search.space.usual_choices` says what
-    is searched where nothing is said.  A strategy is subject to its rules (`scalebook.validity`), to `LIMITS`, and to
-    `subject_to` ("mfu >= 0.4", "tp <= 8"); `lift` leaves out rules and limits by name.  Letters and words that say nothing
-    (an overlap of tensor parallelism where tp=1) keep their first value, so that no strategy counts twice.  Of equal
-    strategies the first in the order of the choices is the better.
+    a letter or a word, is searched; `choices` takes such lists too.  What is searched where nothing is said, what is
+    minimized against what (step time against memory), and which rules and limits bind, the sheet brings as its `space`
+    (`scalebook.search.space.Space`); that of training_step is `TRAINING` there, and that of Calculon
+    `scalebook.calculon.Strategies`.  `subject_to` adds limits ("mfu >= 0.4", "tp <= 8"); `lift` leaves out rules and
+    limits by name.  Letters and words that say nothing (an overlap of tensor parallelism where tp=1) keep their first
+    value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices is the better.
 
     `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, the search gives the best so
     far.  `progress` shows a bar; by default in a notebook or a terminal.  Raises LookupError for names that there are
@@ -68,22 +67,47 @@ def search(
     finally:
         bar.close()
     if is_whole and not len(priced.best):
-        most = ", ".join(f"{n} ({x:,})" for n, x in priced.rejected.most_common(3))
-        raise ValueError(f"no strategy can run; what leaves out most: {most}")
+        raise ValueError(f"no strategy can run; {_nothing(problem, all_layouts, priced.rejected)}")
     return Search(problem, all_layouts, [x for _, x in combinations], priced, time.perf_counter() - start, is_whole)
 
 
-RISING = ("mfu", "hfu", "train_rate")
+RISING = ("mfu", "hfu", "train_rate", "sequence_rate", "useful_share")
+
+
+def _nothing(problem, all_layouts, rejected):
+    """Why there is no strategy."""
+    if most := rejected.most_common(3):
+        return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
+    if len(all_layouts):
+        asked = {n: (x,) for n, x in problem.fixed.items() if n != "devices"} | {n: problem.letters[n] for n in problem.in_rows}
+        said = ", ".join(f"{n}={_listed(x)}" for n, x in asked.items())
+        return f"no layout of the {problem.values['devices']:g} devices goes with {said}"
+    ways = [n for n in LAYOUT if n != "ep" and (n == "dp" or n in problem.letters)]
+    own = [problem.letters.get(n, (1.0,)) for n in ways]
+    products = {math.prod(x) for x in itertools.product(*own)}
+    devices = problem.values["devices"]
+    if "dp" not in problem.letters:  # any dp would do
+        products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}
+    near = sorted(sorted(products, key=lambda x: abs(x - devices))[:2])
+    said = ", ".join(f"{n}={_listed(x)}" for n, x in zip(ways, own, strict=True) if n in problem.letters)
+    return f"no {' · '.join(ways)} is {devices:g} with {said}: devices={_listed(near)} would do"
+
+
+def _listed(values):
+    *most, last = [f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, letters):
+    space = getattr(sheet, "space", TRAINING)
+    minimize, against = minimize or space.axes[0], against or space.axes[1]
     rows = [x for x in knowns if isinstance(x, Mapping)]
     several, fixed = {}, {}
     if minimize in RISING:
         raise ValueError(f"a search looks for the least, and more {minimize} is better: minimize step_time instead")
     for name, x in {**letters, **choices}.items():
         many = isinstance(x, (list, tuple, set, range)) or np.ndim(x) == 1
-        if name in CHOICES:
+        if name in space.words:
             several[name] = tuple(dict.fromkeys(x)) if many else (x,)
             if "1f1b" in several[name]:  # first: where one stage makes all schedules one, it is this
                 several[name] = ("1f1b", *(w for w in several[name] if w != "1f1b"))
@@ -112,15 +136,20 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
     for name in ("devices", "global_batch", "seq"):
         if name not in values and name not in several:
             raise TypeError(f"a search needs {name}: give {name}=...")
-    values = {n: x for n, x in USUAL.items() if n not in values} | values
-    usual = usual_choices(values)
+    values = {**space.letters, **values}
+    usual = space.usual(values)
     for name, x in usual.items():
         if name not in several and name not in fixed and not any(name in row for row in rows):
-            several[name] = x if name in CHOICES else tuple(map(float, x))
-    words = {n: several[n] for n in CHOICES if n in several}
-    searched = {n: several[n] for n in (*LAYOUT, *several) if n in several and n not in CHOICES}
-    limits = [_limit(x) for x in (*LIMITS, *subject_to)]
-    names = [x.name for x in RULES] + [x[3] for x in limits]
+            several[name] = x if name in space.words else tuple(map(float, x))
+    words = {n: several[n] for n in space.words if n in several}
+    searched = {n: several[n] for n in (*LAYOUT, *several) if n in several and n not in space.words}
+    limits = [_limit(x) for x in (*space.limits, *subject_to)]
+    for name, own in words.items():
+        for word in own:
+            if word not in space.words[name]:
+                *most, last = map(repr, space.words[name])
+                raise ValueError(f"{name} is {', '.join(most)} or {last}, not {word!r}")
+    names = [x.name for x in space.rules] + [x[3] for x in limits]
     for name in lift:
         if name not in names:
             raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
@@ -151,7 +180,7 @@ def _tasks(problem, all_layouts, combinations):
     """Parts of the space: combinations of words whose blocks are the same, with a number of layouts."""
     groups = {}
     for place, words in combinations:
-        block = tuple(x for n, x in words.items() if n not in ("sharding", "schedule"))
+        block = tuple(x for n, x in words.items() if n not in problem.space.apart)
         groups.setdefault(block, []).append((place, words))
     per_layout = math.prod(len(problem.letters[x]) for x in (*problem.in_rows, *problem.on_axes))
     for group in groups.values():

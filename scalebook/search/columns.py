@@ -10,7 +10,7 @@ of values.  A value is therefore held with the letters it rests on, one entry fo
 (array([8., 4.]), array([8., 8., 4.]))
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -80,6 +80,20 @@ def _constant(node: sympy.Basic) -> np.generic | None:
     return np.float64(node) if node.is_Number or not (node.is_Boolean or node.args or node.is_Symbol) else None
 
 
+def _parts(expr: sympy.Basic, found: dict) -> dict:
+    """All parts of an expression, each once and after its own parts."""
+    if expr not in found:
+        for x in _args(expr):
+            _parts(x, found)
+        found[expr] = None
+    return found
+
+
+def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
+    """What an operation is of; the values and conditions of cases one after another."""
+    return [x for case in expr.args for x in case.args] if expr.func is sympy.Piecewise else expr.args
+
+
 class Program(NamedTuple):
     """An expression as a list of operations: each takes its arguments by their places among letters, constants, results."""
 
@@ -96,8 +110,7 @@ def program(expr: sympy.Basic) -> Program:
     >>> program(symbol("tp") ** 2 / 3).letters
     ('tp',)
     """
-    nodes = list(dict.fromkeys(sympy.postorder_traversal(expr)))
-    nodes = [x for x in nodes if x.func is not sympy.functions.elementary.piecewise.ExprCondPair]
+    nodes = list(_parts(expr, {}))
     letters = [x for x in nodes if x.is_Symbol]
     constants = {x: c for x in nodes if not x.is_Symbol and (c := _constant(x)) is not None}
     others = [x for x in nodes if not x.is_Symbol and x not in constants]
@@ -106,7 +119,7 @@ def program(expr: sympy.Basic) -> Program:
     for x in others or [expr]:
         if x in others and x.func not in _OPERATIONS:
             raise NotImplementedError(f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}")
-        args = [y for case in x.args for y in case.args] if x.func is sympy.Piecewise else x.args
+        args = _args(x)
         operation = _OPERATIONS[x.func] if x in others else lambda values: values[0]
         steps.append((operation, tuple(place[y] for y in (args if x in others else [x])), x.func in (sympy.Add, sympy.Mul)))
     return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))

@@ -7,12 +7,11 @@ import numpy as np
 
 from scalebook.language import NOTATION
 from scalebook.language.units import show
-from scalebook.validity import reason
 
 from .columns import Columns
 from .found import Found, Search, short, table, table_html
 from .pricing import built
-from .space import IDLE, LAYOUT, divisors
+from .space import LAYOUT, OFFLOADS, divisors, told
 
 __all__ = ["Neighbours"]
 
@@ -27,7 +26,7 @@ class Neighbours:
         self.found, self._problem = found, search.problem
         self._objective = search.problem.axes[0]
         own = {**found.letters, **found.words}
-        steps = dict(_steps(search, own))
+        steps = {said: x for said, x in _steps(search, own) if x != own}
         prices = self._prices([own, *steps.values()])
         here = prices[0]
         rows = [(said, *self._why(x, price, here)) for (said, x), price in zip(steps.items(), prices[1:], strict=True)]
@@ -45,8 +44,7 @@ class Neighbours:
             sheet = built(problem, words, offload)
             names = [n for n in strategies[0] if n not in problem.words]
             columns = {n: np.array([strategies[i][n] for i in places]) for n in names}
-            v = {**problem.values, **columns}
-            columns["microbatches"] = np.ones(len(places)) * v["global_batch"] / (v["dp"] * v["batch"])
+            columns = {n: np.broadcast_to(x, len(places)) for n, x in problem.columns(columns).items()}
             sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns})
             letters = dict(sums.letters)
             with np.errstate(all="ignore"):
@@ -61,7 +59,7 @@ class Neighbours:
     def _why(self, strategy, price, here):
         """The value of a step, and what speaks against it."""
         problem, (sheet, values) = self._problem, price
-        if said := reason(_known(problem, strategy), sheet, problem.lifted):
+        if said := problem.space.reason(_known(problem, strategy), sheet, problem.lifted):
             return None, said
         for letter, relation, bound, _ in problem.limits:
             if letter in values:
@@ -108,8 +106,8 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
         values = problem.letters.get(name, ())
         lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
         for side in (lower[::-1], higher):
-            steps = [_step(problem, own, {name: x}) for x in side]
-            fine = (x for x in steps if not reason(_known(problem, x[1]), None, problem.lifted))
+            steps = [x for x in (_step(problem, own, {name: x}) for x in side) if x[1] != own]
+            fine = (x for x in steps if not problem.space.reason(_known(problem, x[1]), None, problem.lifted))
             if steps:  # the nearest that can run, or else the nearest
                 yield next(fine, steps[0])
     for name, words in problem.words.items():
@@ -133,15 +131,15 @@ def _known(problem, strategy):
 def _step(problem, own, changed):
     said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items())
     new = {**own, **changed}
-    schedules = problem.words.get("schedule", ())
-    if "chunks" in changed and new["chunks"] == 1 and new["schedule"] == "interleaved" and "1f1b" in schedules:
+    schedules, schedule = problem.words.get("schedule", ()), new.get("schedule")
+    if "chunks" in changed and new["chunks"] == 1 and schedule == "interleaved" and "1f1b" in schedules:
         new["schedule"] = "1f1b"
-    elif "chunks" in changed and new["chunks"] > 1 and new["schedule"] == "1f1b" and "interleaved" in schedules:
+    elif "chunks" in changed and new["chunks"] > 1 and schedule == "1f1b" and "interleaved" in schedules:
         new["schedule"] = "interleaved"
-    elif "schedule" in changed and new["schedule"] != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
+    elif "schedule" in changed and schedule != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
         new["chunks"] = 1.0
-    for name, way in IDLE.items():  # what says nothing any more keeps its first value
-        count = new["dp"] * new["cp"] if way == "shards" else new.get(way, 2)
-        if count == 1 and name in new:
-            new[name] = problem.words[name][0] if name in problem.words else problem.first(name)[0]
+    for name, says in problem.space.idle.items():  # what says nothing any more keeps its first value
+        live = told(says, dict.fromkeys(OFFLOADS, 0.0) | problem.values | new)
+        if name in new and live is not None and not live:
+            new[name] = problem.first(name)
     return said, new

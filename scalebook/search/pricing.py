@@ -11,11 +11,9 @@ import numpy as np
 from scalebook.language import Formula
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
-from scalebook.parallelism import CHOICES
-from scalebook.validity import RULES
 
 from .columns import Columns, Grid, Held, Prepared
-from .space import Problem, slabs
+from .problem import Problem, counts, distinct, slabs, some
 
 __all__ = ["Priced", "built", "joined", "price"]
 
@@ -97,11 +95,12 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], part: np.ndarr
         constants = {n: x for n, x in problem.values.items() if n not in slab.columns}
         columns, shared = Columns(slab.columns, constants), {}
         for place, words in combinations:
-            rows = np.flatnonzero(slab.says(problem, words))
+            parts = distinct(problem, words, slab.columns)
+            rows = np.flatnonzero(some(parts))
             if len(rows):
                 if place not in made:
                     made[place] = built(problem, words, problem.offloads(problem.letters))
-                pricing = _Pricing(problem, made[place], columns, shared, slab, axes)
+                pricing = _Pricing(problem, made[place], columns, shared, slab, axes, parts)
                 rows = pricing.allowed(rows, words, rejected)
                 found = pricing.best(rows, place, found, rejected)
     return found._replace(rejected=rejected)
@@ -110,8 +109,9 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], part: np.ndarr
 class _Pricing:
     """One sheet on the columns of a slab."""
 
-    def __init__(self, problem, built, columns, shared, slab, axes):
+    def __init__(self, problem, built, columns, shared, slab, axes, parts):
         self.problem, self.formulas, self.columns, self.slab, self.axes = problem, built.formulas, columns, slab, axes
+        self.parts = parts
         self.letters = {n: Held(0, np.float64(x)) for n, x in built.constants.items()}
         self.letters |= {n: x for n, x in columns.letters.items() if x.bits}
         self.later = {}
@@ -136,8 +136,9 @@ class _Pricing:
         """The rows that rules about words and the domains of formulas allow."""
         values = {**self.problem.values, **self.slab.columns, **words}
         values["offload"] = self.problem.always_offloads  # else it is tried where there is room, and only there
-        for rule in RULES:
-            if set(rule.needs) & set(CHOICES) and rule.name not in self.problem.lifted:
+        space = self.problem.space
+        for rule in space.rules:
+            if set(rule.needs) & set(space.words) and rule.name not in self.problem.lifted:
                 holds = rule.of(values)
                 if holds is not None:
                     rows = self._keep(rows, np.broadcast_to(np.asarray(holds, bool), self.columns.size)[rows], rule.name, rejected)
@@ -151,7 +152,7 @@ class _Pricing:
 
     def _keep(self, rows, holds, name, rejected):
         if not holds.all():
-            rejected[name] += int(self.slab.combinations[rows[~holds]].sum())
+            rejected[name] += int(counts(self.problem, [x[rows[~holds]] for x in self.parts]).sum())
         return rows[holds]
 
     def best(self, rows, place, found, rejected):
@@ -179,8 +180,8 @@ class _Pricing:
     def _fitting(self, grid, letters, rejected):
         """Where limits are kept, of strategies that repeat no other, and how many these are; what breaks a limit is counted."""
         fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
-        for name, live in self.problem.live(self.slab.live, grid.rows):
-            fits = fits & (live.reshape(fits.shape[:1] + (1,) * len(grid.axes)) | (grid.axes[name] == self.problem.first(name)[0]))
+        for part in self.parts:
+            fits = fits & part[grid.rows]
         size = int(np.prod(grid.shape))
         count = left = int(np.count_nonzero(fits)) * (size // fits.size)
         for name, holds in self._conditions(grid, letters):

@@ -1,35 +1,27 @@
-"""The strategies a search goes through: words, layouts of devices, batches, and letters with few values.
+"""Spaces of strategies: what a search has to know of a callable, and that of `training_step`.
 
 >>> divisors(12)
 (1, 2, 3, 4, 6, 12)
 """
 
-import itertools
 import math
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scalebook.parallelism import CHOICES
-from scalebook.validity import RULES
+from scalebook.training import USUAL
+from scalebook.validity import RULES, Rule, reason
 
-__all__ = ["IDLE", "LAYOUT", "Problem", "Slab", "divisors", "layouts", "slabs", "usual_choices", "word_combinations"]
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["LAYOUT", "OFFLOADS", "TRAINING", "Space", "divisors", "needs", "told", "usual_choices"]
 
 LAYOUT = ("tp", "cp", "ep", "pp", "dp")
-
-# What says nothing where there is but one way of something: it then keeps its first value, and is not counted again.
-IDLE = {
-    "tp_overlap": "tp", "sequence_parallel": "tp", "cp_overlap": "cp", "ep_overlap": "ep", "pp_overlap": "pp",
-    "schedule": "pp", "chunks": "pp", "dp_overlap": "shards", "sharding": "shards",
-    "weight_offload": "room", "activation_offload": "room", "optimizer_offload": "room",
-}  # fmt: skip
-_OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-_AXES = 4096  # combinations of letters on axes of their own; more letters become columns
-_RULED = {x for rule in RULES for x in rule.needs} - set(CHOICES)
-SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and looked through at a time
+OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -57,156 +49,64 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
     }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What a search is asked, small enough to be sent to another process.
+def _microbatches(v: Mapping) -> dict:
+    return {"microbatches": v["global_batch"] / (v["dp"] * v["batch"])}
 
-    `values` are the known letters, `words` and `letters` those with several; `limits` are letter, relation, letter or
-    number, and the name they are counted under.
+
+def _schedules(problem: "Problem") -> tuple[Callable, ...]:
+    """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
+    words, chunks = problem.words, problem.letters.get("chunks", ())
+    none, plain, one = "none" in words.get("recompute", ()), "1f1b" in words.get("schedule", ()), chunks[:1] == (1.0,)
+    return (
+        lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
+        lambda schedule, chunks: (chunks > 1) | (not plain) if schedule == "interleaved" else (chunks == 1) | (not one),
+    )
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a search needs to know of a callable's strategies; it brings one as its `space`, or has that of `TRAINING`.
+
+    `words` and what each may be; `usual`, what is searched where nothing is said, of what is known; `idle`, of a letter
+    or word whether it says anything: where not it keeps its first value, and is not counted again; `rules` and `limits`,
+    by which strategies are left out, and `reason`, the sentence why; `axes`, what is minimized against what; `letters`,
+    known unless given; `apart`, words that change nothing in a block; `within`, conditions of what is of the space at
+    all; `follows`, letters that follow from the others.
     """
 
-    sheet: Any
-    knowns: tuple
-    fixed: dict[str, float]
-    values: dict[str, float]
-    words: dict[str, tuple]
-    letters: dict[str, tuple]
-    axes: tuple[str, ...]
-    limits: tuple[tuple[str, str, Any, str], ...]
-    lifted: frozenset[str] = frozenset()
-    best: int = 10
-    on_axes: tuple[str, ...] = field(init=False)
-    in_rows: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self):
-        on_axes, size = [], 1
-        for name, values in sorted(self.letters.items(), key=lambda x: len(x[1])):
-            if name not in _RULED and size * len(values) <= _AXES:
-                on_axes.append(name)
-                size *= len(values)
-        object.__setattr__(self, "on_axes", tuple(x for x in self.letters if x in on_axes))
-        object.__setattr__(self, "in_rows", tuple(x for x in self.letters if x not in on_axes and x not in LAYOUT))
-
-    def live(self, live: Mapping[str, np.ndarray], rows: np.ndarray):
-        """The letters on axes that say nothing in some of these rows, each with the rows in which it does."""
-        for name in self.on_axes:
-            if name in IDLE and len(self.letters[name]) > 1 and not live[IDLE[name]][rows].all():
-                yield name, live[IDLE[name]][rows]
-
-    def first(self, name: str) -> tuple:
-        """What a letter is where it says nothing."""
-        values = self.letters[name]
-        return (0.0,) if name in _OFFLOADS and 0.0 in values else values[:1]
-
-    def offloads(self, letters: Mapping[str, tuple]) -> bool:
-        """Whether one of these values, or a known one, has something offloaded."""
-        return any(x for n in _OFFLOADS for x in (*letters.get(n, ()), self.fixed.get(n, 0)))
-
-    @property
-    def always_offloads(self) -> bool:
-        """Whether no strategy has everything near."""
-        return any(self.fixed.get(n, 0) or 0.0 not in self.letters.get(n, (0.0,)) for n in _OFFLOADS)
+    words: Mapping[str, tuple]
+    usual: Callable[[Mapping[str, Any]], dict[str, tuple]]
+    idle: Mapping[str, Callable]
+    rules: tuple[Rule, ...]
+    limits: tuple[str, ...]
+    reason: Callable[[Mapping, Any, Iterable[str]], str | None]
+    axes: tuple[str, str]
+    letters: Mapping[str, float]
+    apart: tuple[str, ...]
+    within: Callable[["Problem"], tuple[Callable, ...]]
+    follows: Callable[[Mapping], dict] = _microbatches
 
 
-def word_combinations(problem: Problem) -> list[dict]:
-    """Combinations of words in order, without those that repeat another: fused attention runs itself again."""
-    found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
-    none = "none" in problem.words.get("recompute", ())
-    return [x for x in found if not (none and x.get("recompute") == "selective" and x.get("attention") == "flash")]
+TRAINING = Space(
+    words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
+    reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
+    idle={
+        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1), "cp_overlap": lambda cp: cp > 1,
+        "ep_overlap": lambda ep: ep > 1, **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
+        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp: dp * cp > 1),
+        "shard_group": lambda dp, cp, sharding: (dp * cp > 1) & (sharding == "hybrid"),
+        **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
+        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
+            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),
+    },
+)  # fmt: skip
 
 
-def _live(problem: Problem, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """For each way, where there is more than one of it."""
-    v = {**problem.values, **columns}
-    live = {x: np.asarray(v[x]) > 1 for x in ("tp", "cp", "ep", "pp")}
-    live["shards"] = np.asarray(v["dp"] * v["cp"]) > 1
-    live["room"] = -(-v["layers"] // np.asarray(v["pp"])) >= v["near_blocks"]
-    live["chunks"] = np.asarray(v["chunks"]) > 1
-    return {n: np.broadcast_to(x, columns["tp"].shape) for n, x in live.items()}
+def told(f: Callable, values: Mapping) -> Any:
+    """A function of what its parameters are named after; None where something is not known."""
+    return f(*(values[x] for x in needs(f))) if all(x in values for x in needs(f)) else None
 
 
-def _weights(problem: Problem, live: Mapping[str, np.ndarray], combinations: list[dict]) -> np.ndarray:
-    """How many strategies each row stands for."""
-    return sum(_says(problem, words, live) for words in combinations) * _on_axes(problem, live)
-
-
-def _on_axes(problem: Problem, live: Mapping[str, np.ndarray]) -> np.ndarray:
-    """How many combinations of the letters on axes each row has."""
-    total = np.ones(live["tp"].shape, np.int64)
-    for name in problem.on_axes:
-        total *= np.where(live[IDLE[name]] if name in IDLE else True, len(problem.letters[name]), 1)
-    return total
-
-
-def _says(problem: Problem, words: Mapping, live: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Rows of which a combination of words is no repetition."""
-    fits = np.ones(live["tp"].shape, bool)
-    for name, word in words.items():
-        if name in IDLE and word != problem.words[name][0]:
-            fits &= live[IDLE[name]]
-    if words.get("schedule") == "interleaved" and "1f1b" in problem.words["schedule"]:
-        fits &= live["chunks"]  # interleaving one chunk is 1F1B
-    elif words.get("schedule") != "interleaved" and problem.letters.get("chunks", ())[:1] == (1.0,):
-        fits &= ~live["chunks"]  # the other schedules have no chunks to choose
-    return fits
-
-
-def layouts(problem: Problem) -> np.ndarray:
-    """All combinations of tp, cp, ep and pp with the dp that is left, as rows of five numbers."""
-    lists = [np.asarray(problem.letters.get(x, (problem.values.get(x, 1.0),)), float) for x in LAYOUT[:4]]
-    columns = [x.reshape(-1) for x in np.meshgrid(*lists, indexing="ij")]
-    dp = problem.values["devices"] / (columns[0] * columns[1] * columns[3])
-    found = np.stack([*columns, dp], axis=1)
-    found = found[dp == np.floor(dp)]
-    return found[np.isin(found[:, 4], problem.letters["dp"])] if "dp" in problem.letters else found
-
-
-@dataclass(frozen=True)
-class Slab:
-    """Rows that a search evaluates at once: `columns` of letters, their places among all, what is live in each, and
-    the combinations of letters on axes that each stands for."""
-
-    columns: dict[str, np.ndarray]
-    places: np.ndarray
-    live: dict[str, np.ndarray]
-    combinations: np.ndarray
-
-    def take(self, rows) -> "Slab":
-        return Slab(*({n: x[rows] for n, x in y.items()} if isinstance(y, dict) else y[rows] for y in vars(self).values()))
-
-    def says(self, problem: Problem, words: Mapping) -> np.ndarray:
-        """Rows of which a combination of words is no repetition."""
-        return _says(problem, words, self.live)
-
-
-def _candidates(problem: Problem, part: np.ndarray, places: np.ndarray, start: int) -> Slab:
-    """Layouts with values of the letters that are columns, by their places among all of a part."""
-    sizes = [len(problem.letters[x]) for x in problem.in_rows]
-    layout, *digits = np.unravel_index(places, (len(part), *sizes))
-    columns = dict(zip(LAYOUT, part[layout].T, strict=True))
-    columns |= {n: np.asarray(problem.letters[n], float)[x] for n, x in zip(problem.in_rows, digits, strict=True)}
-    v = {**problem.values, **columns}
-    columns["microbatches"] = v["global_batch"] / (v["dp"] * v["batch"])
-    live = _live(problem, columns)
-    return Slab(columns, start * math.prod(sizes) + places, live, _on_axes(problem, live))
-
-
-def slabs(problem: Problem, part: np.ndarray, start: int, combinations: list[dict], rejected: Counter):
-    """The rows of some layouts that the rules allow, a bounded number at a time; the others are counted."""
-    number = len(part) * math.prod(len(problem.letters[x]) for x in problem.in_rows)
-    for place in range(0, number, CANDIDATES):
-        slab = _candidates(problem, part, np.arange(place, min(place + CANDIDATES, number)), start)
-        once = np.ones(len(slab.places), bool)
-        for name in set(problem.in_rows) & set(IDLE):
-            once &= slab.live[IDLE[name]] | (slab.columns[name] == problem.first(name)[0])
-        slab = slab.take(once)
-        for rule in RULES:
-            if rule.name in problem.lifted or set(rule.needs) & set(CHOICES):
-                continue
-            holds = rule.of({**problem.values, **slab.columns})
-            if holds is not None and not np.all(holds):
-                holds = np.broadcast_to(np.asarray(holds, bool), slab.places.shape)
-                rejected[rule.name] += int(_weights(problem, {n: x[~holds] for n, x in slab.live.items()}, combinations).sum())
-                slab = slab.take(holds)
-        for first in range(0, len(slab.places), SLAB):
-            yield slab.take(slice(first, first + SLAB))
+def needs(f: Callable) -> tuple[str, ...]:
+    """The letters and words that a condition is about."""
+    return f.__code__.co_varnames[: f.__code__.co_argcount]

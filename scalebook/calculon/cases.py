@@ -1,0 +1,52 @@
+"""Choices that are letters themselves, so that one sheet holds for both of them: a search puts such letters on an axis.
+
+A choice is True or False; or a letter, 1 or 0; or a condition such as pp > 1.
+
+>>> from scalebook.language.notation import symbol
+>>> pick(True, symbol("tp"), symbol("pp")), pick(symbol("dp_overlap"), 0, symbol("pp"))
+(tp, -dp_overlap*pp + pp)
+>>> by_tier("tp", [2, 3])
+Piecewise((2, Eq(tp_tier, 0)), (3, True))
+"""
+
+from collections.abc import Sequence
+
+from sympy import Eq, Expr, Piecewise, S, sympify
+
+from scalebook.language import Formula
+from scalebook.language.notation import symbol
+
+from .documents import SOURCE
+
+__all__ = ["by", "by_tier", "pick", "plain"]
+
+
+def pick(choice, yes: Expr, no: Expr) -> Expr:
+    """One expression or the other."""
+    if choice in (True, False):
+        return yes if choice else no
+    if choice.is_Symbol:
+        return no + choice * (yes - no)
+    return Piecewise((yes, choice), (no, S.true), evaluate=False)
+
+
+def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
+    """The formulas of one choice or of the other, letter by letter; one that only one of them needs stands as it is."""
+    if choice in (True, False):
+        return list(yes if choice else no)
+    a, b = ({f.letter: f for f in x} for x in (yes, no))
+    return [*(f if f.rhs == b.get(n, f).rhs else plain(n, pick(choice, f.rhs, b[n].rhs), f.__doc__) for n, f in a.items()),
+            *(f for n, f in b.items() if n not in a)]  # fmt: skip
+
+
+def by_tier(way: str, values: Sequence) -> Expr:
+    """The value of the network that a parallel dimension runs on."""
+    *others, last = map(sympify, values)
+    if all(x == last for x in others):
+        return last
+    return Piecewise(*((x, Eq(symbol(f"{way}_tier"), n)) for n, x in enumerate(others)), (last, S.true), evaluate=False)
+
+
+def plain(letter: str, rhs, doc: str) -> Formula:
+    """A formula of Calculon's that is made here."""
+    return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

@@ -1,0 +1,227 @@
+"""The strategies that Calculon's own search goes through on a machine, priced by its formulas, for `scalebook.search`.
+
+>>> from scalebook.calculon import application, library
+>>> from scalebook.search import search
+>>> model, machine = application(library.models["turing-530B"]), library.systems["a100_80g"]
+>>> found = search(Strategies(machine), model, devices=5128, global_batch=2520, fused=True, progress=False)
+>>> found.fitting + sum(found.rejected.values()), found.fitting
+(10944, 1080)
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache, cached_property
+
+import numpy as np
+from sympy import Gt, Max
+
+from scalebook.language import Formula, Row, Sheet
+from scalebook.language.notation import symbol
+from scalebook.language.row import Cell
+from scalebook.search.space import OFFLOADS, Space, divisors, told
+from scalebook.validity import Rule
+
+from .block import block_formulas, of_block
+from .cases import by, by_tier, plain
+from .checks import refuse
+from .documents import BITS, SOURCE, Choices, Execution, execution
+from .sheet import calculon_step, second_half
+from .systems import System, Tables
+
+__all__ = ["Strategies"]
+
+_WAYS = ("tp", "pp", "dp")
+_TIERS = tuple(f"{way}_tier" for way in _WAYS)
+_WORDS = {
+    "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring", "pipe"),
+    "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
+}  # fmt: skip
+# What says nothing where there is one way of something, or where all is run again.
+_IDLE = {
+    "overlap": lambda tp: tp > 1, "sharded": lambda dp: dp > 1, "dp_overlap": lambda dp: dp > 1,
+    "gather_again": lambda exchange, recompute: exchange == "rs_ag" and recompute != "full",
+    "activation_offload": lambda recompute: recompute != "full", "chunks": lambda pp: pp > 1,
+    "tp_tier": lambda tp: tp > 1, "pp_tier": lambda pp: pp > 1, "dp_tier": lambda dp: dp > 1,
+}  # fmt: skip
+_WITHIN = (
+    lambda global_batch: global_batch > 0,
+    lambda layers, pp, chunks: -(-layers // pp) % chunks == 0,
+    lambda global_batch, dp, batch: global_batch % (dp * batch) == 0,
+    lambda batch, seq, tp: batch * seq % tp == 0,
+)
+
+
+class Strategies:
+    """A machine of Calculon's whose strategies can be searched; called with a strategy, it prices that.
+
+    `datatype` is what is computed in.  The space is that of Calculon's own search: every tp that divides hidden and
+    heads, pp that divides the layers, interleaving and micro-batch that divide what there is, each network for each
+    way, all its words and offloads; `fused=True` leaves out the activation functions that are not fused.  A step takes
+    the largest multiple of dp that global_batch has room for, and the search is for the least time per sequence.
+    Raises ValueError for a data type that the machine does not have.
+    """
+
+    def __init__(self, machine: System, datatype: str = "float16"):
+        self.machine, self.datatype = machine, datatype
+        self.tables = machine.all_tables(datatype)
+
+    @property
+    def name(self) -> str:
+        return f"Strategies({self.machine.name})"
+
+    def __reduce__(self):
+        return Strategies, (self.machine, self.datatype)
+
+    @cached_property
+    def space(self) -> Space:
+        """What a search needs to know."""
+        far = ("offload_memory <= host_capacity",) if self.machine.far[0] else ()
+        return Space(
+            words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
+            limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
+            axes=("sequence_time", "train_memory"), apart=("sharded",), within=self._within, follows=_follows,
+            letters={"cp": 1.0, "ep": 1.0},
+        )  # fmt: skip
+
+    def _usual(self, known: Mapping) -> dict[str, tuple]:
+        """Calculon's space."""
+        ways = divisors(known["devices"])
+        shares = {int(np.max(known["global_batch"]) // dp) for dp in ways if dp <= np.max(known["global_batch"])}
+        away = (0, 1) if self.machine.far[0] else (0,)
+        tiers = tuple(range(len(self.machine.networks)))
+        return {
+            **_WORDS, "cp": (1,), "ep": (1,),
+            "tp": tuple(x for x in ways if known["hidden"] % x == known["heads"] % x == 0),
+            "pp": tuple(x for x in ways if known["layers"] % x == 0), "chunks": divisors(known["layers"]),
+            "batch": tuple(sorted({x for share in shares for x in divisors(share)})), "dp_overlap": (0, 1),
+            **dict.fromkeys(OFFLOADS, away), **dict.fromkeys(_TIERS, tiers),
+        }  # fmt: skip
+
+    def _within(self, problem) -> tuple:
+        """What Calculon goes through at all; raises ValueError for a value that it does not know."""
+        has_far, last = self.machine.far[0] > 0, len(self.machine.networks) - 1
+        known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
+        for name, most in known.items():
+            for x in (*problem.letters.get(name, ()), problem.fixed.get(name, 0)):
+                if x not in range(most + 1):
+                    why = " without a second tier" * (name in OFFLOADS and not has_far)
+                    values = " or ".join(map(str, range(most + 1)))
+                    raise ValueError(f"{name} is {x:g}; on {self.machine.name}{why} it is {values}")
+        return _WITHIN
+
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        def shape(tp, hidden, ffn, heads):
+            return (hidden % tp == 0) & (ffn % tp == 0) & (heads % tp == 0)
+
+        rules = [Rule("tp divides hidden, ffn and heads", "tp", shape, "")]
+        for n, network in enumerate(self.machine.networks):
+            rules.append(Rule(f"devices fit network {n}", "tp", _fit(n, network.size), ""))
+            if network.whole:
+                rules.append(Rule(f"devices fill network {n} evenly", "tp", _fill(n, network.size), ""))
+        return tuple(rules)
+
+    def _reason(self, values: Mapping, sheet: Sheet | None, lifted: Iterable[str]) -> str | None:
+        """Why a strategy cannot run."""
+        try:
+            strategy = self._execution(values)
+            holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [told(x, values) for x in _WITHIN]
+            if not all(holds):
+                shape = ("hidden", "ffn", "heads", "layers", "seq")
+                refuse(Row("model", {n: Cell(values[n], "model") for n in shape}), strategy, self.machine)
+        except ValueError as error:
+            return str(error)
+
+    # Pricing
+
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """The sheet for a strategy's words, in which other choices are letters; what it is called with."""
+        letters = {n: x for n, x in letters.items() if n != "offload"}
+        words = {n: letters.pop(n) for n in _WORDS if n in letters}
+        words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
+        networks = tuple((x.bandwidth, x.latency, x.usage) for x in self.machine.networks)
+        made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far[0]))
+        (peak, _), (vector, _), bits = self.machine.matrix[self.datatype], self.machine.vector[self.datatype], BITS[self.datatype]
+        values = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
+        values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, "peak_flops": peak, "peak_vector": vector}
+        values |= {"hbm_capacity": self.machine.near[0], "hbm_bandwidth": self.machine.near[1]}
+        values |= {"host_capacity": self.machine.far[0], "host_bandwidth": self.machine.far[1]}
+        row = {n: Cell(float(x), self.machine.name, SOURCE) for n, x in values.items() if x}
+        return made, (*knowns, Row(self.machine.name, row)), letters
+
+    def __call__(self, model: Mapping, *formulas: Formula, **strategy) -> Row:
+        """What Calculon says of a strategy."""
+        return calculon_step(model, self._execution(strategy), self.machine, *formulas)
+
+    def _execution(self, given: Mapping) -> Execution:
+        """A strategy as Calculon's document; what says nothing is at what Calculon wants there."""
+        plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
+        known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
+        known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
+        known |= _follows(known)
+        counts = {n: int(known[x]) for n, x in _COUNTS.items()}
+        flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
+        words = {"activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap"}
+        return execution({
+            **counts, **flags, **{n: known[x] for n, x in words.items()}, "training": True, "attention_type": "multihead",
+            "num_procs": counts["tensor_par"] * counts["pipeline_par"] * counts["data_par"], "datatype": self.datatype,
+        })  # fmt: skip
+
+
+_COUNTS = {
+    "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp", "batch_size": "global_batch", "microbatch_size": "batch",
+    "pipeline_interleaving": "chunks", "tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier", "data_par_net": "dp_tier",
+}  # fmt: skip
+_FLAGS = {
+    "fused_activation": "fused", "optimizer_sharding": "sharded", "seq_par_ag_redo": "gather_again",
+    "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload", "activations_offload": "activation_offload",
+    "optimizer_offload": "optimizer_offload",
+}  # fmt: skip
+
+
+def _follows(v: Mapping) -> dict:
+    """The largest multiple of dp in the batch, and its micro-batches."""
+    whole = v["global_batch"] // v["dp"] * v["dp"]
+    return {"global_batch": whole, "microbatches": whole / (v["dp"] * v["batch"])}
+
+
+def _on(tier, ways, tiers):
+    """How many devices the ways on a network have together."""
+    return np.prod([np.where(np.equal(t, tier), x, 1) for x, t in zip(ways, tiers, strict=True)], axis=0)
+
+
+def _fit(tier, size):
+    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) <= size
+
+
+def _fill(tier, size):
+    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: size % _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) == 0
+
+
+@cache
+def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
+    """One sheet for all that is no word: where a letter or a count decides, both cases stand in a formula."""
+    choices = Choices(**dict(words), tiers=tuple(map(symbol, _TIERS)), hidden_gradients=symbol("dp_overlap"),
+                      piped=Gt(symbol("pp"), 1), replicated=Gt(symbol("dp"), 1), interleaved=Gt(symbol("chunks"), 1))  # fmt: skip
+    weights, activations, optimizer = map(symbol, OFFLOADS) if has_far else (False, False, False)
+    if choices.recompute == "full":
+        activations = False
+    choices = replace(choices, weights_offloaded=weights, activations_offloaded=activations, optimizer_offloaded=optimizer)
+    blocks = [3 * x for x in (weights, activations, optimizer) if x]
+    formulas = [
+        plain("near_blocks", Max(1, *blocks, evaluate=False) if blocks else 1, "Offloading needs three blocks in a stage."),
+        plain("sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."),
+    ]
+    for way in _WAYS:
+        for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True):
+            formulas.append(plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on."))
+    step = [*second_half(choices, tables).formulas.values(), *formulas]
+    return Sheet("calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step)
+
+
+@cache
+def _block(choices: Choices, tables: Tables, needed: frozenset[str]) -> list[Formula]:
+    """The block's formulas of these letters, whether tensor parallelism splits it or not."""
+    needed |= {x.replace("_time", y) for x in needed for y in ("_compute", "_memory")}  # what times may be sums of
+    blocks = (block_formulas(x, tables) for x in (choices, replace(choices, split=False, overlap="none")))
+    return by(Gt(symbol("tp"), 1), *([f for f in x if f.letter in needed] for x in blocks))

@@ -1,0 +1,253 @@
+"""Calculon's own search space: as many strategies as Calculon goes through, each priced and refused as Calculon does."""
+
+import contextlib
+import itertools
+import math
+import pickle
+import random
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from scalebook.calculon import Strategies, application, calculon_step, library, priced
+from scalebook.calculon.cases import by, by_tier, pick, plain
+from scalebook.language.notation import symbol
+from scalebook.search import _problem as problem_of
+from scalebook.search import search
+from scalebook.search.problem import counts, distinct, layouts, slabs, word_combinations
+
+H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]
+SMALL = dict(devices=16, global_batch=8)
+MODEL = application(library.models["gpt3-1.3B"])
+
+
+def problem(model, machine, devices, batch, **more):
+    return problem_of(Strategies(machine), (application(library.models[model]),), None, None, (), more, (), 10,
+                      dict(devices=devices, global_batch=batch))  # fmt: skip
+
+
+def size(problem):
+    """How many strategies a space has, none of them priced."""
+    left_out, words, whole = Counter(), word_combinations(problem), layouts(problem)
+    there = 0
+    for slab in slabs(problem, whole, 0, words, left_out):
+        there += sum(counts(problem, distinct(problem, x, slab.columns)).sum() for x in words)
+    return there + sum(left_out.values())
+
+
+@pytest.mark.parametrize(
+    "model, machine, devices, batch, fused, strategies",
+    [
+        ("turing-530B", A100, 5128, 2520, [True], 10_944),
+        ("turing-530B", A100, 4096, 4096, [True], 128_288),
+        ("megatron-22B", A100, 64, 64, [True], 2_393_240),
+        ("megatron-1T", A100, 4096, 4096, [True], 7_276_848),
+        ("megatron-1T", H100, 4096, 4096, [True, False], 14_553_696),
+        ("megatron-1T", A100, 4096, 3072, [True], 10_295_264),
+        ("gpt3-175B", A100, 4096, 4096, [True], 7_126_368),
+        ("gpt3-175B", A100, 1024, 1536, [True], 11_698_528),
+        ("poster-11T", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 4096, 3072, [True, False], 46_622_656),
+    ],
+)
+def test_as_many_strategies_as_calculon_counts(model, machine, devices, batch, fused, strategies):
+    assert size(problem(model, machine, devices, batch, fused=fused)) == strategies
+
+
+def test_as_many_are_valid_as_calculon_finds():
+    found = search(Strategies(A100), application(library.models["turing-530B"]), devices=5128, global_batch=2520, fused=True)
+    assert found.fitting + sum(found.rejected.values()) == 10_944
+    assert found.fitting == 1_080
+
+
+def documents(model, machine, devices, batch, fused=(True, False)):
+    """Calculon's space one by one, as its nested loops have it."""
+
+    def of(x):
+        return [n for n in range(1, x + 1) if x % n == 0]
+
+    has_far, nets = machine.far[0] > 0, range(len(machine.networks))
+    for tp in of(devices):
+        if model["hidden"] % tp or model["attn_heads"] % tp:
+            continue
+        for pp in of(min(devices // tp, model["num_blocks"])):
+            dp = devices // tp // pp
+            if devices % (tp * pp) or model["num_blocks"] % pp or dp > batch:
+                continue
+            whole = batch // dp * dp
+            for chunks, mb in itertools.product([1] if pp == 1 else of(model["num_blocks"] // pp), of(whole // dp)):
+                if mb * model["seq_size"] % tp:
+                    continue
+                for recompute, exchange in itertools.product(("none", "attn_only", "full"), ("ar", "p2p_rs_ag", "rs_ag")):
+                    again = (False, True) if exchange == "rs_ag" and recompute != "full" else (False,)
+                    for choice in itertools.product(
+                        ("none", "ring", "pipe") if tp > 1 else ("none",), again, fused,
+                        *[(False, True) if dp > 1 else (False,)] * 2, *[(False, True) if has_far else (False,)] * 3,
+                        *[nets if x > 1 else (0,) for x in (tp, pp, dp)],
+                    ):  # fmt: skip
+                        if recompute != "full" or not choice[6]:
+                            yield (tp, pp, dp, whole, chunks, mb, recompute, exchange, *choice)
+
+
+NAMES = ("tp", "pp", "dp", "global_batch", "chunks", "batch", "recompute", "exchange", "overlap", "gather_again", "fused",
+         "sharded", "dp_overlap", "weight_offload", "activation_offload", "optimizer_offload", "tp_tier", "pp_tier", "dp_tier")  # fmt: skip
+FIELDS = ("tensor_par", "pipeline_par", "data_par", "batch_size", "pipeline_interleaving", "microbatch_size",
+          "activation_recompute", "tensor_par_comm_type", "tensor_par_overlap", "seq_par_ag_redo", "fused_activation",
+          "optimizer_sharding", "data_par_overlap", "weight_offload", "activations_offload", "optimizer_offload",
+          "tensor_par_net", "pipeline_par_net", "data_par_net")  # fmt: skip
+LETTERS = ("dp_overlap", "weight_offload", "activation_offload", "optimizer_offload")
+REASONS = {
+    "devices fit network": "needs more than the", "devices fill network": "evenly", "near_blocks": "at least 3 blocks",
+    "train_memory": "train_memory is", "offload_memory": "offload_memory is",
+}  # fmt: skip
+OWN = ["near_blocks <= stage_blocks", "train_memory <= hbm_capacity", "offload_memory <= host_capacity"]
+
+
+def fits_networks(x, machine):
+    for tier, network in enumerate(machine.networks):
+        used = math.prod(way for way, own in zip(x[:3], x[-3:], strict=True) if own == tier)
+        if used > network.size or (network.whole and network.size % used):
+            return False
+    return True
+
+
+def sample(model, machine, devices, batch, fitting, others):
+    """Strategies of the space at random: so many that fit the networks, so many that do not."""
+    rng, kept, seen = random.Random(3), ([], []), [0, 0]
+    for x in documents(library.models[model], machine, devices, batch):
+        kind = not fits_networks(x, machine)
+        number = (fitting, others)[kind]
+        seen[kind] += 1
+        if len(kept[kind]) < number:
+            kept[kind].append(x)
+        elif (place := rng.randrange(seen[kind])) < number:
+            kept[kind][place] = x
+    return [*kept[0], *kept[1]], sum(seen)
+
+
+@pytest.mark.parametrize(
+    "model, machine, devices, batch, fitting, others",
+    [("gpt3-1.3B", H100, 16, 12, 40, 15), ("gpt3-13B", A100, 32, 32, 30, 10),
+     ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 30, 5),
+     ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 30, 5)],
+)  # fmt: skip
+def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):
+    strategies, number = sample(model, machine, devices, batch, fitting, others)
+    assert number == size(problem(model, machine, devices, batch))
+    row, right, refused = application(library.models[model]), 0, 0
+    for x in strategies:
+        own = dict(zip(NAMES, x, strict=True))
+        document = {**library.example, **dict(zip(FIELDS, x, strict=True)), "num_procs": devices}
+        letters = {n: int(v) if n in LETTERS else v for n, v in own.items() if n not in ("dp", "global_batch")}
+        asked = dict(devices=devices, global_batch=batch, progress=False, **letters)
+        try:
+            run = calculon_step(library.models[model], document, machine)
+        except ValueError as error:
+            refused += 1
+            with pytest.raises(ValueError) as ours:
+                search(Strategies(machine), row, **asked)
+            kind = next(words for name, words in REASONS.items() if f"most: {name}" in str(ours.value))
+            assert kind in str(error), own
+            if "blocks in a stage" in str(error) or "network" in str(error):
+                continue
+            run = priced(library.models[model], document, machine)
+        [one] = search(Strategies(machine), row, lift=OWN[: 3 if machine.far[0] else 2], **asked).best
+        right += 1
+        assert one.train_memory == pytest.approx(run.train_memory, rel=1e-9), own
+        assert one.sequence_time * own["global_batch"] == pytest.approx(run.step_time, rel=1e-9), own
+    assert right > fitting / 3 and refused >= others
+
+
+@pytest.fixture(scope="module")
+def found():
+    return search(Strategies(H100), MODEL, **SMALL, fused=True, best=40)
+
+
+def test_what_is_found_is_calculons_best(found):
+    times = []
+    for x in documents(library.models["gpt3-1.3B"], H100, *SMALL.values()):
+        if fits_networks(x, H100) and x[0] == 2 and x[6:16] == ("none", "rs_ag", "none", False, True, *[x[2] > 1] * 2, *[False] * 3):
+            document = {**library.example, **dict(zip(FIELDS, x, strict=True)), "num_procs": 16}
+            with contextlib.suppress(ValueError):
+                times.append(calculon_step(library.models["gpt3-1.3B"], document, H100).step_time)
+    some = search(Strategies(H100), MODEL, **SMALL, recompute="none", exchange="rs_ag", overlap="none", gather_again=False,
+                  fused=True, sharded=[False, True], tp=2, weight_offload=0, activation_offload=0, optimizer_offload=0,
+                  best=10**6)  # fmt: skip
+    ours = [8 * x.sequence_time for x in some.best if x.sharded == x.dp_overlap == (x.dp > 1)]
+    assert ours == pytest.approx(sorted(times), rel=1e-9)
+    assert len(times) > 100 and some.best[0].sequence_time >= found.best[0].sequence_time
+
+
+@pytest.mark.parametrize("place", [0, 11, 39])
+def test_a_strategy_found_is_calculons_step(found, place):
+    one = found.best[place]
+    assert one.row.step_time / 8 == pytest.approx(one.sequence_time, rel=1e-12)
+    assert one.row.train_memory == pytest.approx(one.train_memory, rel=1e-12)
+    assert one.call.startswith("Strategies(h100_80g_nvl8)(..., global_batch=8, tp=")
+
+
+def test_another_process_finds_the_same(found):
+    with ProcessPoolExecutor(2) as pool:
+        again = search(Strategies(H100), MODEL, **SMALL, fused=True, best=40, executor=pool)
+    assert [(x.values, x.letters, x.words) for x in again.best] == [(x.values, x.letters, x.words) for x in found.best]
+    assert again.rejected == found.rejected and again.count == found.count
+    assert len(pickle.dumps(found.problem)) < 20_000
+
+
+def test_neighbours_say_why(found):
+    near = found.neighbours()
+    values = [x for _, x, _ in near.steps if x is not None]
+    assert values == sorted(values) and min(values) >= found.best[0].sequence_time * (1 - 1e-12)
+    refused = " ".join(why for _, x, why in near.steps if x is None)
+    assert "needs more than the 8 devices of network 0" in refused and "chunks=8 does not divide the 6 blocks" in refused
+
+
+def test_words_and_values_are_checked():
+    with pytest.raises(ValueError, match="recompute is 'none', 'attn_only' or 'full', not 'selective'"):
+        search(Strategies(H100), MODEL, **SMALL, recompute="selective")
+    for asked, said in [
+        (dict(tp_tier=2), "tp_tier is 2; on h100_80g_nvl8 it is 0 or 1"),
+        (dict(dp_overlap=[0, 0.5]), "dp_overlap is 0.5; on h100_80g_nvl8 it is 0 or 1"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            search(Strategies(H100), MODEL, **SMALL, **asked)
+    with pytest.raises(ValueError, match="weight_offload is 1; on h100_80g_nvl8_nomem2 without a second tier it is 0"):
+        search(Strategies(library.systems["h100_80g_nvl8_nomem2"]), MODEL, **SMALL, weight_offload=1)
+    with pytest.raises(ValueError, match="datatype is 'float8', for which a100_80g has no matrix rate: 'float16' would do"):
+        Strategies(A100, "float8")
+    with pytest.raises(TypeError, match="a search needs global_batch"):
+        search(Strategies(H100), MODEL, devices=16)
+    with pytest.raises(ValueError, match="no layout of the 16 devices goes with global_batch=8, batch=3, chunks=1"):
+        search(Strategies(H100), MODEL, **SMALL, batch=3, chunks=1, **dict.fromkeys(("tp_tier", "pp_tier", "dp_tier"), 0))
+
+
+def test_words_that_say_nothing_are_left_out():
+    """A call may ask for what Calculon refuses where it says nothing: there it is left out, in the price as in the row."""
+    asked = dict(gather_again=True, overlap="ring", sharded=True, activation_offload=1, fused=True, dp_overlap=1)
+    some = search(Strategies(H100), MODEL, **SMALL, **asked, tp=[1, 2], best=2000)
+    assert {x.tp for x in some.best} == {1, 2} and {x.recompute for x in some.best} == {"none", "attn_only", "full"}
+    for x in some.best[::97]:
+        assert x.row.step_time / 8 == pytest.approx(x.sequence_time, rel=1e-9)
+
+
+def test_an_assumption_is_swapped():
+    free = plain("dp_exposed", 0, "No exchange of gradients is waited for.")
+    plainly = search(Strategies(H100), MODEL, **SMALL, fused=True, overlap="ring", dp_overlap=0, dp=8)
+    swapped = search(Strategies(H100), MODEL, free, **SMALL, fused=True, overlap="ring", dp_overlap=0, dp=8)
+    assert swapped.best[0].sequence_time < plainly.best[0].sequence_time
+    assert swapped.best[0].row.step_time / 8 == pytest.approx(swapped.best[0].sequence_time, rel=1e-12)
+
+
+# Cases
+
+
+def test_a_choice_is_made_or_stands_in_the_formula():
+    tp, pp = symbol("tp"), symbol("pp")
+    assert pick(True, tp, pp) == tp and pick(False, tp, pp) == pp
+    both = pick(pp > 1, tp, pp)
+    assert both.subs(pp, 2) == tp and both.subs(pp, 1) == 1
+    a, b, more = plain("step_time", tp, ""), plain("step_time", pp, ""), plain("bubble_time", pp, "")
+    [one, other] = by(pp > 1, [a], [b, more])
+    assert one.rhs == both and other is more and by(True, [a], [b, more]) == [a]
+    assert by(pp > 1, [a], [a]) == [a]
+    assert by_tier("tp", [2, 2]) == 2 and by_tier("tp", [2, 3]).subs(symbol("tp_tier"), 1) == 3
