@@ -8,7 +8,7 @@ import pytest
 
 import scalebook.measurements as measurements
 from scalebook.collectives import all_gather, reduce_scatter
-from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements import CONFRONTATIONS, confront, training, training_megatron, training_papers
 from scalebook.measurements import training_sweeps as sweeps
 from scalebook.tables import accelerators
 
@@ -64,9 +64,10 @@ def test_the_h100_of_2023_fits_the_even_rows(again, changed):
     assert again("llm_foundry", h100, PYTORCH=other) > again("llm_foundry", h100)
 
 
-@pytest.mark.parametrize("changed", [(0, 2.8e-3), (9e-3, 2.8e-3), (4.6e-3, 1.4e-3), (4.6e-3, 5e-3)])
-def test_the_time_of_nanotrons_host_fits_one_model(again, changed):
-    assert again("nanotron", HOST_TIME=changed) > again("nanotron")
+@pytest.mark.parametrize(("place", "changed"), [(0, 0), (0, 9e-3), (1, 1.4e-3), (1, 5e-3), (2, 1.5e-3), (2, 7e-3)])
+def test_the_time_of_nanotrons_host_fits_one_model(again, place, changed):
+    other = [changed if i == place else time for i, time in enumerate(sweeps.HOST_TIME)]
+    assert again("nanotron", HOST_TIME=other) > again("nanotron")
 
 
 def test_the_network_fits_the_collectives_of_its_cluster():
@@ -110,20 +111,55 @@ def test_the_sustained_rate_of_the_h100_fits_the_even_rows_of_dense_models(again
     assert again("megatron_bridge", dense, training_step=with_letters(sustained_rate=other)) > again("megatron_bridge", dense)
 
 
-def test_three_in_ten_of_nanotrons_pipelines_stalled_for_every_micro_batch():
+def test_nanotrons_runs_stall_as_if_nodes_were_slow_by_chance(monkeypatch):
     """What the set's README says of the rows that are far off: their time goes with micro-batches, not with work."""
+    monkeypatch.setattr(sweeps, "STALL", 0.0)
     result = confront("nanotron")
-    pipelines = np.array([float(row["pp"]) > 1 for row in result.rows])
-    slots = np.array([float(row["grad_acc"]) + float(row["pp"]) - 1 for row in result.rows])
-    stalled = pipelines & (result.measured > 2 * result.predicted)
-    assert 0.25 < stalled.sum() / pipelines.sum() < 0.38
-    lost = (result.measured - result.predicted)[stalled] / slots[stalled]
-    sizes = np.array([float(row["hidden"]) for row in result.rows])[stalled]
-    assert 0.5 < np.median(lost[sizes == 2048]) < np.median(lost[sizes == 4096]) < 1.3
+    tp, pp, dp, rounds, sizes = (np.array([float(row[x]) for row in result.rows]) for x in ("tp", "pp", "dp", "grad_acc", "hidden"))
+    nodes, stalled = tp * pp * dp / 8, result.measured > 2 * result.predicted
+    shares = [stalled[(nodes > low) & (nodes <= high)].mean() for low, high in ((0, 1), (1, 16), (16, 32), (32, 64))]
+    assert shares[0] == 0 < 0.1 < shares[1] < 0.2 < 0.25 < shares[2] < 0.35 < 0.7 < shares[3] < 0.85
+    lost = (result.measured - result.predicted) / (rounds + pp - 1)
+    medians = [np.median(lost[stalled & (pp > 1) & (sizes == size)]) for size in (2048, 3072, 4096, 8192)]
+    assert 0.5 < min(medians) < max(medians) < 1.3
+
+    def likelihood(chance):
+        fits = np.array([row["model"] == "llama-3.57B" for row in result.rows])
+        runs = 1 - (1 - chance) ** nodes[fits]
+        return np.log(np.where(stalled[fits], runs, 1 - runs)).sum()
+
+    assert likelihood(sweeps.SLOW_NODE) > max(likelihood(0.01), likelihood(0.03))
+
+
+@pytest.mark.parametrize("changed", [0.4, 1.2])
+def test_the_time_of_a_stall_fits_one_model(again, changed):
+    assert again("nanotron", STALL=changed) > again("nanotron")
+
+
+@pytest.mark.parametrize("changed", [6e-3, 12e-3])
+def test_the_least_time_of_a_block_of_experts_fits_the_even_rows(again, changed):
+    assert again("megatron_bridge", LAUNCH=changed) > again("megatron_bridge")
+
+
+@pytest.mark.parametrize("changed", [10e-3, 26e-3])
+def test_what_a_block_takes_in_megatron_deepspeed_fits_blooms_even_rows_and_predicts_another_run(monkeypatch, changed):
+    found, other = confront("bloom_topology").groups["calibrated on"], confront("mtnlg").summary
+    assert other["worst"] < 0.05
+    for module in (training, training_megatron):
+        monkeypatch.setattr(module, "DEEPSPEED", changed)
+    assert confront("bloom_topology").groups["calibrated on"]["mean"] > found["mean"]
+    assert confront("mtnlg").summary["mean"] > other["mean"]
+
+
+@pytest.mark.parametrize("changed", [0.06, 0.13])
+def test_what_zero_3_reached_of_the_network_fits_the_even_rows(monkeypatch, changed):
+    found = confront("narayanan_table2").groups["calibrated on"]["mean"]
+    monkeypatch.setitem(training_papers.ZERO_3, "far_efficiency", changed)
+    assert confront("narayanan_table2").groups["calibrated on"]["mean"] > found
 
 
 @pytest.mark.parametrize("name", ["llm_foundry", "nanotron", "megatron_bridge"])
 def test_nothing_else_explains_as_much(name):
     """Without these numbers the rows that nothing was calibrated on are farther off."""
     found = confront(name).summary["mean"]
-    assert found < {"llm_foundry": 0.07, "nanotron": 0.35, "megatron_bridge": 0.15}[name]
+    assert found < {"llm_foundry": 0.07, "nanotron": 0.3, "megatron_bridge": 0.15}[name]

@@ -23,10 +23,13 @@ from . import (
     offload,
     pipeline,
     training,
+    training_long_context,
+    training_megatron,
     training_memory,
     training_papers,
     training_seconds,
     training_sweeps,
+    training_torchtitan,
 )
 from .confrontation import Confrontation, Result
 
@@ -47,7 +50,10 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training.CONFRONTATIONS,
     **training_papers.CONFRONTATIONS,
     **training_seconds.CONFRONTATIONS,
+    **training_megatron.CONFRONTATIONS,
     **training_sweeps.CONFRONTATIONS,
+    **training_torchtitan.CONFRONTATIONS,
+    **training_long_context.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+import numpy as np
+
 from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
@@ -10,7 +12,10 @@ from scalebook.training import training_step
 
 from .confrontation import Measurement, number
 
-__all__ = ["MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "device", "gpt", "step", "tuned"]
+__all__ = [
+    "DEEPSPEED", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "block_passes", "device", "flash_2", "gpt", "is_even",
+    "rerun_flops", "step", "tuned",
+]  # fmt: skip
 
 # Megatron-LM before FlashAttention and before data-parallel overlap; at first nothing ran beside gradients either.
 MEGATRON_2022 = dict(attention="unfused", sharding="replicated")
@@ -18,6 +23,11 @@ MEGATRON_2021 = dict(**MEGATRON_2022, tp_beside=0)
 # The NeMo framework's recipes: tensor- and context-parallel collectives in pieces under the products they belong to, of
 # which the first piece alone is waited for; transfers and data-parallel collectives beside arithmetic.
 OVERLAPPED = dict(dp_overlap=1, pp_overlap=1)
+# What a block of Megatron-DeepSpeed takes beside our kernels and collectives for each micro-batch, forward, run again and
+# backward: fitted on half of BLOOM's rows, the cause not known (scalebook/measurements/README.md).
+DEEPSPEED = 18e-3
+# FlashAttention-2 on the H100, causal, heads of 128, forward and backward, of the peak, by tokens (attention_flash.csv).
+_FLASH_2 = {4096: 0.30, 16384: 0.33}
 
 _DEVICES = (
     (r"GB300", "gb300"), (r"GB200", "gb200"), (r"B300", "b300"), (r"B200", "b200"), (r"H200", "h200"), (r"H100", "h100"),
@@ -36,6 +46,21 @@ def optional(row: Measurement, column: str, default: float) -> float:
     return number(row, column) if row.get(column) else default
 
 
+def is_even(row: Measurement) -> bool:
+    """Rows to calibrate on: those of an even number."""
+    return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
+
+
+def block_passes(microbatches, pp, layers):
+    """How many blocks a device runs one after another, with those that it waits for in a pipeline."""
+    return (microbatches + pp - 1) * layers / pp
+
+
+def flash_2(seq: float) -> dict[str, float]:
+    """Letters of attention on the H100 before FlashAttention-3, of July 2024."""
+    return dict(attention_efficiency=float(np.interp(seq, list(_FLASH_2), list(_FLASH_2.values()))), attention_backward=1.0)
+
+
 @cache
 def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "GPT") -> Row:
     """A model of GPT's blocks: as many key-value heads as queries, four times as wide inside, one embedding."""
@@ -44,6 +69,13 @@ def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "G
         vocab=vocab, embeddings=1, learned_positions=2048, moe_layers=0, experts=0,
     )  # fmt: skip
     return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
+
+
+def rerun_flops(row: Measurement) -> float:
+    """FLOPs of a step of a GPT whose blocks are run again (Narayanan et al. 2021, equation 3)."""
+    layers, hidden, seq, vocab = (number(row, x) for x in ("layers", "hidden", "seq_len", "vocab"))
+    per_layer = 96 * number(row, "gbs") * seq * layers * hidden**2
+    return per_layer * (1 + seq / (6 * hidden) + vocab / (16 * layers * hidden))
 
 
 def step(*knowns, **letters) -> Row:
