@@ -13,8 +13,8 @@ from scalebook.training import training_step
 from .confrontation import Measurement, number
 
 __all__ = [
-    "DEEPSPEED", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "block_passes", "device", "flash_2", "gpt", "is_even",
-    "rerun_flops", "step", "tuned",
+    "DEEPSPEED", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "block_passes", "device", "flash_2", "gpt", "gpt_of",
+    "is_even", "of_set", "rerun_flops", "step", "tuned",
 ]  # fmt: skip
 
 # Megatron-LM before FlashAttention and before data-parallel overlap; at first nothing ran beside gradients either.
@@ -69,6 +69,16 @@ def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "G
         vocab=vocab, embeddings=1, learned_positions=2048, moe_layers=0, experts=0,
     )  # fmt: skip
     return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
+
+
+def gpt_of(row: Measurement) -> Row:
+    """The GPT whose shape stands in a row."""
+    return gpt(*(number(row, x) for x in ("layers", "hidden", "heads", "vocab")))
+
+
+def of_set(*names: str):
+    """Why a row is left out of the sets whose names begin so: nothing, or that it is of another."""
+    return lambda row: "" if row["set"].startswith(names) else "of another table of the same file"
 
 
 def rerun_flops(row: Measurement) -> float:

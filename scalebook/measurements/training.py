@@ -5,6 +5,7 @@ state is taken as its authors describe their software, or, where they tuned it, 
 `what` says which.
 """
 
+from scalebook.search.space import divisors
 from scalebook.tables import models
 
 from .confrontation import Confrontation, number
@@ -16,7 +17,9 @@ from .runs import (
     block_passes,
     device,
     gpt,
+    gpt_of,
     is_even,
+    of_set,
     optional,
     rerun_flops,
     step,
@@ -26,14 +29,6 @@ from .runs import (
 __all__ = ["CONFRONTATIONS"]
 
 
-def _paper_model(row):
-    return gpt(*(number(row, x) for x in ("layers", "hidden", "heads", "vocab")))
-
-
-def _is_set(*names):
-    return lambda row: "" if row["set"] in names else "of another table of the same file"
-
-
 def _recompute(row):
     return next((word for word in ("full", "selective") if row["recompute"].startswith(word)), "none")
 
@@ -41,25 +36,21 @@ def _recompute(row):
 def _korthikanti(row):
     pp, dp, batch = number(row, "pp"), number(row, "dp"), number(row, "mbs")
     return step(
-        _paper_model(row), device("A100").at("fp16"), **MEGATRON_2022, recompute=_recompute(row),
+        gpt_of(row), device("A100").at("fp16"), **MEGATRON_2022, recompute=_recompute(row),
         sequence_parallel=row["sp"] == "True", tp=number(row, "tp"), pp=pp, dp=dp, batch=batch,
         chunks=optional(row, "vpp", 1), global_batch=number(row, "gbs"), seq=number(row, "seq_len"),
     )  # fmt: skip
 
 
-def _divisors(number_):
-    return [n for n in range(1, int(number_) + 1) if number_ % n == 0]
-
-
 def _narayanan(row):
     """The micro-batch and the chunks were tuned: our fastest that fits."""
     pp, dp, layers, global_batch = (number(row, x) for x in ("pp", "dp", "layers", "gbs"))
-    chunks = [n for n in _divisors(layers / pp) if n <= 4] if pp > 1 else [1]
+    chunks = [n for n in divisors(layers / pp) if n <= 4] if pp > 1 else [1]
     options = [dict(batch=b, chunks=c) for b in (1, 2, 4, 8, 16) for c in chunks if global_batch % (dp * b) == 0
                and (c == 1 or global_batch / (dp * b) % pp == 0)]  # fmt: skip
     gpu = device("A100").at("fp16")
     return tuned(
-        _paper_model(row), gpu, options, gpu.hbm_capacity, **MEGATRON_2021, recompute="full", sequence_parallel=False,
+        gpt_of(row), gpu, options, gpu.hbm_capacity, **MEGATRON_2021, recompute="full", sequence_parallel=False,
         tp=number(row, "tp"), pp=pp, dp=dp, global_batch=global_batch, seq=number(row, "seq_len"),
     )  # fmt: skip
 
@@ -140,18 +131,18 @@ CONFRONTATIONS = {c.name: c for c in (
         "korthikanti_table5", "training_papers.csv",
         "Time of a step of Megatron-LM on A100; nothing of the table is fitted, one constant is to table 4 of the paper.",
         lambda rows: [_korthikanti(row).step_time for row in rows], "step_time_s", "s", ("korthikanti2022",),
-        _is_set("korthikanti2022_table5", "korthikanti2022_s6.3"), _size,
+        of_set("korthikanti2022_table5", "korthikanti2022_s6.3"), _size,
     ),
     Confrontation(
         "narayanan_table1", "training_papers.csv",
         "Rate of Megatron-LM on A100; micro-batch and chunks, which the paper tuned, as we find them fastest.",
-        _narayanan_rate, "tflops_gpu", "TFLOP/s", ("narayanan2021",), _is_set("narayanan2021_table1"),
+        _narayanan_rate, "tflops_gpu", "TFLOP/s", ("narayanan2021",), of_set("narayanan2021_table1"),
         lambda row: row["model"],
     ),
     Confrontation(
         "llama3", "training_papers.csv",
         "Rate of Llama 3 405B on 16,384 H100, eight chunks a stage (two blocks fewer than 128 suggest them).",
-        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-2024",), _is_set("llama3_table4"),
+        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-2024",), of_set("llama3_table4"),
         lambda row: f"sequences of {row['seq_len']}",
     ),
     Confrontation(

@@ -1,7 +1,7 @@
 """More training steps as published: MegaScale beside Megatron-LM, and ZeRO 3 beside pipelines."""
 
 from .confrontation import Confrontation, number
-from .runs import MEGATRON_2021, MEGATRON_2022, OVERLAPPED, device, gpt, is_even, step
+from .runs import MEGATRON_2021, MEGATRON_2022, OVERLAPPED, device, gpt_of, is_even, of_set, step
 
 __all__ = ["CONFRONTATIONS", "ZERO_3"]
 
@@ -12,9 +12,8 @@ ZERO_3 = dict(dp_overlap=2 / 3, reduce_bits=16, far_efficiency=0.09)
 
 
 def _run(row, gpu, **letters):
-    shape = (number(row, x) for x in ("layers", "hidden", "heads", "vocab"))
     ways = {x: number(row, x) for x in ("tp", "pp", "dp")}
-    return step(gpt(*shape), gpu, **ways, global_batch=number(row, "gbs"), seq=number(row, "seq_len"), **letters)
+    return step(gpt_of(row), gpu, **ways, global_batch=number(row, "gbs"), seq=number(row, "seq_len"), **letters)
 
 
 def _megascale(row):
@@ -41,27 +40,23 @@ def _is_zero_3(row):
     return row["zero"].startswith("3")
 
 
-def _is_set(name):
-    return lambda row: "" if row["set"] == name else "of another table of the same file"
-
-
 CONFRONTATIONS = {c.name: c for c in (
     Confrontation(
         "megascale", "training_megascale.csv",
         "Time of a step of a GPT of 175B on 512 to 12,288 A100, in Megatron-LM (scores kept apart and run again) and MegaScale.",
         lambda rows: [_megascale(row).step_time for row in rows], "step_time_s", "s", ("jiang2024-megascale",),
-        _is_set("megascale_table2"), lambda row: row["software"].split()[0], optional=("mfu_pct",),
+        of_set("megascale_table2"), lambda row: row["software"].split()[0], optional=("mfu_pct",),
     ),
     Confrontation(
         "megascale_530b", "training_megascale.csv",
         "MFU of a GPT of 530B on 2,240 A100 and more, in Megatron-LM and MegaScale; all query-key pairs are counted.",
         lambda rows: [100 * _megascale(row).mfu for row in rows], "mfu_pct", "%", ("jiang2024-megascale",),
-        _is_set("megascale_fig9"), lambda row: row["software"].split()[0],
+        of_set("megascale_fig9"), lambda row: row["software"].split()[0],
     ),
     Confrontation(
         "narayanan_table2", "training_megascale.csv",
         "Days of training with tensor and pipeline parallelism, and with ZeRO 3 alone.",
-        _narayanan_days, "days_300B_tokens", "d", ("narayanan2021",), _is_set("narayanan2021_table2"),
+        _narayanan_days, "days_300B_tokens", "d", ("narayanan2021",), of_set("narayanan2021_table2"),
         lambda row: "ZeRO 3" if _is_zero_3(row) else "tensor and pipeline parallel",
         "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of them run "
         "beside arithmetic (the other two were seen when the form was chosen)",
