@@ -8,13 +8,13 @@ What a block keeps is a sum over its listing (`scalebook.block`).
 34.0
 """
 
-from sympy import Ge, Min, Piecewise
+from sympy import Ge, Le, Min, Piecewise
 
 from scalebook.block import GPT, HEAD, LLAMA, full, selective, sequence_parallel, tensor_parallel
 from scalebook.language import formula, symbol
 
 __all__ = [
-    "activation_memory", "held_1f1b", "held_gpipe", "held_interleaved", "logits_memory", "saved_gpt_full",
+    "activation_memory", "held_1f1b", "held_chunks", "held_gpipe", "held_interleaved", "logits_memory", "saved_gpt_full",
     "saved_gpt_parallel", "saved_gpt_selective", "saved_gpt_sequence_parallel", "saved_gpt_sequence_selective",
     "saved_llama", "saved_llama_full",
 ]  # fmt: skip
@@ -139,6 +139,16 @@ def held_interleaved(microbatches, pp, stage, chunks):
     """
     ahead = (2 * (pp - stage) + (chunks - 1) * pp + 1) / chunks
     return Min(microbatches, ahead, evaluate=False)
+
+
+@formula("held_microbatches", "narayanan2021 §2.2")
+def held_chunks(microbatches, pp, stage, chunks):
+    """The same, but one chunk runs as plain 1F1B.
+
+    >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
+    (8.0, 11.5)
+    """
+    return Piecewise((held_1f1b.rhs, Le(chunks, 1)), (held_interleaved.rhs, True))
 
 
 @formula("activation_memory", "korthikanti2022 §4.2.3", given=[held_1f1b, saved_llama])

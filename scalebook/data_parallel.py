@@ -16,10 +16,15 @@ from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "data_parallel_formulas", "dp_exposed_all", "dp_exposed_once", "dp_passes_all", "dp_passes_once", "dp_window",
+    "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed_all", "dp_exposed_once", "dp_passes_all", "dp_passes_once", "dp_window",
+    "dp_window_back",
     "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
     "routed_shards", "shards", "shards_dualpipe",
 ]  # fmt: skip
+
+
+# What these move, they move for every micro-batch.
+PER_MICROBATCH = ("zero2", "zero3", "hybrid")
 
 
 @formula("shards", "llama3-2024 §3.3.2")
@@ -82,6 +87,16 @@ def dp_passes_all(microbatches):
     10.0
     """
     return microbatches
+
+
+@formula("dp_window", "narayanan2021 §2.2")
+def dp_window_back(dp_passes, input_gradient_time, weight_gradient_time):
+    """Where nothing is gathered the forward pass hides nothing.
+
+    >>> dp_window_back(dp_passes=1, input_gradient_time="72 ms", weight_gradient_time="48 ms")
+    0.12
+    """
+    return dp_passes * (input_gradient_time + weight_gradient_time)
 
 
 @formula("dp_window", "narayanan2021 §2.2")
@@ -178,30 +193,30 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(bits: str, blocks: Expr | None) -> list[tuple[Expr, Expr, Expr, Expr]]:
+def _held(bits: str, blocks: Expr | None, stages: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
     """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer.
 
-    Whole, or so many blocks one by one.
+    Whole, or so many blocks one by one; of as many stages as it holds, one of them.
     """
     x = symbol
     dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("tp") * x("ep"))
     some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
     if blocks is not None:
-        outside = x("dense_params") - blocks * x("block_params")  # embeddings
+        outside = x("dense_params") / stages - blocks * x("block_params")  # embeddings
         parts = [(blocks, x("block_params"), dense), (S.One, outside, dense), (some * blocks, x("block_routed_params"), routed)]
     else:
-        parts = [(S.One, x("dense_params"), dense), (some, x("routed_params"), routed)]
+        parts = [(S.One, x("dense_params") / stages, dense), (some, x("routed_params") / stages, routed)]
     return [(often, params * x(bits) / 8, *group) for often, params, group in parts]
 
 
-def _over_shards(kind: str, bits: str, part: str, blocks: Expr | None) -> tuple[Expr, Expr, Expr]:
+def _over_shards(kind: str, bits: str, part: str, blocks: Expr | None, stages: int = 1) -> tuple[Expr, Expr, Expr]:
     """Seconds of the collectives of what a device holds, and seconds that they keep its scale-up and scale-out ports busy.
 
     Hybrid sharding shares state in groups ("group") of `shard_group` devices, and sums each share over the groups
     ("groups").  Fully sharded state moves block by block, each with its start and its hops.
     """
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(bits, blocks):
+    for often, held, ways, inner in _held(bits, blocks, stages):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
@@ -218,9 +233,26 @@ _SOURCES = {
 }  # fmt: skip
 
 
+def _exchanges(sharding: str, stages: int) -> list[tuple]:
+    """Which letter, how often a step, which collective of what, among whom, and how much of what a device holds at a time.
+
+    Of the stages that a device holds (`stages`) a micro-batch passes one.
+    """
+    m, block = symbol("microbatches"), symbol("stage_blocks")
+    reduce, gather = ("dp_reduce", "reduce_scatter", "reduce_bits"), ("dp_gather", "all_gather", "weight_bits")
+    return {
+        "replicated": [(S.One, "dp_reduce", "all_reduce", "reduce_bits", "all", None, 1)],
+        "zero1": [(S.One, *reduce, "all", None, 1), (S.One, *gather, "all", None, 1)],
+        "zero2": [(m, *reduce, "all", None, stages), (S.One, *gather, "all", None, 1)],
+        "zero3": [(m, *reduce, "all", block, stages), (2 * m, *gather, "all", block, stages)],
+        "hybrid": [(m, *reduce, "group", block, stages), (2 * m, *gather, "group", block, stages),
+                   (S.One, "dp_reduce", "all_reduce", "reduce_bits", "groups", stages * block, 1)],
+    }[sharding]  # fmt: skip
+
+
 @cache
 def data_parallel_formulas(sharding: str, schedule: str = "1f1b") -> tuple[Formula, ...]:
-    """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2" or "zero3".
+    """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2", "zero3" or "hybrid".
 
     Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
     gradients, ZeRO 3 both, its weights forward and backward) once a micro-batch.
@@ -228,28 +260,19 @@ def data_parallel_formulas(sharding: str, schedule: str = "1f1b") -> tuple[Formu
     >>> [f.letter for f in data_parallel_formulas("zero1")][:2]
     ['dp_reduce', 'dp_gather']
     """
-    whole = sharding in ("zero3", "hybrid")
-    blocks = symbol("stage_blocks") * (2 if schedule == "dualpipe" else 1) if whole else None
-    part = "group" if sharding == "hybrid" else "all"
-    reduced = [("all_reduce" if sharding == "replicated" else "reduce_scatter", "reduce_bits", part, blocks)]
-    gathered = [] if sharding == "replicated" else [("all_gather", "weight_bits", part, blocks)]
-    every = symbol("microbatches")
-    reduced = [(every if sharding in ("zero2", "zero3", "hybrid") else S.One, _over_shards(*x)) for x in reduced]
-    gathered = [(2 * every if whole else S.One, _over_shards(*x)) for x in gathered]
-    if sharding == "hybrid":
-        reduced.append((S.One, _over_shards("all_reduce", "reduce_bits", "groups", blocks)))
+    found = [(letter, often, _over_shards(*rest)) for often, letter, *rest in _exchanges(sharding, 2 if schedule == "dualpipe" else 1)]
 
-    def made(letter, moved, which, doc):
-        total = sum((often * costs[which] for often, costs in moved), S.Zero)
+    def made(letter, which, doc, of=("dp_reduce", "dp_gather")):
+        total = sum((often * costs[which] for own, often, costs in found if own in of), S.Zero)
         return Formula(f"{letter}_{sharding}", letter, total, [_SOURCES[sharding]], doc)
 
-    once = sharding in ("replicated", "zero1")
+    passes, exposed = (dp_passes_all, dp_exposed_all) if sharding in PER_MICROBATCH else (dp_passes_once, dp_exposed_once)
     optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
     return (
-        made("dp_reduce", reduced, 0, "Gradients summed over devices."),
-        made("dp_gather", gathered, 0, "Weights gathered from devices."),
-        made("dp_scaleup_time", [*reduced, *gathered], 1, "Both, as the scale-up ports of a device see them."),
-        made("dp_scaleout_time", [*reduced, *gathered], 2, "Both, as the scale-out ports of a device see them."),
-        dp_passes_once if once else dp_passes_all, dp_window, dp_exposed_once if once else dp_exposed_all, optimizer,
+        made("dp_reduce", 0, "Gradients summed over devices.", ("dp_reduce",)),
+        made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
+        made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
+        made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
+        passes, dp_window_back if sharding == "replicated" else dp_window, exposed, optimizer,
         shards_dualpipe if schedule == "dualpipe" else shards, routed_shards, reduce_bits_gradient,
     )  # fmt: skip

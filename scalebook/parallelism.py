@@ -109,10 +109,11 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     )
 
 
-def _port_times(blocks: tuple[Block, ...], way: str) -> tuple[Expr, Expr]:
-    """Seconds that all collectives over one way keep the scale-up and the scale-out ports busy."""
+def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
+    """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
     moved = [port_times(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(way)) for block in blocks
-             for op, c in zip((op for op in block.ops if op.is_collective), block.collectives, strict=True) if op.over == way]  # fmt: skip
+             for op, c in zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
+             if op.over == way and keep(op)]  # fmt: skip
     return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
 
 
@@ -156,6 +157,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_backward"] = _messages(back, way, lambda op, way=way: way != "tp" or not is_hidden(op))
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
+    costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
     return costs | {
         "block_params": params,
         "block_routed_params": routed,
@@ -204,6 +206,7 @@ _MEANINGS = {
         f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
         for way in ("tp", "cp", "ep") for tier in ("scaleup", "scaleout")
     },
+    **{f"tp_{tier}_beside": f"Of these, those that run beside the gradients of the weights ({tier})." for tier in ("scaleup", "scaleout")},
     "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
     "block_params": "Parameters of one block on one device, without routed experts.",
     "block_routed_params": "Parameters of the routed experts of one block on one device.",

@@ -58,7 +58,7 @@ def _stage(stage: Expr, schedule: str) -> tuple[Expr, Expr, Expr]:
     if schedule not in FOLDED:
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
     at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end  # with the model's beginning
-    return x("stage_blocks"), 2 * at_end - tied, at_end
+    return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
 def _params(stage: Expr, schedule: str) -> tuple[Expr, Expr]:
@@ -85,6 +85,7 @@ def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, E
     gathered = S.Zero
     if sharding in ("zero3", "hybrid"):  # the block at work and the next one, whole, and one's gradients
         gathered = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
+        gathered *= Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
     found["buffer_memory"] = x("working_activations") - saved + gathered
     return found
 

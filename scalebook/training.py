@@ -19,7 +19,7 @@ from scalebook.block import Block, blocks_of
 from scalebook.collectives import collective
 from scalebook.data_parallel import data_parallel_formulas
 from scalebook.language import Formula, Row, Sheet, symbol
-from scalebook.language.row import Cell
+from scalebook.language.row import Cell, quantity
 from scalebook.parallelism import CHOICES, Strategy, block_formulas
 from scalebook.step_memory import bytes_of, memory_formulas
 from scalebook.step_totals import (
@@ -58,20 +58,21 @@ USUAL = {
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 _SCHEDULES = {
     "1f1b": (pipeline.bubble_1f1b, activations.held_1f1b),
-    "interleaved": (pipeline.bubble_interleaved, activations.held_interleaved),
+    "interleaved": (pipeline.bubble_interleaved, activations.held_chunks),
     "gpipe": (pipeline.bubble_gpipe, activations.held_gpipe),
     "zb_h1": (pipeline.bubble_zb_h1, stages.held_zb_h1),
     "zb_h2": (pipeline.bubble_zb_h2, stages.held_zb_h2),
     "zb_v": (pipeline.bubble_zb_v, stages.held_zb_v),
     "dualpipe": (pipeline.bubble_dualpipe, stages.held_dualpipe),
 }
+_HEADS = {"zb_v": training_time.step_head_v, "dualpipe": training_time.step_head_both}
 
 
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
-    training_time.step_again, training_time.step_head, training_time.bubble_time, training_time.tp_exposed,
+    training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
     training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
     model_flops, hardware_flops, mfu, hfu,
     train_rate, step_energy, step_cost, train_time, train_cost, filled,
@@ -81,7 +82,7 @@ _PARTS = (
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
-def _offloaded(sharding: str) -> list[Formula]:
+def _offloaded(sharding: str, schedule: str) -> list[Formula]:
     """What a block moves to and from a second tier, and what that costs."""
     block = symbol("block_params"), symbol("block_routed_params")
     weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
@@ -96,7 +97,7 @@ def _offloaded(sharding: str) -> list[Formula]:
         Formula("bandwidth_between", "offload_bandwidth", hiding, source,
                 "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
         offload.exposed_time,
-        training_time.offload_exposed,
+        training_time.offload_exposed_both if schedule == "dualpipe" else training_time.offload_exposed,
         link_of_host,
     ]  # fmt: skip
 
@@ -122,9 +123,10 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [
         *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule),
         *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
+        _HEADS.get(strategy.schedule, training_time.step_head),
         training_time.pp_exposed_v if twice else training_time.pp_exposed,
-        *bandwidth_formulas(4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
-        *(_offloaded(strategy.sharding) if strategy.offload else [training_time.offload_exposed_none]),
+        *bandwidth_formulas(strategy.sharding, 4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
+        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else [training_time.offload_exposed_none]),
         Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
@@ -149,12 +151,26 @@ def _attended(model: Mapping, letters: Mapping) -> Formula:
     return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
 
 
+def _is_quantized(device: Mapping) -> bool:
+    """Whether a device's products are of 8 bits or fewer: at a higher peak than its bf16, or it has no bf16."""
+    if "peak_bf16" in device:
+        return device.get("peak_flops", 0) > 1.5 * device["peak_bf16"]
+    return "peak_flops" in device and device["peak_flops"] in (device.get("peak_fp8"), device.get("peak_fp4"))
+
+
+def _is_usual(letter: str, value) -> bool:
+    """Whether it says no more than to say nothing."""
+    return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
+
+
 class Training:
     """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
 
     The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
     outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With 8-bit
-    products attention and logits stay in 16 bits.  Of fewer key-value heads than devices each is held by several.
+    products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was asked
+    for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have may
+    be given at its usual value (`chunks=1`).
     Raises ValueError with one sentence for a strategy that cannot run.
     """
 
@@ -169,8 +185,7 @@ class Training:
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
         words.setdefault("offload", bool(_offloads(letters)))
-        peaks = [row for row in rows if "peak_flops" in row and "peak_bf16" in row]
-        words.setdefault("quantized", any(row["peak_flops"] > 1.5 * row["peak_bf16"] for row in peaks))
+        words.setdefault("quantized", any(map(_is_quantized, rows)))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
             words["schedule"] = "interleaved"
         strategy, blocks = Strategy(**words), blocks_of(model)
@@ -188,7 +203,7 @@ class Training:
         return self._called(self.plan(knowns, letters), knowns, letters)
 
     def _called(self, plan, knowns, letters):
-        sheet, strategy, _ = plan
+        sheet, _, _ = plan
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = {*sheet.inputs, *sheet.formulas}
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
@@ -196,7 +211,7 @@ class Training:
         if is_fp4 and "quantized_bits" in used:
             letters.setdefault("quantized_bits", 4)
         usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
-        letters = {n: v for n, v in letters.items() if strategy.offload or n not in OFFLOADS}
+        letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:

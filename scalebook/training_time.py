@@ -12,9 +12,9 @@ from scalebook.language import formula
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "cp_exposed", "ep_exposed", "last_blocks",
-    "offload_exposed", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
+    "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
     "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
-    "step_backward", "step_forward", "step_head", "step_time", "tp_exposed",
+    "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
 ]  # fmt: skip
 
 
@@ -154,6 +154,34 @@ def step_head(
     return microbatches * Max(embedding_time, last + both, evaluate=False)
 
 
+@formula("step_head", "qi2024-v §3")
+def step_head_v(
+    microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+):  # fmt: skip
+    """Where a pipeline turns at its end, the first device does both.
+
+    >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
+    ...             head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    0.448
+    """
+    ends = head_forward + head_backward + embedding_time
+    return microbatches * Max(0, ends - (stage_blocks - last_blocks) * (block_forward + block_backward), evaluate=False)
+
+
+@formula("step_head", "deepseek2024-v3 §3.2.1")
+def step_head_both(
+    microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+):  # fmt: skip
+    """DualPipe feeds its pipeline from both ends: each end does both, for half of the micro-batches.
+
+    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
+    ...                head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    0.224
+    """
+    ends = head_forward + head_backward + embedding_time
+    return microbatches / 2 * Max(0, ends - (stage_blocks - last_blocks) * (block_forward + block_backward), evaluate=False)
+
+
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
 def tp_exposed(
     microbatches, stage_blocks, tp_forward, tp_backward, tp_async, tp_beside, tp_overlap, weight_gradient_compute,
@@ -229,6 +257,16 @@ def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
     0.39
     """
     return stage_blocks * ((microbatches - 1) * exposed_between + exposed_time)
+
+
+@formula("offload_exposed", "rajbhandari2021 §3", "deepseek2024-v3 §3.2.1")
+def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_time):
+    """DualPipe's devices hold two stages, each with a last micro-batch.
+
+    >>> offload_exposed_both(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
+    0.396
+    """
+    return stage_blocks * ((microbatches - 2) * exposed_between + 2 * exposed_time)
 
 
 @formula("offload_exposed", "isaev2023-calculon §2")

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import Sheet
+from scalebook.language.code import broadcast
 from scalebook.language.row import quantity
 from scalebook.parallelism import CHOICES
 
-__all__ = ["RULES", "Rule", "check", "derived", "reason"]
+__all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
 
-COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "pp", "dp", "batch", "chunks", "microbatches")
+COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group")
 
 
 class Rule:
@@ -90,6 +91,10 @@ RULES = (
          "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} layers"),
     Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
          "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
+    Rule("zb_v folds a stage", "pp", lambda schedule, stage_blocks: (schedule != "zb_v") | _split(stage_blocks, 2),
+         "schedule='zb_v' gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
+    Rule("windows within layers", "window_layers", lambda window_layers, layers: window_layers <= layers,
+         "window_layers={window_layers} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
     Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
          "ep={ep} does not divide the {experts} experts"),
@@ -111,6 +116,10 @@ RULES = (
     Rule("shard_group in groups", "shard_group",
          lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
          "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
+    Rule("shard_group in groups of experts", "shard_group",
+         lambda sharding, shard_group, dp, cp, ep: (sharding != "hybrid") | (ep == 1)
+         | _split(dp * cp / ep, shard_group) | _split(shard_group, dp * cp / ep),
+         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp/ep) that share experts nor is a multiple of them"),
     Rule("offload has near_blocks", "pp", lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
 )  # fmt: skip
@@ -146,7 +155,9 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     `values` are letters (numbers or arrays) and words; rules about what is not known are left out.  With a sheet the
     domains of its formulas are checked too, as far as their letters are known.
     """
-    known = derived(_own(values, sheet))
+    own = _own(values, sheet)
+    broadcast(own)
+    known = derived(own)
     lifted = (*ADVICE, "pp within layers") if "stage_blocks" in values else ADVICE  # stages may be dealt out otherwise
     if any(np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
@@ -170,7 +181,7 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
     known = derived(values)
     for letter in COUNTS:
         if letter in {*values, "dp"} & known.keys() and (known[letter] % 1 or known[letter] < 1):
-            return _fraction(letter, known, values)
+            return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
     for rule in RULES:
         if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)
             return _sentence(rule, known)
@@ -189,7 +200,7 @@ def _conditions(sheet, known):
 def _check_each(known, sheet, lifted):
     """The same of arrays, strategy by strategy: the first that cannot run."""
     arrays = {n: x for n, x in known.items() if np.ndim(x)}
-    shape = np.broadcast_shapes(*map(np.shape, arrays.values()))
+    shape = broadcast(arrays)
     fails = np.zeros(shape, bool)
     for letter in COUNTS:
         if letter in known:
@@ -212,12 +223,19 @@ def _sentence(rule, known):
         "own_seq": _number(known.get("seq", 0) / known["cp"]),
         "own_batch": _number(known.get("global_batch", 0) / known.get("dp", 1)),
         "shards": _number(known.get("dp", 1) * known["cp"]),
+        "routed_shards": _number(known.get("dp", 1) * known["cp"] / known["ep"]),
         "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
         "others": _number(known["pp"] - 1),
     }
     follows = "global_batch in micro-batches"  # asked for another batch, the micro-batches follow
-    others = [x for x in RULES if x is rule or (x.letter == rule.letter and not x.advice and x.name != follows)]
-    return rule.says.format_map(said) + _would_do(rule.letter, known, others)
+    is_dealt = rule.letter == "pp" and "stage_blocks" in rule.needs and "stage_blocks" in known  # whatever pp is
+    letters = ["stage_blocks" if is_dealt else rule.letter, *(x for x in ("devices",) if x in rule.needs)]
+    for letter in letters:  # where no dp would do, the devices
+        others = [x for x in RULES if x is rule or (x.letter == letter and not x.advice and x.name != follows)]
+        values = _would_do(letter, known, others)
+        if len(values):
+            break
+    return rule.says.format_map(said) + _listed(letter, values, known[letter])
 
 
 def _number(x):
@@ -232,7 +250,7 @@ def _would_do(letter, known, rules):
     for rule in rules:
         if (holds := rule.of(known | {letter: tried})) is not None:
             fine &= np.broadcast_to(np.asarray(holds, bool), tried.shape)
-    return _listed(letter, tried[fine], known[letter])
+    return tried[fine]
 
 
 def _listed(letter, values, near):
@@ -247,15 +265,25 @@ def _listed(letter, values, near):
     return f": {letter}={' or '.join(filter(None, [', '.join(said[:-1]), said[-1]]))} would do"
 
 
-def _fraction(letter, known, given):
-    if letter not in given and letter == "dp":
-        ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
-        product = known["tp"] * known["cp"] * known["pp"]
-        devices = product * np.arange(1, 2 + known["devices"] // product)
-        near = devices[-2:]
-        return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed("devices", near, 0)
-    near = [x for x in (np.floor(known[letter]), np.ceil(known[letter])) if x >= 1]
-    return f"{letter}={_number(known[letter])} is no whole number" + _listed(letter, near, 0)
+def _no_multiple(known):
+    """Devices that are not so many replicas."""
+    ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
+    product = known["tp"] * known["cp"] * known["pp"]
+    devices = product * np.arange(1, 2 + known["devices"] // product)
+    near = devices[-2:]
+    return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed("devices", near, 0)
+
+
+def not_whole(letter: str, value: float) -> str | None:
+    """The sentence for a number that does not count anything.
+
+    >>> not_whole("batch", 0.5)
+    'batch=0.5 is no whole number: batch=1 would do'
+    """
+    if value % 1 or value < 1:
+        near = [x for x in (np.floor(value), np.ceil(value)) if x >= 1]
+        return f"{letter}={value:.12g} is no whole number" + _listed(letter, near, 0)
+    return None
 
 
 def _outside(name, condition, known):

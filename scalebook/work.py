@@ -52,6 +52,7 @@ def phase_of(kernel: Kernel) -> str:
 def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
     """The kernels of a listing and the time of each; products that read the same tensor run as one (q, k and v).
 
+    Weights that are not split over the same devices do not lie side by side: a router runs apart from shared experts.
     Without a phase each kernel of a backward pass is said to run something again, or to make the gradient of inputs
     or of weights.
 
@@ -67,11 +68,16 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
         if len(kernel.ops) == 1 and not op.function and sum(len(t) > 1 for t in op.terms) == 1:
             term = next(t for t in op.terms if len(t) > 1)
             if any(t.is_weight for t in term):  # x W: by x
-                key = ("x", next(t.name for t in term if not t.is_weight))
+                key = ("x", next(t.name for t in term if not t.is_weight), *_ways(next(t for t in term if t.is_weight)))
             elif op.name.startswith("d_") and op.name[2].isupper():  # d_y x: by x
-                key = ("dW", term[1].name)
+                key = ("dW", term[1].name, *_ways(op.outs[0]))
         joined.setdefault(key, []).append(kernel)
     return tuple(w for group in joined.values() for w in _works(group, phase or phase_of(group[0]), quantized))
+
+
+def _ways(weight: Tensor) -> list[str]:
+    """The ways a weight is split."""
+    return sorted({w for i in weight.indices for w in ways(i)})
 
 
 def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:

@@ -44,7 +44,8 @@ def test_with_the_bandwidth_it_needs_a_dimension_takes_as_long_as_what_runs_besi
         enough = training_step(models[model], H100, **letters, **{f"{tier}_bandwidth": found[way]})
         parts = ("forward_compute", "again_compute", "input_gradient_compute", "weight_gradient_compute")
         block = sum(enough[x] for x in parts)
-        beside = {"pp": run.stage_blocks, "dp": run.stage_blocks * run.dp_passes}.get(way, 1) * block
+        often = run.microbatches if letters.get("sharding") == "zero3" else 1  # a step's own have the last chunk's pass
+        beside = {"pp": run.stage_blocks, "dp": run.stage_blocks * often}.get(way, 1) * block
         assert enough[f"{way}_{tier}_time"] == pytest.approx(beside)
 
 
@@ -65,6 +66,7 @@ def test_contention_is_what_sharing_a_link_in_halves_costs(arithmetic, waited, b
     blocks = 200  # fine steps: what runs behind meets arithmetic and collectives alike
     window = blocks * (arithmetic + waited)
     none = {f"{x}_{y}": 0 for x in ("tp", "cp", "ep", "pp") for y in ("scaleup_time", "scaleout_time", "overlap")}
+    none |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1)
     none |= dict(tp_scaleup_time=waited, dp_scaleup_time=behind, dp_scaleout_time=0, dp_passes=1, dp_overlap=1)
     cost = dp_contention_shared(none, dp_window=window, stage_blocks=blocks)
     exact = shared_link(blocks, arithmetic, waited, behind) - window - max(0, behind - window)
@@ -118,3 +120,39 @@ def test_chunks_queue_for_the_link(pp, chunks, total):
         dp_contention=0,
     )  # fmt: skip
     assert said == pytest.approx(float(free - end), abs=0.02)
+
+
+def test_with_the_bandwidth_it_needs_a_steps_own_exchange_leaves_a_bucket_and_no_more():
+    letters = dict(tp=8, pp=16, dp=128, chunks=8, global_batch=2048, seq=8192, dp_overlap=1, pp_overlap=1, collective_cores=0)
+    run = training_step(models.llama3_405b, H100, **letters)
+    enough = training_step(models.llama3_405b, H100, **letters, scaleout_bandwidth=run.dp_scaleout_needed)
+    total = enough.dp_reduce + enough.dp_gather  # with starts and hops, which come on top
+    assert enough.dp_exposed == pytest.approx(total / run.stage_blocks, rel=0.35)
+    less = training_step(models.llama3_405b, H100, **letters, scaleout_bandwidth=run.dp_scaleout_needed / 2)
+    assert less.dp_exposed > 1.5 * enough.dp_exposed
+
+
+@pytest.mark.parametrize("sharding", ["zero2", "zero3", "hybrid"])
+def test_a_micro_batch_passes_one_of_the_two_stages_that_a_device_of_dualpipe_holds(sharding):
+    """So that it moves about as much as in a pipeline where a device holds one."""
+    letters = dict(tp=8, pp=8, dp=8, microbatches=16, seq=4096, sharding=sharding, far_latency=0, near_latency=0, collective_launch=0,
+                   chunk_time=0) | ({"shard_group": 4} if sharding == "hybrid" else {})  # fmt: skip
+    one, two = (training_step(models.llama3_70b, H100, **letters, schedule=x) for x in ("1f1b", "dualpipe"))
+    assert two.dp_reduce / one.dp_reduce == pytest.approx(1, rel=0.25)
+
+
+def test_where_nothing_is_gathered_the_forward_pass_hides_nothing():
+    run = training_step(models.llama3_8b, H100, dp=64, microbatches=1, seq=1024, sharding="replicated", dp_overlap=1)
+    assert run.dp_window == pytest.approx(run.input_gradient_time + run.weight_gradient_time)
+
+
+def test_what_stands_at_the_ends_of_the_model_is_where_a_schedule_puts_it():
+    letters = dict(pp=4, dp=4, microbatches=16, seq=2048)
+    one, v, both = (training_step(models.gpt3_13b, H100, **letters, schedule=x) for x in ("1f1b", "zb_v", "dualpipe"))
+    ends = one.head_forward + one.head_backward + one.embedding_time - (one.stage_blocks - one.last_blocks) * (
+        one.block_forward + one.block_backward
+    )
+    assert v.step_head == pytest.approx(max(0, 16 * ends)) and both.step_head == pytest.approx(max(0, 8 * ends))
+    matrix = one.vocab * one.hidden  # tied: a device with both ends holds it once
+    assert v.dense_params - v.stage_blocks * v.block_params == pytest.approx(matrix)
+    assert both.dense_params - 2 * both.stage_blocks * both.block_params == pytest.approx(matrix)

@@ -299,6 +299,22 @@ def test_letters_that_say_nothing_are_not_counted_twice():
     assert count(sharding="zero1", near_blocks=[3, 4]) == count(sharding="zero1") > 0
 
 
+def test_what_is_said_to_say_nothing_says_nothing():
+    """With one device a way, a strategy costs the same whatever the words about that way; where it does not, it is searched."""
+    knowns = dict(devices=16, global_batch=32, seq=4096, tp=[1, 2], pp=[1], cp=[1, 2], ep=1, batch=1, recompute="none", best=10_000)
+    both = search(training_step, models.llama3_8b, H100, **knowns, context=["gather", "all_to_all"])
+    one = search(training_step, models.llama3_8b, H100, **knowns, context="gather")
+    assert {x.context for x in both.best if x.cp == 1} == {"gather"} and {x.context for x in both.best} == {"gather", "all_to_all"}
+    assert [x.values for x in both.best if x.cp == 1] == [x.values for x in one.best if x.cp == 1]
+    alone = dict(devices=8, global_batch=32, seq=4096, tp=8, pp=1, batch=1, recompute="none")  # nothing to be gathered
+    assert search(training_step, models.llama3_8b, H100, **alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"
+    pair = dict(devices=8, global_batch=32, tp=2, pp=4, schedule="dualpipe", chunks=1, recompute="none", batch=1, seq=4096)
+    words = dict(sharding=["replicated", "zero1"], dp_overlap=[0, 1])
+    found = search(training_step, models.llama3_8b, H100, **pair, **words)
+    prices = {(x.sharding, x.dp_overlap): (x.step_time, x.memory) for x in found.best}  # two devices hold each stage
+    assert len(prices) == len(set(prices.values())) == found.count == 4
+
+
 def test_neighbours_leave_out_steps_that_change_nothing():
     near = search(training_step, models.llama3_8b, H100, **SMALL, tp=[1, 8], pp=[1, 2], dp_overlap=1).neighbours()
     assert near.found.pp == near.found.tp == 1
@@ -334,6 +350,11 @@ def test_where_there_is_no_layout_it_says_why(asked, said):
         (dict(weight_offload=[0, 1]), TypeError, "host_capacity"),
         (dict(subject_to=["decode_rate >= 3"]), TypeError, "no decode_rate to be limited"),
         (dict(subject_to=["memory <= 1 MB"]), ValueError, "no strategy"),
+        (dict(subject_to="memory <= 1 MB"), ValueError, "no strategy"),
+        (dict(lift="tp in scaleup"), LookupError, "tp within scaleup_size"),
+        (dict(best=0), ValueError, "best=0 keeps no strategy: best=1"),
+        (dict(batch=[0.5, 1]), ValueError, "batch=0.5 is no whole number: batch=1 would do"),
+        (dict(seq=4096.5), ValueError, "seq=4096.5 is no whole number: seq=4096 or 4097 would do"),
     ],
 )
 def test_errors_say_what_was_wrong(changed, error, said):

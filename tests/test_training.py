@@ -243,6 +243,38 @@ def test_scores_and_logits_are_not_quantized(name):
     assert not [x for x in profile(models.llama3_8b, accelerators.h100.at("fp8"), **knowns).lines if x.name == f"{name} cast"]
 
 
+@pytest.mark.parametrize("precision", ["fp8", "fp4"])
+def test_a_device_without_bf16_quantizes_and_attends_at_its_peak(precision):
+    device = accelerators.maia200.at(precision)
+    knowns = dict(dp=8, microbatches=1, seq=8192, scaleup_size=8)
+    run = training_step(models.llama3_8b, device, **knowns)
+    assert run.attention_peak == device.peak_flops and run.quantized_bits == int(precision[-1])
+    assert run.step_time == training_step(models.llama3_8b, device, **knowns, quantized=True).step_time
+    assert run.step_time > training_step(models.llama3_8b, device, **knowns, quantized=False).step_time  # no casts
+
+
+@pytest.mark.parametrize("name", ["deepseek_v2_lite", "deepseek_v3", "mixtral_8x7b", "llama3_8b", "gpt3_13b"])
+@pytest.mark.parametrize("words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str)
+def test_sequence_parallelism_over_one_device_changes_nothing(name, words):
+    knowns = dict(tp=1, dp=8, ep=4 if models[name].get("experts") else 1, microbatches=2, seq=2048)
+    whole, split = (training_step(models[name], H100, **knowns, **words, sequence_parallel=x) for x in (False, True))
+    assert dict(whole) == pytest.approx(dict(split), rel=1e-12)
+
+
+def test_letters_of_another_strategy_are_known_at_their_usual_values():
+    knowns = dict(tp=1, pp=4, dp=4, microbatches=16, seq=4096, schedule="zb_v", sharding="zero3")
+    run = training_step(models.llama3_8b, H100, **knowns)
+    assert training_step(models.llama3_8b, H100, **knowns, chunks=1, shard_group=8, near_blocks=3).step_time == run.step_time
+    with pytest.raises(TypeError, match="does not use near_blocks"):
+        training_step(models.llama3_8b, H100, **knowns, near_blocks=4)
+
+
+def test_one_interleaved_chunk_is_1f1b():
+    knowns = dict(tp=1, pp=4, dp=4, microbatches=16, seq=4096, chunks=1)
+    plain, one = (training_step(models.llama3_8b, H100, **knowns, schedule=x) for x in ("1f1b", "interleaved"))
+    assert (plain.step_time, plain.memory) == (one.step_time, one.memory)
+
+
 def _held(run):
     """Parameters whose bytes a device of the first stage holds."""
     return run.weight_memory * 8 / run.weight_bits

@@ -34,6 +34,8 @@ BROKEN = {
         "last_blocks=3 after 7 stages of at most 17 does not deal out the 128 layers: last_blocks=9, 10",
     ),
     "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
+    "zb_v folds a stage": (MODEL, dict(schedule="zb_v", pp=128), "and a stage has 1 blocks: pp=1, 2, 4, 5"),
+    "windows within layers": (MODEL, dict(window_layers=200), "window_layers=200 is more than the 128 layers"),
     "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
     "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
     "ep divides dp cp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
@@ -45,6 +47,9 @@ BROKEN = {
     ),
     "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context="all_to_all"), "which does not divide: cp=1"),
     "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
+    "shard_group in groups of experts": (
+        MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp/ep) that share experts",
+    ),
     "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
 }
 
@@ -70,6 +75,12 @@ def test_advice_binds_searches_only():
 @pytest.mark.parametrize(
     "letters, said",
     [
+        (dict(devices=65, tp=8, pp=4, dp=2), "make 64 devices, not 65: devices=64 would do"),
+        (dict(seq=4096.5), "seq=4096.5 is no whole number: seq=4096 or 4097 would do"),
+        (dict(dp=8, sharding="hybrid", shard_group=0.5), "shard_group=0.5 is no whole number: shard_group=1 would do"),
+        (dict(pp=8, stage_blocks=17, schedule="zb_v"), "a stage has 17 blocks: stage_blocks=16, 18"),
+        (dict(pp=64, stage_blocks=2, offload=True), "with pp=64 a stage has 2: stage_blocks=3, 4"),
+        (dict(tp=np.array([1, 2, 4]), pp=np.array([1, 2])), "these arrays do not broadcast together: tp (3,), pp (2,)"),
         (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
         (dict(devices=4096, tp=8, pp=63), "devices=4096 is no multiple of 504 (tp=8, cp=1, pp=63): devices=4032 or 4536 would do"),
         (dict(devices=4096, tp=8, pp=8, global_batch=100), "dp=64 does not divide global_batch=100"),

@@ -172,6 +172,9 @@ for _way, _said, _often in (
         _at = rf"{{{_way}}}^{{\mathrm{{{_mark}}}}}"
         if _often:
             letter(f"{_way}_{_tier}_time", "s", f"time that {_said} {_often} keep the {_words} ports of a device busy", f"T_{_at}", _ZERO)
+        if _way == "tp":
+            letter(f"tp_{_tier}_beside", "s", f"of it, for those that can run beside gradients of weights ({_words})",
+                   rf"T_{{tp/W}}^{{\mathrm{{{_mark}}}}}", _ZERO)  # fmt: skip
         letter(f"{_way}_{_tier}_needed", "B/s", f"{_words} bandwidth per device that hides {_said}", f"W_{_at}", _ZERO)
 letter(
     "tp_async",

@@ -20,6 +20,7 @@ import numpy as np
 from scalebook.language import NOTATION
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather, quantity
+from scalebook.validity import COUNTS, not_whole
 
 from .found import Search
 from .pricing import EMPTY, joined, price
@@ -32,8 +33,8 @@ PART = 1 << 26  # candidates of a task: a second or so
 
 
 def search(
-    sheet, *knowns, minimize: str | None = None, against: str | None = None, subject_to: Iterable[str] = (),
-    choices: Mapping[str, Iterable] | None = None, lift: Iterable[str] = (), best: int = 10,
+    sheet, *knowns, minimize: str | None = None, against: str | None = None, subject_to: str | Iterable[str] = (),
+    choices: Mapping[str, Iterable] | None = None, lift: str | Iterable[str] = (), best: int = 10,
     executor: Executor | None = None, progress: bool | None = None, **letters,
 ) -> Search:  # fmt: skip
     """Every strategy that can run, priced: the best, the front, and why the others are out.
@@ -103,14 +104,14 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
     minimize, against = minimize or space.axes[0], against or space.axes[1]
     rows = [x for x in knowns if isinstance(x, Mapping)]
     several, fixed = {}, {}
+    if best < 1:
+        raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
     if minimize in RISING:
         raise ValueError(f"a search looks for the least, and more {minimize} is better: minimize step_time instead")
     for name, x in {**letters, **choices}.items():
         many = isinstance(x, (list, tuple, set, range)) or np.ndim(x) == 1
         if name in space.words:
-            several[name] = tuple(dict.fromkeys(x)) if many else (x,)
-            if "1f1b" in several[name]:  # first: where one stage makes all schedules one, it is this
-                several[name] = ("1f1b", *(w for w in several[name] if w != "1f1b"))
+            several[name] = tuple(sorted(dict.fromkeys(x) if many else (x,), key=_is_later))
         else:
             NOTATION[name]
             if many:
@@ -143,6 +144,7 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
             several[name] = x if name in space.words else tuple(map(float, x))
     words = {n: several[n] for n in space.words if n in several}
     searched = {n: several[n] for n in (*LAYOUT, *several) if n in several and n not in space.words}
+    subject_to, lift = ([x] if isinstance(x, str) else x for x in (subject_to, lift))
     limits = [_limit(x) for x in (*space.limits, *subject_to)]
     for name, own in words.items():
         for word in own:
@@ -154,9 +156,18 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
         if name not in names:
             raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
     fixed = {n: float(quantity(n, x)) for n, x in fixed.items()}
+    for name in COUNTS:
+        for x in (*searched.get(name, ()), *([fixed[name]] if name in fixed else [])):
+            if said := not_whole(name, x):
+                raise ValueError(said)
     axes = tuple(NOTATION[x].name for x in (minimize, against))
     limits = tuple(x for x in limits if x[3] not in set(lift))
     return Problem(sheet, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), best)
+
+
+def _is_later(word) -> bool:
+    """Not first: where one stage makes all schedules 1F1B, or one shard leaves nothing to gather, it is the leanest."""
+    return word in ("interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe", "zero3", "hybrid")
 
 
 def _limit(text):

@@ -53,6 +53,11 @@ def _microbatches(v: Mapping) -> dict:
     return {"microbatches": v["global_batch"] / (v["dp"] * v["batch"])}
 
 
+def _are_shared(dp, cp, schedule):
+    """Whether several devices hold the same weights: with DualPipe two always do."""
+    return (dp * cp > 1) | (schedule == "dualpipe")
+
+
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
     """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
@@ -91,10 +96,11 @@ TRAINING = Space(
     words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
     idle={
-        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1), "cp_overlap": lambda cp: cp > 1,
+        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
+        **dict.fromkeys(("cp_overlap", "context"), lambda cp: cp > 1),
         "ep_overlap": lambda ep: ep > 1, **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
-        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp: dp * cp > 1),
-        "shard_group": lambda dp, cp, sharding: (dp * cp > 1) & (sharding == "hybrid"),
+        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
+        "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
         **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
         "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
             (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),
