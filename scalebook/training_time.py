@@ -154,6 +154,11 @@ def step_head(
     return microbatches * Max(embedding_time, last + both, evaluate=False)
 
 
+def _ends(head_forward, head_backward, embedding_time, fewer, block_forward, block_backward):
+    """Of one micro-batch, what both ends of the model need beyond the blocks that the last stage has fewer."""
+    return Max(0, head_forward + head_backward + embedding_time - fewer * (block_forward + block_backward), evaluate=False)
+
+
 @formula("step_head", "qi2024-v §3")
 def step_head_v(
     microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
@@ -164,8 +169,7 @@ def step_head_v(
     ...             head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.448
     """
-    ends = head_forward + head_backward + embedding_time
-    return microbatches * Max(0, ends - (stage_blocks - last_blocks) * (block_forward + block_backward), evaluate=False)
+    return microbatches * _ends(head_forward, head_backward, embedding_time, stage_blocks - last_blocks, block_forward, block_backward)
 
 
 @formula("step_head", "deepseek2024-v3 §3.2.1")
@@ -178,8 +182,8 @@ def step_head_both(
     ...                head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.224
     """
-    ends = head_forward + head_backward + embedding_time
-    return microbatches / 2 * Max(0, ends - (stage_blocks - last_blocks) * (block_forward + block_backward), evaluate=False)
+    fewer = stage_blocks - last_blocks
+    return microbatches / 2 * _ends(head_forward, head_backward, embedding_time, fewer, block_forward, block_backward)
 
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
