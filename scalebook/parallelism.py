@@ -34,6 +34,7 @@ from scalebook.block import (
 )  # fmt: skip
 from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, symbol
+from scalebook.language.notation import either
 from scalebook.work import both_passes, phase_of, stream, tensors_of, trained, work
 
 __all__ = ["CHOICES", "Strategy", "block_formulas", "head"]
@@ -70,8 +71,7 @@ class Strategy:
         for field in fields(self):
             value, allowed = getattr(self, field.name), CHOICES[field.name]
             if value not in allowed:
-                *most, last = map(repr, allowed)
-                raise ValueError(f"{field.name} is {', '.join(most)} or {last}, not {value!r}")
+                raise ValueError(f"{field.name} is {either(map(repr, allowed))}, not {value!r}")
 
     @property
     def of_block(self) -> "Strategy":
@@ -206,7 +206,10 @@ _MEANINGS = {
         f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
         for way in ("tp", "cp", "ep") for tier in ("scaleup", "scaleout")
     },
-    **{f"tp_{tier}_beside": f"Of these, those that run beside the gradients of the weights ({tier})." for tier in ("scaleup", "scaleout")},
+    **{
+        f"tp_{tier}_beside": f"Of these, as the {tier} ports see them, what runs beside the gradients of the weights."
+        for tier in ("scaleup", "scaleout")
+    },
     "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
     "block_params": "Parameters of one block on one device, without routed experts.",
     "block_routed_params": "Parameters of the routed experts of one block on one device.",

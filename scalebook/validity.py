@@ -15,6 +15,7 @@ import numpy as np
 
 from scalebook.language import Sheet
 from scalebook.language.code import broadcast
+from scalebook.language.notation import either
 from scalebook.language.row import quantity
 from scalebook.parallelism import CHOICES
 
@@ -262,7 +263,7 @@ def _listed(letter, values, near):
     said, more = [f"{x:g}" for x in values[:12]], len(values) > 12
     if more:
         return f": {letter}={', '.join(said[:8])}, ... would do"
-    return f": {letter}={' or '.join(filter(None, [', '.join(said[:-1]), said[-1]]))} would do"
+    return f": {letter}={either(said)} would do"
 
 
 def _no_multiple(known):

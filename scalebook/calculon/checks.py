@@ -10,6 +10,7 @@ ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or
 from math import ceil
 
 from scalebook.language import Row, show
+from scalebook.language.notation import either
 
 from .documents import Execution, divisors
 from .systems import System
@@ -68,7 +69,7 @@ def _networks(model, strategy, machine):
 
 def _listed(numbers, most=12):
     shown = [str(n) for n in numbers[:most]] + (["..."] if len(numbers) > most else [])
-    return shown[0] if len(shown) == 1 else " or ".join([", ".join(shown[:-1]), shown[-1]])
+    return either(shown)
 
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:

@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 
 from scalebook.language import Row
-from scalebook.language.notation import nearest
+from scalebook.language.notation import either, nearest
 from scalebook.language.row import Cell
 
 __all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
@@ -200,4 +200,4 @@ def divisors(*numbers: int, most: int = 12) -> str:
     """
     common = [str(n) for n in range(1, int(min(numbers)) + 1) if not any(int(x) % n for x in numbers)]
     shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
-    return shown[0] if len(shown) == 1 else " or ".join([", ".join(shown[:-1]), shown[-1]])
+    return either(shown)

@@ -127,7 +127,7 @@ letter("near_memory", "B", "memory taken near, work space aside", r"M_{\mathrm{n
 letter("offload_memory", "B", "memory taken in the second tier, per device", r"M_{\mathrm{off}}", _ZERO)
 letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
 letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
-letter("exposed_between", "s", "the same of a micro-batch that is not the last", r"T'_{\mathrm{wait}/L}", _ZERO)
+letter("exposed_between", "s", "time a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait}/L}", _ZERO)
 letter(
     "offload_efficiency",
     "%",
@@ -173,7 +173,8 @@ for _way, _said, _often in (
         if _often:
             letter(f"{_way}_{_tier}_time", "s", f"time that {_said} {_often} keep the {_words} ports of a device busy", f"T_{_at}", _ZERO)
         if _way == "tp":
-            letter(f"tp_{_tier}_beside", "s", f"of it, for those that can run beside gradients of weights ({_words})",
+            _all = "tensor-parallel collectives of one block that can run beside gradients of weights"
+            letter(f"tp_{_tier}_beside", "s", f"time that {_all} keep the {_words} ports of a device busy",
                    rf"T_{{tp/W}}^{{\mathrm{{{_mark}}}}}", _ZERO)  # fmt: skip
         letter(f"{_way}_{_tier}_needed", "B/s", f"{_words} bandwidth per device that hides {_said}", f"W_{_at}", _ZERO)
 letter(

@@ -25,7 +25,17 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
-__all__ = ["NOTATION", "Latex", "Letter", "Text", "free", "in_letters", "letter", "nearest", "symbol", "tex"]
+__all__ = ["NOTATION", "Latex", "Letter", "Text", "either", "free", "in_letters", "letter", "nearest", "symbol", "tex"]
+
+
+def either(words: Iterable[str]) -> str:
+    """Words that would do, as a sentence lists them.
+
+    >>> either(["1", "2", "4"]), either(["8"])
+    ('1, 2 or 4', '8')
+    """
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from numbers import Real
 import numpy as np
 
 from scalebook.language import NOTATION
-from scalebook.language.notation import nearest
+from scalebook.language.notation import either, nearest
 from scalebook.language.row import gather, quantity
 from scalebook.validity import COUNTS, not_whole
 
@@ -95,8 +95,7 @@ def _nothing(problem, all_layouts, rejected):
 
 
 def _listed(values):
-    *most, last = [f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8)
-    return f"{', '.join(most)} or {last}" if most else last
+    return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
 
 
 def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, letters):
@@ -149,8 +148,7 @@ def _problem(sheet, knowns, minimize, against, subject_to, choices, lift, best, 
     for name, own in words.items():
         for word in own:
             if word not in space.words[name]:
-                *most, last = map(repr, space.words[name])
-                raise ValueError(f"{name} is {', '.join(most)} or {last}, not {word!r}")
+                raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {word!r}")
     names = [x.name for x in space.rules] + [x[3] for x in limits]
     for name in lift:
         if name not in names:

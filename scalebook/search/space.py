@@ -4,15 +4,15 @@
 (1, 2, 3, 4, 6, 12)
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy
 
 from scalebook.parallelism import CHOICES
-from scalebook.training import USUAL
+from scalebook.training import OFFLOADS, USUAL
 from scalebook.validity import RULES, Rule, reason
 
 if TYPE_CHECKING:
@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT", "OFFLOADS", "TRAINING", "Space", "divisors", "needs", "told", "usual_choices"]
 
 LAYOUT = ("tp", "cp", "ep", "pp", "dp")
-OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 
 
 def divisors(number: float) -> tuple[int, ...]:
     """All of them, in order."""
-    number = int(number)
-    small = [x for x in range(1, math.isqrt(number) + 1) if number % x == 0]
-    return tuple(dict.fromkeys([*small, *(number // x for x in reversed(small))]))
+    return tuple(sympy.divisors(int(number)))
 
 
 def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
