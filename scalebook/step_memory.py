@@ -125,23 +125,33 @@ def memory_formulas(sharding: str, held: Formula, offload: bool = False, schedul
         "first_memory": (total(S.One), "All of it on a device of the first stage, which keeps the most micro-batches."),
         "last_memory": (total(symbol("pp")), "All of it on a device of the last stage, which makes the logits."),
         "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
-        "offload_memory": (
-            _away(sharding, held.rhs.xreplace({stage: S.One})),
-            "What a device of the first stage keeps in the second tier.",
-        ),
     }
-    if not offload:
-        made.pop("offload_memory")
+    if offload:
+        away = _away(sharding, symbol("held_microbatches"), stage, schedule)
+        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
+        made |= {letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.") for letter, expr in away.items()}
+        made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
+        made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
+    else:
         nothing = {symbol(f"{x}_offload"): S.Zero for x in ("weight", "activation", "optimizer")}
         made = {letter: (expr.subs(nothing), said) for letter, (expr, said) in made.items()}
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
     return (*built, held, fullest_stage)
 
 
-def _away(sharding: str, held: Expr) -> Expr:
-    """Bytes in the second tier."""
-    x = symbol
-    found = x("activation_offload") * held * x("stage_blocks") * x("saved_activations")
-    for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        found += x(f"{offload}_offload") * bytes_of(what, sharding, x("dense_params"), x("routed_params"))
-    return found
+_SAID_AWAY = {
+    "weight_away": "Weights",
+    "gradient_away": "Gradients",
+    "optimizer_away": "Optimizer state",
+    "activation_away": "What blocks keep of every micro-batch in flight,",
+}
+
+
+def _away(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+    """Bytes in the second tier, by what they are, on a device of a stage."""
+    x, (blocks, _, _), params = symbol, _stage(stage, schedule), _params(stage, schedule)
+    found = {
+        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params)
+        for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
+    }
+    return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}

@@ -328,3 +328,18 @@ def test_words_are_looked_up_once_and_their_gradients_added():
     assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
     piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
     assert piped.step_head == pytest.approx(8 * (piped.head_forward + piped.head_backward))  # more than the first stage's
+
+
+@pytest.mark.parametrize("sharding", ["zero1", "zero3"])
+@pytest.mark.parametrize("schedule", ["1f1b", "zb_v", "dualpipe"])
+def test_the_second_tier_is_split_as_the_first_for_every_stage(sharding, schedule):
+    """With everything away: what was near, but for the places near that blocks pass through, lies there."""
+    stage = np.arange(1.0, 9.0)
+    letters = dict(tp=8, pp=8, dp=4, microbatches=32, seq=2048, sharding=sharding, schedule=schedule)
+    away = dict(weight_offload=1, activation_offload=1, optimizer_offload=1)
+    here, there = (training_step(models.megatron_1t, H100, **letters, **x, stage=stage) for x in ({}, away))
+    kinds = ("weight", "gradient", "optimizer", "activation")
+    for kind in kinds:
+        assert there[f"{kind}_away"] == pytest.approx(np.broadcast_to(here[f"{kind}_memory"], 8))
+    assert there.train_away == pytest.approx(sum(there[f"{kind}_away"] for kind in kinds))
+    assert there.train_away[0] == pytest.approx(there.offload_memory) and there.train_away.max() == pytest.approx(there.offload_memory)

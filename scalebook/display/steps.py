@@ -11,7 +11,7 @@ from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
 from scalebook.language import Row, show
 
-__all__ = ["bandwidth_table", "memory_bars", "time_bars"]
+__all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
 
 TIME = {
     "step_forward": "forward", "step_backward": "backward", "step_again": "run again", "step_head": "logits",
@@ -22,6 +22,9 @@ TIME = {
 MEMORY = {
     "weight_memory": "weights", "gradient_memory": "gradients", "optimizer_memory": "optimizer",
     "activation_memory": "activations", "logits_memory": "logits", "buffer_memory": "buffers",
+}  # fmt: skip
+AWAY = {
+    "weight_away": "weights", "gradient_away": "gradients", "optimizer_away": "optimizer", "activation_away": "activations",
 }  # fmt: skip
 # Arithmetic in blues, collectives in oranges, waiting in greys: told apart by lightness too, and by hatching.
 _TIME_COLORS = ["#0072B2", "#56B4E9", "#A6D5F0", "#004B76", "#CC79A7", "#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F0E442",
@@ -51,6 +54,19 @@ def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     'memory of the fullest device (GB)'
     """
     return _stack(runs, MEMORY, _MEMORY_COLORS, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
+
+
+def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
+    """What a device keeps in the second tier, in bytes, in the colours of what it keeps near.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.training import training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), dp=4, global_batch=64, seq=8192, optimizer_offload=1)
+    >>> away_bars({"4 H100": run}).get_xlabel()
+    'memory in the second tier, per device (GB)'
+    """
+    title = "What lies in the second tier"
+    return _stack(runs, AWAY, _MEMORY_COLORS[: len(AWAY)], "memory in the second tier, per device (GB)", "B", title, ax)
 
 
 def bandwidth_table(run: Row) -> Grid:

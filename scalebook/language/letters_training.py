@@ -231,6 +231,11 @@ letter(
     r"M_{\mathrm{buf}}",
     _ZERO,
 )
+for _what, _said, _mark in (
+    ("weight", "weights", "w"), ("gradient", "gradients", "g"), ("optimizer", "optimizer state", "o"),
+    ("activation", "kept activations", "a"), ("train", "all", r"\Sigma"),
+):  # fmt: skip
+    letter(f"{_what}_away", "B", f"{_said} that a device of a stage keeps in the second tier", rf"M_{{{_mark}}}^{{\mathrm{{far}}}}", _ZERO)
 letter("memory", "B", "memory training takes on the fullest device", r"M_{\mathrm{dev}}")
 letter("first_memory", "B", "memory training takes on a device of the first stage", r"M_{1}^{\Sigma}")
 letter("last_memory", "B", "memory training takes on a device of the last stage", r"M_{p}^{\Sigma}")
