@@ -43,7 +43,7 @@ CHOICES = {  # the usual one first
     "recompute": ("none", "selective", "full"),
     "sequence_parallel": (True, False),
     "attention": ("flash", "unfused"),
-    "context": ("gather", "all_to_all"),
+    "context_exchange": ("gather", "all_to_all"),
     "sharding": ("zero1", "replicated", "zero2", "zero3", "hybrid"),
     "schedule": ("1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"),
     "offload": (False, True),
@@ -60,7 +60,7 @@ class Strategy:
     recompute: str = "none"
     sequence_parallel: bool = True
     attention: str = "flash"
-    context: str = "gather"
+    context_exchange: str = "gather"
     sharding: str = "zero1"
     schedule: str = "1f1b"
     offload: bool = False
@@ -80,7 +80,7 @@ class Strategy:
 
     def transformed(self, block: Block) -> Block:
         """The block's listing on one device, in training: as many tokens are attended to as are new."""
-        split = context_exchanged if self.context == "all_to_all" else context_parallel
+        split = context_exchanged if self.context_exchange == "all_to_all" else context_parallel
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)

@@ -111,9 +111,9 @@ RULES = (
          lambda global_batch, microbatches, dp, batch: global_batch == microbatches * dp * batch,
          "global_batch={global_batch} is not microbatches={microbatches} times dp={dp} times batch={batch}"),
     Rule("all_to_all deals out heads", "cp",
-         lambda context, tp, cp, heads, kv_heads: (context != "all_to_all") | (cp == 1)
+         lambda context_exchange, tp, cp, heads, kv_heads: (context_exchange != "all_to_all") | (cp == 1)
          | (_split(heads, tp * cp) & (_split(kv_heads, tp * cp) | _split(tp * cp, kv_heads))),
-         "context='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, which does not divide"),
+         "context_exchange='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, which does not divide"),
     Rule("shard_group in groups", "shard_group",
          lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
          "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),

@@ -302,9 +302,10 @@ def test_letters_that_say_nothing_are_not_counted_twice():
 def test_what_is_said_to_say_nothing_says_nothing():
     """With one device a way, a strategy costs the same whatever the words about that way; where it does not, it is searched."""
     knowns = dict(devices=16, global_batch=32, seq=4096, tp=[1, 2], pp=[1], cp=[1, 2], ep=1, batch=1, recompute="none", best=10_000)
-    both = search(training_step, models.llama3_8b, H100, **knowns, context=["gather", "all_to_all"])
-    one = search(training_step, models.llama3_8b, H100, **knowns, context="gather")
-    assert {x.context for x in both.best if x.cp == 1} == {"gather"} and {x.context for x in both.best} == {"gather", "all_to_all"}
+    both = search(training_step, models.llama3_8b, H100, **knowns, context_exchange=["gather", "all_to_all"])
+    one = search(training_step, models.llama3_8b, H100, **knowns, context_exchange="gather")
+    assert {x.context_exchange for x in both.best if x.cp == 1} == {"gather"}
+    assert {x.context_exchange for x in both.best} == {"gather", "all_to_all"}
     assert [x.values for x in both.best if x.cp == 1] == [x.values for x in one.best if x.cp == 1]
     alone = dict(devices=8, global_batch=32, seq=4096, tp=8, pp=1, batch=1, recompute="none")  # nothing to be gathered
     assert search(training_step, models.llama3_8b, H100, **alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"

@@ -29,7 +29,7 @@ GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="un
 STRATEGIES = [
     Strategy(), Strategy(recompute="full", sequence_parallel=False, sharding="replicated", schedule="gpipe"),
     Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
-    Strategy(sharding="zero3", context="all_to_all", offload=True), Strategy(sharding="hybrid", quantized=True),
+    Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid", quantized=True),
     Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"), Strategy(schedule="dualpipe"),
 ]  # fmt: skip
 BUILT = [
@@ -217,7 +217,7 @@ def parameters_of_a_block(row):
 
 
 def test_heads_dealt_out_to_more_devices_than_there_are():
-    knowns = dict(tp=4, dp=2, microbatches=4, seq=8192, context="all_to_all")
+    knowns = dict(tp=4, dp=2, microbatches=4, seq=8192, context_exchange="all_to_all")
     few, many = (training_step(models.llama3_8b, H100, **knowns, cp=4, kv_heads=x) for x in (8, 16))
     for letter in ("cp_forward", "cp_backward", "tp_forward"):  # a head each, on 16 devices
         assert few[letter] == pytest.approx(many[letter], rel=1e-12)
@@ -343,3 +343,7 @@ def test_the_second_tier_is_split_as_the_first_for_every_stage(sharding, schedul
         assert there[f"{kind}_away"] == pytest.approx(np.broadcast_to(here[f"{kind}_memory"], 8))
     assert there.train_away == pytest.approx(sum(there[f"{kind}_away"] for kind in kinds))
     assert there.train_away[0] == pytest.approx(there.offload_memory) and there.train_away.max() == pytest.approx(there.offload_memory)
+
+
+def test_a_word_is_no_letter():
+    assert not CHOICES.keys() & NOTATION.keys()

@@ -45,7 +45,7 @@ BROKEN = {
     "global_batch in micro-batches": (
         MODEL, dict(dp=8, microbatches=4, global_batch=64), "not microbatches=4 times dp=8 times batch=1: global_batch=32 would do",
     ),
-    "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context="all_to_all"), "which does not divide: cp=1"),
+    "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context_exchange="all_to_all"), "which does not divide: cp=1"),
     "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
     "shard_group in groups of experts": (
         MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp/ep) that share experts",

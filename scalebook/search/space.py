@@ -94,7 +94,7 @@ TRAINING = Space(
     reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
     idle={
         **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
-        **dict.fromkeys(("cp_overlap", "context"), lambda cp: cp > 1),
+        **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
         "ep_overlap": lambda ep: ep > 1, **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
         **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
         "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
