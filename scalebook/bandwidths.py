@@ -24,23 +24,25 @@ _HERE = "interconnects-and-memory-tiers"
 
 @formula("dp_contention", _HERE)
 def dp_contention_shared(
-    dp_passes, dp_window, dp_overlap, stage_blocks, dp_scaleup_time, dp_scaleout_time, tp_scaleup_time, tp_scaleout_time,
-    tp_scaleup_beside, tp_scaleout_beside, tp_beside, tp_overlap,
+    dp_passes, dp_window, dp_reduce, dp_gather, dp_unhidden, stage_blocks, dp_scaleup_time, dp_scaleout_time,
+    tp_scaleup_time, tp_scaleout_time, tp_scaleup_beside, tp_scaleout_beside, tp_beside, tp_overlap,
     cp_scaleup_time, cp_scaleout_time, cp_overlap, ep_scaleup_time, ep_scaleout_time, ep_overlap,
     pp_scaleup_time, pp_scaleout_time, pp_overlap,
 ):  # fmt: skip
     """Two collectives on one link get half of it each: one that a block waits for then takes twice as long.
 
-    Data-parallel ones run for a share of the window, and meet the others in as much of it.  A collective that uses both
-    tiers at once waits for the one that costs it more.
+    Data-parallel ones run hidden for a share of the window, and meet the others in as much of it: what is not hidden
+    meets nobody, so that hiding more never costs more than it saves.  A collective that uses both tiers at once waits for
+    the one that costs it more.
 
     >>> others = dict.fromkeys([f"{x}_{y}" for x in ("tp", "cp", "ep", "pp") for y in ("scaleout_time", "overlap")], 0)
-    >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1)
-    >>> dp_contention_shared(others, dp_passes=1, dp_window="100 ms", dp_overlap=1, stage_blocks=10, tp_scaleup_time="2 ms",
+    >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1, dp_gather=0, dp_unhidden=0)
+    >>> dp_contention_shared(others, dp_passes=1, dp_window="100 ms", dp_reduce="50 ms", stage_blocks=10, tp_scaleup_time="2 ms",
     ...     cp_scaleup_time=0, ep_scaleup_time=0, pp_scaleup_time=0, dp_scaleup_time="25 ms", dp_scaleout_time="50 ms")
     0.005
     """
-    up, out = (Min(1, x / dp_window, evaluate=False) for x in (dp_scaleup_time, dp_scaleout_time))
+    hidden = dp_reduce + dp_gather - dp_unhidden
+    up, out = (Min(hidden, x, evaluate=False) / dp_window for x in (dp_scaleup_time, dp_scaleout_time))
 
     def met(overlap, near, far):
         return (1 - overlap) * Max(up * near, out * far, evaluate=False)
@@ -48,7 +50,7 @@ def dp_contention_shared(
     waited = tp_scaleup_time - tp_beside * tp_scaleup_beside, tp_scaleout_time - tp_beside * tp_scaleout_beside
     block = met(tp_overlap, *waited) + met(cp_overlap, cp_scaleup_time, cp_scaleout_time)
     block += met(ep_overlap, ep_scaleup_time, ep_scaleout_time)
-    return dp_overlap * dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
+    return dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
 
 
 @formula("dp_contention", _HERE)

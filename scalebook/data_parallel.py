@@ -16,8 +16,8 @@ from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed_all", "dp_exposed_once", "dp_passes_all", "dp_passes_once", "dp_window",
-    "dp_window_back",
+    "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
+    "dp_window", "dp_window_back", "last_window", "last_window_back",
     "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
     "routed_shards", "shards", "shards_dualpipe",
 ]  # fmt: skip
@@ -47,14 +47,14 @@ def shards_dualpipe(dp, cp):
     return 2 * dp * cp
 
 
-@formula("routed_shards", "lepikhin2020 §3")
-def routed_shards(shards, ep):
-    """Devices that hold the same experts: expert parallelism deals them out among those that hold other tokens.
+@formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
+def routed_shards(shards, tp, etp, ep):
+    """Devices that hold the same part of the same experts: all that share a stage, but those that experts are dealt out to.
 
-    >>> routed_shards(shards=32, ep=8)
-    4.0
+    >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
+    (4.0, 1.0)
     """
-    return shards / ep
+    return shards * tp / (etp * ep)
 
 
 @formula("reduce_bits", "narayanan2021 §5.1")
@@ -109,41 +109,79 @@ def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time
     return dp_passes * (forward_time + input_gradient_time + weight_gradient_time)
 
 
-def _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, *left):
+@formula("last_window", "narayanan2021 §2.2")
+def last_window_back(input_gradient_time, weight_gradient_time):
+    """The last micro-batch's backward pass of a stage: the forward pass hides nothing where nothing is gathered.
+
+    >>> last_window_back(input_gradient_time="72 ms", weight_gradient_time="48 ms")
+    0.12
+    """
+    return input_gradient_time + weight_gradient_time
+
+
+@formula("last_window", "narayanan2021 §2.2")
+def last_window(forward_time, input_gradient_time, weight_gradient_time):
+    """The last micro-batch's pass of a stage, and the first of the next step.
+
+    >>> last_window(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
+    0.18
+    """
+    return forward_time + input_gradient_time + weight_gradient_time
+
+
+def _with_waits(f: Formula) -> Formula:
+    """A window of an offloaded stage: what the last micro-batch waits for the host longer than the others hides too.
+
+    Waits hide as arithmetic does, since hosts and networks have ports of their own.  What every micro-batch waits is in
+    the times of a stage already.
+    """
+    longer = symbol("stage_blocks") * (symbol("backward_wait") - symbol("between_wait"))
+    return Formula(f"{f.name}_offloaded", f.letter, f.rhs + longer, (*f.sources, "rajbhandari2021 §3"), f.__doc__)
+
+
+def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, *left):
     bare = 1 - dp_overlap + dp_overlap / stage_blocks
     beside = bare + collective_cores * (1 - bare)  # collectives take cores from what runs beside them
-    return Max(beside * (dp_reduce + dp_gather), *left, evaluate=False) + dp_contention
+    return Max(beside * (dp_reduce + dp_gather), *left, evaluate=False)
 
 
-@formula("dp_exposed", "narayanan2021 §2.2")
-def dp_exposed_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores, dp_contention):
+@formula("dp_unhidden", "narayanan2021 §2.2")
+def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
     """What may not run beside arithmetic and what the rest costs it, or what there is too little arithmetic for.
 
     Buckets of a block each: the last gradients are ready, and the first weights wanted, when nothing else is left to do.
 
-    >>> dp_exposed_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
-    ...                collective_cores=0, dp_contention=0)
+    >>> dp_unhidden_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
+    ...                 collective_cores=0)
     0.30000000000000004
     """
     left = dp_reduce + dp_gather - (1 - collective_cores) * dp_window
-    return _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, left)
+    return _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, left)
 
 
-@formula("dp_exposed", "narayanan2021 §2.2", "data-parallelism")
-def dp_exposed_once(
-    dp_reduce, dp_gather, dp_window, dp_passes, chunks, dp_overlap, stage_blocks, collective_cores, dp_contention
-):
+@formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
+def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
     """The same of what a step does once: the last chunk has but its own pass, however early the others were done.
 
     Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
 
-    >>> dp_exposed_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", dp_passes=6.25, chunks=4, dp_overlap=1,
-    ...                 stage_blocks=48, collective_cores=0, dp_contention=0)
+    >>> dp_unhidden_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", last_window="0.4 s", chunks=4, dp_overlap=1,
+    ...                  stage_blocks=48, collective_cores=0)
     0.275
     """
-    total, window = dp_reduce + dp_gather, (1 - collective_cores) * dp_window
-    left = total - window, (total - window / dp_passes) / chunks
-    return _exposed(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, dp_contention, *left)
+    total, beside = dp_reduce + dp_gather, 1 - collective_cores
+    left = total - beside * dp_window, (total - beside * last_window) / chunks
+    return _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, *left)
+
+
+@formula("dp_exposed", "narayanan2021 §2.2", "interconnects-and-memory-tiers")
+def dp_exposed(dp_unhidden, dp_contention):
+    """What nothing hides, and what the hidden rest costs other collectives on the same links.
+
+    >>> dp_exposed(dp_unhidden="0.3 s", dp_contention="20 ms")
+    0.32
+    """
+    return dp_unhidden + dp_contention
 
 
 @formula("optimizer_time", "kingma2014 algorithm 1")
@@ -199,7 +237,7 @@ def _held(bits: str, blocks: Expr | None, stages: int) -> list[tuple[Expr, Expr,
     Whole, or so many blocks one by one; of as many stages as it holds, one of them.
     """
     x = symbol
-    dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("tp") * x("ep"))
+    dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("etp") * x("ep"))
     some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
     if blocks is not None:
         outside = x("dense_params") / stages - blocks * x("block_params")  # embeddings
@@ -251,7 +289,7 @@ def _exchanges(sharding: str, stages: int) -> list[tuple]:
 
 
 @cache
-def data_parallel_formulas(sharding: str, schedule: str = "1f1b") -> tuple[Formula, ...]:
+def data_parallel_formulas(sharding: str, schedule: str = "1f1b", offload: bool = False) -> tuple[Formula, ...]:
     """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2", "zero3" or "hybrid".
 
     Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
@@ -266,13 +304,15 @@ def data_parallel_formulas(sharding: str, schedule: str = "1f1b") -> tuple[Formu
         total = sum((often * costs[which] for own, often, costs in found if own in of), S.Zero)
         return Formula(f"{letter}_{sharding}", letter, total, [_SOURCES[sharding]], doc)
 
-    passes, exposed = (dp_passes_all, dp_exposed_all) if sharding in PER_MICROBATCH else (dp_passes_once, dp_exposed_once)
+    passes, unhidden = (dp_passes_all, dp_unhidden_all) if sharding in PER_MICROBATCH else (dp_passes_once, dp_unhidden_once)
+    windows = (dp_window_back, last_window_back) if sharding == "replicated" else (dp_window, last_window)
+    windows = windows if unhidden is dp_unhidden_once else windows[:1]
     optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
     return (
         made("dp_reduce", 0, "Gradients summed over devices.", ("dp_reduce",)),
         made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
         made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
         made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
-        passes, dp_window_back if sharding == "replicated" else dp_window, exposed, optimizer,
+        passes, *(map(_with_waits, windows) if offload else windows), unhidden, dp_exposed, optimizer,
         shards_dualpipe if schedule == "dualpipe" else shards, routed_shards, reduce_bits_gradient,
     )  # fmt: skip

@@ -37,8 +37,8 @@ from .offload_tiers import (
 )
 
 __all__ = [
-    "EVERYTHING", "MIXED", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
-    "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states", "offload_bandwidth_weights",
+    "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
+    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states", "offload_bandwidth_weights",
     "offload_efficiency", "offloading",
 ]  # fmt: skip
 
@@ -149,22 +149,42 @@ def break_even_tokens_mix(
 # What a slower link costs
 
 
-@formula("exposed_time", "isaev2023-calculon §2", given=_BLOCK)
-def exposed_time(
+@formula("forward_wait", "isaev2023-calculon §2", given=_BLOCK)
+def forward_wait(weight_offload, activation_offload, block_weights, saved_activations, block_forward, link_bandwidth):
+    """What is left of the moves when a block has gone forward: weights in, activations out on the other direction.
+
+    >>> forward_wait(weight_offload=1, activation_offload=1, block_weights="0.5 GB", saved_activations="0.1 GB",
+    ...              block_forward="5 ms", link_bandwidth="80 GB/s")
+    0.00125
+    """
+    moved = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
+    return Max(0, moved / link_bandwidth - block_forward, evaluate=False)
+
+
+@formula("backward_wait", "isaev2023-calculon §2", given=_BLOCK)
+def backward_wait(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_forward, block_backward, link_bandwidth,
+    block_backward, link_bandwidth,
 ):  # fmt: skip
+    """What is left of the moves when a block has gone back: weights, activations, gradients and optimizer state in.
+
+    >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",
+    ...                     block_backward="10 ms", link_bandwidth="80 GB/s"), 6)
+    0.00125
+    """
+    moved = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
+    return Max(0, moved / link_bandwidth - block_backward, evaluate=False)
+
+
+@formula("exposed_time", "isaev2023-calculon §2", given=[*_BLOCK, forward_wait, backward_wait])
+def exposed_time(forward_wait, backward_wait):
     """What is left of the moves when the block has been computed, forward and backward.
 
     >>> exposed_time(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.2 GB",
     ...              block_forward="5 ms", block_backward="10 ms", link_bandwidth="80 GB/s")
     0.00125
     """
-    forward = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
-    back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
-    return Max(0, forward / link_bandwidth - block_forward, evaluate=False) + Max(
-        0, back / link_bandwidth - block_backward, evaluate=False
-    )
+    return forward_wait + backward_wait
 
 
 @formula("offload_efficiency", "isaev2023-calculon §2", given=[*_BLOCK, exposed_time])
@@ -179,7 +199,8 @@ def offload_efficiency(block_forward, block_backward, exposed_time):
 
 offloading = Sheet(
     "offloading", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
-    block_flops, block_forward, block_backward, offload_bandwidth, exposed_time, offload_efficiency, break_even_tokens,
+    block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    break_even_tokens,
     held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
     doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",
 )  # fmt: skip
@@ -187,6 +208,6 @@ offloading = Sheet(
 break_even = Sheet(
     "break_even", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
     block_flops, block_forward, block_backward, held_interleaved_first, least_optimizer_offload, offload_bandwidth,
-    break_even_tokens_mix, offload_memory, exposed_time, offload_efficiency,
+    break_even_tokens_mix, offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
     doc="From the memory near: what must be offloaded, and the capacity, bandwidth or tokens that then suffice.",
 )  # fmt: skip

@@ -24,6 +24,7 @@ from scalebook.block import (
     context_exchanged,
     context_parallel,
     expert_parallel,
+    expert_tensor_parallel,
     flash,
     full,
     recomputation,
@@ -84,6 +85,8 @@ class Strategy:
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
+            if self.sequence_parallel:  # else all tensor-parallel devices have the same tokens, and share the experts' widths
+                steps.append(expert_tensor_parallel)
         if self.attention == "flash":
             steps.append(flash)  # it runs the attention core again by itself
         elif self.recompute == "selective":
@@ -94,26 +97,29 @@ class Strategy:
 # Collectives
 
 
+_INNER = {"tp": S.One, "etp": S.One, "cp": symbol("tp"), "ep": symbol("etp")}  # neighbours of a rank that other dimensions have
+_OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are tensor parallelism too
+
+
 def _near(way: str) -> Expr:
-    """Devices of a group within one scale-up domain: ranks go to tp first, then cp, then ep."""
-    inner = {"tp": S.One, "cp": symbol("tp"), "ep": symbol("tp")}[way]
-    return near_of(symbol(way), inner)
+    """Devices of a group within one scale-up domain: ranks go to tp first, then cp; of experts to etp first, then ep."""
+    return near_of(symbol(way), _INNER[way])
+
+
+def _sent(block: Block, way: str, keep) -> list[tuple]:
+    """The collectives over one way: kind, bytes, devices, and those of them within one scale-up domain."""
+    pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
+    return [(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(op.over)) for op, c in pairs if op.over in _OVER[way] and keep(op)]
 
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     """Seconds of the collectives over one way."""
-    pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
-    return sum(
-        (collective(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(way)) for op, c in pairs if op.over == way and keep(op)),
-        S.Zero,
-    )
+    return sum((collective(*sent) for sent in _sent(block, way, keep)), S.Zero)
 
 
 def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
     """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
-    moved = [port_times(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(way)) for block in blocks
-             for op, c in zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
-             if op.over == way and keep(op)]  # fmt: skip
+    moved = [port_times(*sent) for block in blocks for sent in _sent(block, way, keep)]
     return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
 
 

@@ -61,32 +61,49 @@ def _stage(stage: Expr, schedule: str) -> tuple[Expr, Expr, Expr]:
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
+def _copies(schedule: str) -> int:
+    """Stages that a device holds."""
+    return 2 if schedule == "dualpipe" else 1
+
+
 def _params(stage: Expr, schedule: str) -> tuple[Expr, Expr]:
     """Parameters on a device of a stage, without routed experts and of these; DualPipe's hold two stages."""
     blocks, matrices, _ = _stage(stage, schedule)
-    blocks *= 2 if schedule == "dualpipe" else 1
+    blocks *= _copies(schedule)
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
     return dense, blocks * symbol("block_routed_params")
+
+
+def _gathered(sharding: str, matrices: Expr) -> Expr:
+    """Bytes of what is whole for a while where weights are shared: the larger of blocks at work and a vocabulary matrix.
+
+    Of blocks the one at work and the next, and one's gradients; of the matrices of a stage, one and its gradients.
+    """
+    if sharding not in ("zero3", "hybrid"):
+        return S.Zero
+    x = symbol
+    blocks = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
+    matrix = x("vocab") * x("hidden") / x("tp") * (x("weight_bits") + x("gradient_bits")) / 8
+    whole = Max(blocks, Min(1, matrices, evaluate=False) * matrix, evaluate=False)
+    return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
 
 
 def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x = symbol
-    blocks, _, at_end = _stage(stage, schedule)
+    blocks, matrices, at_end = _stage(stage, schedule)
     found = {}
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
-        away = x(f"{offload}_offload")
-        found[f"{what}_memory"] = (1 - away) * total + away * x("near_blocks") * one
+        away, near = x(f"{offload}_offload"), Min(x("near_blocks"), _copies(schedule) * blocks, evaluate=False)
+        found[f"{what}_memory"] = (1 - away) * total + away * near * one
     saved, away = x("saved_activations"), x("activation_offload")
-    found["activation_memory"] = (1 - away) * held * blocks * saved + away * x("near_blocks") * saved
+    kept = held * blocks
+    found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
-    gathered = S.Zero
-    if sharding in ("zero3", "hybrid"):  # the block at work and the next one, whole, and one's gradients
-        gathered = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
-        gathered *= Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
-    found["buffer_memory"] = x("working_activations") - saved + gathered
+    some = Min(1, blocks, evaluate=False)  # the last stage may have none
+    found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
     return found
 
 
@@ -96,7 +113,7 @@ _SAID = {
     "optimizer_memory": "Optimizer state, likewise.",
     "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
     "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
-    "buffer_memory": "What a block run again holds while it goes backward, and weights and gradients gathered whole.",
+    "buffer_memory": "What a block run again holds while it goes backward, and what is gathered whole: blocks or a vocabulary matrix.",
 }
 
 

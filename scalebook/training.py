@@ -27,6 +27,7 @@ from scalebook.step_totals import (
     attention_peak_same,
     batch_of_microbatches,
     devices_of_ways,
+    expert_ways_same,
     hardware_flops,
     hfu,
     link_of_host,
@@ -70,8 +71,7 @@ _HEADS = {"zb_v": training_time.step_head_v, "dualpipe": training_time.step_head
 
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
-    training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
-    training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
+    training_time.block_backward_sum, training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
     training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
     model_flops, hardware_flops, mfu, hfu,
@@ -79,6 +79,7 @@ _PARTS = (
 )  # fmt: skip
 
 
+_NEAR = training_time.stage_forward_sum, training_time.stage_input_gradient_sum, training_time.offload_exposed_none
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -92,11 +93,14 @@ def _offloaded(sharding: str, schedule: str) -> list[Formula]:
     return [
         Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
         Formula("block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."),
-        Formula("exposed_of_gradients", "exposed_between", offload.exposed_time.of(block_states=gradients), source,
-                "The same of every micro-batch but the last: gradients come to be added to, optimizer state stays where it is."),
+        Formula("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients), source,
+                "Going back with every micro-batch but the last: gradients come to be added to, optimizer state stays where it is."),
+        Formula("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait")), source,
+                "Both ways with every micro-batch but the last."),
         Formula("bandwidth_between", "offload_bandwidth", hiding, source,
                 "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
-        offload.exposed_time,
+        offload.forward_wait, offload.backward_wait, offload.exposed_time,
+        training_time.stage_forward_offloaded, training_time.stage_input_gradient_offloaded,
         training_time.offload_exposed_both if schedule == "dualpipe" else training_time.offload_exposed,
         link_of_host,
     ]  # fmt: skip
@@ -121,12 +125,12 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     transfer = sent, Integer(2), near
     twice = strategy.schedule == "zb_v"  # down the devices and up again
     formulas = [
-        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule),
+        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule, strategy.offload),
         *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
         _HEADS.get(strategy.schedule, training_time.step_head),
         training_time.pp_exposed_v if twice else training_time.pp_exposed,
         *bandwidth_formulas(strategy.sharding, 4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
-        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else _NEAR),
         Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
@@ -192,7 +196,7 @@ class Training:
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
-        more += [longest_sequence, wide_efficiency]
+        more += [longest_sequence, wide_efficiency, expert_ways_same]
         more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
         more = [f for f in more if f.letter not in known]
         return training_sheet(*blocks, strategy, *more), strategy, blocks

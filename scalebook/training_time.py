@@ -13,7 +13,8 @@ from scalebook.language import formula
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "cp_exposed", "ep_exposed", "last_blocks",
     "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
-    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
+    "stage_blocks_even", "stage_forward_offloaded", "stage_forward_sum", "stage_input_gradient_offloaded",
+    "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
     "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
 ]  # fmt: skip
 
@@ -86,6 +87,16 @@ def stage_forward_sum(stage_blocks, block_forward):
     return stage_blocks * block_forward
 
 
+@formula("forward_time", "narayanan2021 §2.2", "rajbhandari2021 §3")
+def stage_forward_offloaded(stage_blocks, block_forward, forward_wait):
+    """The same with what every block waits for the second tier: the pipeline and the gradients see a stage as busy.
+
+    >>> stage_forward_offloaded(stage_blocks=12, block_forward="5 ms", forward_wait="1 ms")
+    0.072
+    """
+    return stage_blocks * (block_forward + forward_wait)
+
+
 @formula("input_gradient_time", "qi2024 §2")
 def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_compute):
     """All of the backward pass but the gradients of the weights, which a schedule may put off.
@@ -94,6 +105,17 @@ def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_compu
     0.072
     """
     return stage_blocks * (block_backward - weight_gradient_compute)
+
+
+@formula("input_gradient_time", "qi2024 §2", "rajbhandari2021 §3")
+def stage_input_gradient_offloaded(stage_blocks, block_backward, between_wait, weight_gradient_compute):
+    """The same with what every block waits for the second tier, but for the last micro-batch.
+
+    >>> stage_input_gradient_offloaded(stage_blocks=12, block_backward="10 ms", between_wait="1 ms",
+    ...                                weight_gradient_compute="4 ms")
+    0.084
+    """
+    return stage_blocks * (block_backward + between_wait - weight_gradient_compute)
 
 
 @formula("weight_gradient_time", "qi2024 §2")
@@ -139,51 +161,60 @@ def step_again(microbatches, stage_blocks, again_compute):
     return microbatches * stage_blocks * again_compute
 
 
+def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time):
+    """Of one micro-batch, the time of the blocks that the last stage has fewer than the fullest."""
+    return (1 - last_blocks / stage_blocks) * (forward_time + input_gradient_time + weight_gradient_time)
+
+
 @formula("step_head", "narayanan2021 §2.2")
 def step_head(
-    microbatches, pp, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+    microbatches, pp, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
 ):  # fmt: skip
     """The first stage looks words up and the last makes the logits: all wait for what the slower needs beyond its blocks.
 
-    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
-    ...           head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...           weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.384
     """
     both = Max(0, 2 - pp, evaluate=False) * embedding_time  # a single stage does both
-    last = head_forward + head_backward - (stage_blocks - last_blocks) * (block_forward + block_backward)
-    return microbatches * Max(embedding_time, last + both, evaluate=False)
+    fewer = _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time)
+    return microbatches * Max(embedding_time, head_forward + head_backward - fewer + both, evaluate=False)
 
 
-def _ends(head_forward, head_backward, embedding_time, fewer, block_forward, block_backward):
+def _ends(head_forward, head_backward, embedding_time, *stage):
     """Of one micro-batch, what both ends of the model need beyond the blocks that the last stage has fewer."""
-    return Max(0, head_forward + head_backward + embedding_time - fewer * (block_forward + block_backward), evaluate=False)
+    return Max(0, head_forward + head_backward + embedding_time - _missing(*stage), evaluate=False)
 
 
 @formula("step_head", "qi2024-v §3")
 def step_head_v(
-    microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
 ):  # fmt: skip
     """Where a pipeline turns at its end, the first device does both.
 
-    >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
-    ...             head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...             weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.448
     """
-    return microbatches * _ends(head_forward, head_backward, embedding_time, stage_blocks - last_blocks, block_forward, block_backward)
+    stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
+    return microbatches * _ends(head_forward, head_backward, embedding_time, *stage)
 
 
 @formula("step_head", "deepseek2024-v3 §3.2.1")
 def step_head_both(
-    microbatches, stage_blocks, last_blocks, block_forward, block_backward, head_forward, head_backward, embedding_time
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
 ):  # fmt: skip
     """DualPipe feeds its pipeline from both ends: each end does both, for half of the micro-batches.
 
-    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, block_forward="5 ms", block_backward="10 ms",
-    ...                head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...                weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.224
     """
-    fewer = stage_blocks - last_blocks
-    return microbatches / 2 * _ends(head_forward, head_backward, embedding_time, fewer, block_forward, block_backward)
+    stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
+    return microbatches / 2 * _ends(head_forward, head_backward, embedding_time, *stage)
 
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")

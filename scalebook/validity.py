@@ -21,7 +21,7 @@ from scalebook.parallelism import CHOICES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
 
-COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group")
+COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group")
 
 
 class Rule:
@@ -70,8 +70,11 @@ RULES = (
     Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: _split(kv_heads, tp) | _split(tp, kv_heads),
          "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
     Rule("tp divides ffn", "tp", lambda tp, ffn: _split(ffn, tp), "tp={tp} does not divide the ffn of {ffn}"),
-    Rule("tp divides expert_ffn", "tp", lambda tp, expert_ffn: _split(expert_ffn, tp),
-         "tp={tp} does not divide the expert_ffn of {expert_ffn}"),
+    Rule("etp divides expert_ffn", "etp", lambda etp, expert_ffn: _split(expert_ffn, etp),
+         "etp={etp} does not divide the expert_ffn of {expert_ffn}"),
+    Rule("etp divides tp", "etp", lambda etp, tp: _split(tp, etp), "etp={etp} does not divide tp={tp}"),
+    Rule("etp has tokens of its own", "etp", lambda etp, tp, sequence_parallel: (etp == tp) | (sequence_parallel != 0),
+         "etp={etp} spreads tokens that tp={tp} devices all have where sequence_parallel is False"),
     Rule("tp within scaleup_size", "tp", lambda tp, scaleup_size: tp <= scaleup_size,
          "tp={tp} leaves a scale-up domain of {scaleup_size} devices", advice=True),
     Rule("cp halves divide seq", "cp", lambda cp, seq: (cp == 1) | _split(seq, 2 * cp),
@@ -80,6 +83,8 @@ RULES = (
          lambda tp, cp, seq, sequence_parallel: (sequence_parallel == 0) | _split(seq, cp * tp),
          "tp={tp} does not divide the {own_seq} tokens of a sequence that sequence parallelism splits"),
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
+    Rule("stages have blocks", "pp", lambda pp, layers: (pp == 1) | ((pp - 2) * _stage(layers, pp) < layers),
+         "pp={pp} stages of at most {stage_blocks} blocks leave more than one of them empty of the {layers} layers"),
     Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (schedule == "interleaved"),
          "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
     Rule("stages hold the layers", "stage_blocks",
@@ -99,8 +104,8 @@ RULES = (
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
     Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
          "ep={ep} does not divide the {experts} experts"),
-    Rule("ep divides dp cp", "ep", lambda ep, dp, cp: _split(dp * cp, ep),
-         "ep={ep} does not divide the {shards} devices (dp cp) that experts are spread over"),
+    Rule("ep divides dp cp tp/etp", "ep", lambda ep, dp, cp, tp, etp: _split(dp * cp * tp / etp, ep),
+         "ep={ep} does not divide the {spread} devices (dp cp tp/etp) that experts are spread over"),
     Rule("dp divides global_batch", "global_batch", lambda dp, global_batch: _split(global_batch, dp),
          "dp={dp} does not divide global_batch={global_batch}"),
     Rule("batch divides the rest", "batch", lambda batch, dp, global_batch: _split(global_batch, dp * batch),
@@ -118,9 +123,10 @@ RULES = (
          lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
          "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
     Rule("shard_group in groups of experts", "shard_group",
-         lambda sharding, shard_group, dp, cp, ep: (sharding != "hybrid") | (ep == 1)
-         | _split(dp * cp / ep, shard_group) | _split(shard_group, dp * cp / ep),
-         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp/ep) that share experts nor is a multiple of them"),
+         lambda sharding, shard_group, dp, cp, tp, ep, etp: (sharding != "hybrid") | (ep * etp == tp)
+         | _split(dp * cp * tp / (ep * etp), shard_group) | _split(shard_group, dp * cp * tp / (ep * etp)),
+         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts nor is a "
+         "multiple of them"),
     Rule("offload has near_blocks", "pp", lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
 )  # fmt: skip
@@ -138,6 +144,7 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = {"tp": 1, "cp": 1, "ep": 1, "pp": 1, "batch": 1, "chunks": 1, "experts": 0, "near_blocks": 3, "offload": False}
     known |= values
+    known.setdefault("etp", known["tp"])
     model = known["tp"] * known["cp"] * known["pp"]
     if "dp" not in known and "devices" in known:
         known["dp"] = known["devices"] / model
@@ -159,7 +166,7 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     own = _own(values, sheet)
     broadcast(own)
     known = derived(own)
-    lifted = (*ADVICE, "pp within layers") if "stage_blocks" in values else ADVICE  # stages may be dealt out otherwise
+    lifted = (*ADVICE, "pp within layers", "stages have blocks") if "stage_blocks" in values else ADVICE  # stages may be dealt out otherwise
     if any(np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
     elif found := reason(values, sheet, lifted):
@@ -224,13 +231,15 @@ def _sentence(rule, known):
         "own_seq": _number(known.get("seq", 0) / known["cp"]),
         "own_batch": _number(known.get("global_batch", 0) / known.get("dp", 1)),
         "shards": _number(known.get("dp", 1) * known["cp"]),
-        "routed_shards": _number(known.get("dp", 1) * known["cp"] / known["ep"]),
+        "spread": _number(known.get("dp", 1) * known["cp"] * known["tp"] / known["etp"]),
+        "routed_shards": _number(known.get("dp", 1) * known["cp"] * known["tp"] / (known["ep"] * known["etp"])),
         "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
         "others": _number(known["pp"] - 1),
     }
     follows = "global_batch in micro-batches"  # asked for another batch, the micro-batches follow
     is_dealt = rule.letter == "pp" and "stage_blocks" in rule.needs and "stage_blocks" in known  # whatever pp is
-    letters = ["stage_blocks" if is_dealt else rule.letter, *(x for x in ("devices",) if x in rule.needs)]
+    first = ["etp"] if rule.letter == "ep" and "etp" in rule.needs else []  # whole widths leave more devices to experts
+    letters = [*first, "stage_blocks" if is_dealt else rule.letter, *(x for x in ("devices",) if x in rule.needs)]
     for letter in letters:  # where no dp would do, the devices
         others = [x for x in RULES if x is rule or (x.letter == letter and not x.advice and x.name != follows)]
         values = _would_do(letter, known, others)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scalebook.bandwidths import TIERS, dp_contention_none, dp_contention_shared
 from scalebook.collectives import KINDS, port_times
-from scalebook.data_parallel import dp_exposed_once, dp_passes_once
+from scalebook.data_parallel import dp_passes_once, dp_unhidden_once
 from scalebook.language import Formula, symbol
 from scalebook.schedule import simulate
 from scalebook.tables import accelerators, models
@@ -67,7 +67,8 @@ def test_contention_is_what_sharing_a_link_in_halves_costs(arithmetic, waited, b
     window = blocks * (arithmetic + waited)
     none = {f"{x}_{y}": 0 for x in ("tp", "cp", "ep", "pp") for y in ("scaleup_time", "scaleout_time", "overlap")}
     none |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1)
-    none |= dict(tp_scaleup_time=waited, dp_scaleup_time=behind, dp_scaleout_time=0, dp_passes=1, dp_overlap=1)
+    none |= dict(tp_scaleup_time=waited, dp_scaleup_time=behind, dp_scaleout_time=0, dp_passes=1)
+    none |= dict(dp_reduce=behind, dp_gather=0, dp_unhidden=max(0, behind - window))
     cost = dp_contention_shared(none, dp_window=window, stage_blocks=blocks)
     exact = shared_link(blocks, arithmetic, waited, behind) - window - max(0, behind - window)
     assert cost == pytest.approx(float(exact), abs=arithmetic + waited)
@@ -114,10 +115,9 @@ def test_chunks_queue_for_the_link(pp, chunks, total):
         for bucket in range(buckets):
             ready = begin + pass_ / chunks * Fraction(bucket + 1, buckets)
             free, end = max(free, ready) + Fraction(total, chunks * buckets), ready
-    said = dp_exposed_once(
-        dp_reduce=total, dp_gather=0, dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks), chunks=chunks,
-        dp_passes=dp_passes_once(pp=pp, chunks=chunks), dp_overlap=1, stage_blocks=chunks * buckets, collective_cores=0,
-        dp_contention=0,
+    said = dp_unhidden_once(
+        dp_reduce=total, dp_gather=0, dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks), last_window=pass_, chunks=chunks,
+        dp_overlap=1, stage_blocks=chunks * buckets, collective_cores=0,
     )  # fmt: skip
     assert said == pytest.approx(float(free - end), abs=0.02)
 

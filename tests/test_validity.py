@@ -19,11 +19,16 @@ BROKEN = {
     "tp divides heads": (MODEL, dict(tp=7), "tp=7 does not divide the 160 heads: tp=1, 2, 4, 8, 16 or 32 would do"),
     "tp fits kv_heads": (MOE, dict(tp=16, kv_heads=6), "tp=16 neither divides"),
     "tp divides ffn": (MODEL, dict(tp=4, ffn=102), "tp=1 or 2 would do"),
-    "tp divides expert_ffn": (MODEL, dict(tp=4, expert_ffn=6), "tp=1 or 2 would do"),
+    "etp divides expert_ffn": (MOE, dict(tp=4, expert_ffn=6), "etp=1 or 2 would do"),
+    "etp divides tp": (MOE, dict(tp=8, etp=16), "etp=1, 2, 4 or 8 would do"),
+    "etp has tokens of its own": (
+        MOE, dict(tp=8, dp=8, etp=2, sequence_parallel=False), "that tp=8 devices all have where sequence_parallel is False: etp=8",
+    ),
     "tp within scaleup_size": (MODEL, dict(tp=16, scaleup_size=8), "tp=1, 2, 4 or 8 would do"),
     "cp halves divide seq": (MODEL, dict(cp=3), "cp=3 does not divide seq=2048"),
     "tp divides the sequence": (MODEL, dict(tp=8, seq=20), "tp=1, 2 or 4 would do"),
     "pp within layers": (MODEL, dict(pp=256), "pp=256 is more than the 128 layers"),
+    "stages have blocks": (MODEL, dict(pp=100), "pp=100 stages of at most 2 blocks leave more than one of them empty"),
     "interleaving alone has chunks": (MODEL, dict(chunks=2), "schedule='interleaved', not '1f1b': chunks=1 would do"),
     "stages hold the layers": (
         MODEL, dict(pp=3, stage_blocks=20),
@@ -38,7 +43,7 @@ BROKEN = {
     "windows within layers": (MODEL, dict(window_layers=200), "window_layers=200 is more than the 128 layers"),
     "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
     "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
-    "ep divides dp cp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
+    "ep divides dp cp tp/etp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
     "dp divides global_batch": (MODEL, dict(dp=64, global_batch=100), "global_batch=64 or 128"),
     "batch divides the rest": (MODEL, dict(dp=64, global_batch=512, batch=3), "batch=1, 2, 4 or 8 would do"),
     "a stage there is": (MODEL, dict(pp=8, stage=9), "stage=9 is none of the 8 stages: stage=1, 2"),
@@ -48,7 +53,7 @@ BROKEN = {
     "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context_exchange="all_to_all"), "which does not divide: cp=1"),
     "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
     "shard_group in groups of experts": (
-        MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp/ep) that share experts",
+        MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
     ),
     "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
 }
@@ -135,3 +140,15 @@ def test_a_check_costs_less_than_a_millisecond():
         check(values, sheet)
         times.append(time.perf_counter() - start)
     assert min(times) < 1e-3
+
+
+def test_experts_on_the_devices_that_share_everything_else():
+    """tp 8 and ep 8 on eight devices, the commonest layout of one node."""
+    check({**MOE, "tp": 8, "ep": 8, "dp": 1, "etp": 1})
+    assert reason({**MOE, "tp": 8, "ep": 8, "dp": 1}).endswith("(dp cp tp/etp) that experts are spread over: etp=1 would do")
+
+
+def test_one_stage_may_be_empty_and_no_more():
+    assert reason({"pp": 8, "layers": 28}) is None and reason({"pp": 32, "layers": 61}) is None
+    assert reason({"pp": 31, "layers": 32}).startswith("pp=31 stages of at most 2 blocks leave more than one of them empty")
+    check({"pp": 31, "layers": 32, "stage_blocks": 2})  # dealt out by hand

@@ -12,7 +12,9 @@ from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
 from scalebook.block.transformations import attention_core
 from scalebook.language.notation import nearest, symbol
 
-__all__ = ["context_exchanged", "context_parallel", "expert_parallel", "sequence_parallel", "shard", "tensor_parallel"]
+__all__ = [
+    "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel", "sequence_parallel", "shard", "tensor_parallel",
+]  # fmt: skip
 
 
 def _split(index: str, way: str) -> str:
@@ -222,3 +224,35 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
         else:
             ops.append(op)
     return Block(tuple(ops))
+
+
+def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Block:
+    """Split experts over other ways than the rest: those that shared a width now hold `way` of it and their own tokens besides.
+
+    Tokens were split `of` ways already; the experts' gather and sum then go over the devices that share a width alone.
+
+    >>> from scalebook.block.models import MOE
+    >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)
+    >>> print(expert_tensor_parallel(spread)["sent_all"])
+    sent_all[experts/ep expert_tokens*ep*etp/tp hidden] = all_gather(sent[experts/ep expert_tokens*ep/tp hidden]) over etp
+    """
+
+    def marked(index):
+        name, *marks = index.split("/")
+        if base(index) == "expert_ffn":
+            return "/".join([name, *sorted(way if x == of else x for x in marks)])
+        if base(index) == "expert_tokens" and of not in marks:  # gathered
+            return "/".join([f"{name}*{way}", *sorted([*marks, of])])
+        return index
+
+    def split(tensor):
+        is_routed = any(base(i) in ("expert_tokens", "expert_ffn") for i in tensor.indices)
+        return replace(tensor, indices=tuple(map(marked, tensor.indices))) if is_routed else tensor
+
+    def over(op):
+        return way if op.over == of and any(base(i) == "expert_tokens" for t in op.args for i in t.indices) else op.over
+
+    return Block(tuple(
+        replace(op, outs=tuple(map(split, op.outs)), terms=tuple(tuple(map(split, term)) for term in op.terms), over=over(op))
+        for op in block.ops
+    ))  # fmt: skip

@@ -76,7 +76,7 @@ letter("stage_embeddings", "", "embedding matrices a pipeline stage holds", r"n_
 letter("state_bits", "bit", "bits of weight, gradient and optimizer state a device holds per parameter", r"\beta_s")
 letter("logit_bits", "bit", "bits held per logit while the loss is taken, copies included", r"\beta_l")
 letter("state_memory", "B", "weights, gradients and optimizer state on one device", r"M_{\mathrm{state}}")
-letter("activation_memory", "B", "activations one device keeps for its backward passes", r"M_{\mathrm{act}}^{\Sigma}")
+letter("activation_memory", "B", "activations one device keeps for its backward passes", r"M_{\mathrm{act}}^{\Sigma}", _ZERO)
 letter("logits_memory", "B", "logits one device holds while the loss is taken", r"M_{\mathrm{logit}}", _ZERO)
 letter("train_memory", "B", "memory training takes on one device", r"M_{\mathrm{train}}")
 letter("filled", "", "memory that training takes over the capacity of the device", r"\phi")

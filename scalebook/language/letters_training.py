@@ -54,6 +54,7 @@ letter("stream_time", "s", "time of a kernel that only streams through memory", 
 letter("tp", "", "tensor-parallel ways", "t")
 letter("cp", "", "context-parallel ways", "c")
 letter("ep", "", "expert-parallel ways", "e")
+letter("etp", "", "devices that the width of an expert is split over", r"t_E")
 letter("pp", "", "pipeline stages", "p")
 letter("dp", "", "data-parallel ways", r"n_{\mathrm{dp}}")
 letter("microbatches", "", "micro-batches in a step", "m")
@@ -127,6 +128,9 @@ letter("near_memory", "B", "memory taken near, work space aside", r"M_{\mathrm{n
 letter("offload_memory", "B", "memory taken in the second tier, per device", r"M_{\mathrm{off}}", _ZERO)
 letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
 letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
+letter("forward_wait", "s", "time the forward pass of a block waits for the link", r"T_{\mathrm{wait},f}", _ZERO)
+letter("backward_wait", "s", "time the backward pass of a block waits for the link, optimizer state moving too", r"T_{\mathrm{wait},b}", _ZERO)
+letter("between_wait", "s", "time the backward pass of a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait},b}", _ZERO)
 letter("exposed_between", "s", "time a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait}/L}", _ZERO)
 letter(
     "offload_efficiency",
@@ -221,6 +225,8 @@ letter("dp_reduce", "s", "time in which gradients are summed over devices, per s
 letter("dp_gather", "s", "time in which weights are gathered from devices, per step", r"T_{\mathrm{AG}}", _ZERO)
 letter("dp_passes", "", "micro-batches that data-parallel collectives may run beside", r"m_{\mathrm{win}}")
 letter("dp_window", "s", "time of a step that data-parallel collectives may run beside", r"T_{\mathrm{win}}")
+letter("last_window", "s", "time of the last micro-batch that data-parallel collectives may run beside", r"T_{\mathrm{last}}")
+letter("dp_unhidden", "s", "time of data-parallel collectives that nothing hides", r"T_{\mathrm{dp,bare}}", _ZERO)
 letter("dp_contention", "s", "time of a step lost where data-parallel collectives share links with others", r"T_{\mathrm{link}}", _ZERO)
 letter("gradient_memory", "B", "memory of the gradients on one device", r"M_g")
 letter("optimizer_memory", "B", "memory of the optimizer state on one device", r"M_o")

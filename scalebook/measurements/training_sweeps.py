@@ -167,10 +167,7 @@ def _no_megatron_bridge(row):
         return "of a model that is not in the table, or that mixes state-space layers in"
     if any("(" in row[x] for x in ("fsdp", "tp", "pp", "cp", "vp", "ep")):
         return "with two strategies in one row"
-    tp, pp, ep = (optional(row, x, 1) for x in ("tp", "pp", "ep"))
-    if ep > number(row, "n_gpus") / (tp * pp):
-        return "with experts over tensor-parallel devices too"
-    if -(-(_model(row).layers + _predicts_more(row)) // pp) % optional(row, "vp", 1):
+    if -(-(_model(row).layers + _predicts_more(row)) // optional(row, "pp", 1)) % optional(row, "vp", 1):
         return "with unequal chunks of a stage"
     return "" if device(row["system"]) else "on a device that is not in the table"
 
@@ -208,8 +205,8 @@ def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
     columns = ("tp", "pp", "cp", "ep", "vp", "seq_len", "mbs", "n_gpus", "gbs")
     tp, pp, cp, ep, chunks, seq, batch, devices, global_batch = np.array([[optional(row, x, 1) for row in rows] for x in columns])
     letters = {}
-    if model.experts:
-        letters["ep_overlap"] = 1 - sent_share(ep, np.maximum(1, gpu.scaleup_size / tp), model.top_k)
+    if model.experts:  # where tp > 1, ep takes all devices of a row: no width is split
+        letters |= dict(etp=1, ep_overlap=1 - sent_share(ep, gpu.scaleup_size, model.top_k))
         if not fused:
             letters["stream_efficiency"] = gpu.stream_efficiency / UNFUSED
     if more:

@@ -46,8 +46,9 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
     }  # fmt: skip
 
 
-def _microbatches(v: Mapping) -> dict:
-    return {"microbatches": v["global_batch"] / (v["dp"] * v["batch"])}
+def _follows(v: Mapping) -> dict:
+    """Letters that follow from a strategy's: micro-batches, and the ways of experts' widths where nothing is said of them."""
+    return {"microbatches": v["global_batch"] / (v["dp"] * v["batch"]), "etp": v.get("etp", v["tp"])}
 
 
 def _are_shared(dp, cp, schedule):
@@ -86,7 +87,7 @@ class Space:
     letters: Mapping[str, float]
     apart: tuple[str, ...]
     within: Callable[["Problem"], tuple[Callable, ...]]
-    follows: Callable[[Mapping], dict] = _microbatches
+    follows: Callable[[Mapping], dict] = _follows
 
 
 TRAINING = Space(
@@ -95,7 +96,7 @@ TRAINING = Space(
     idle={
         **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
         **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
-        "ep_overlap": lambda ep: ep > 1, **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
+        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1), **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
         **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
         "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
         **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
