@@ -14,6 +14,7 @@ from sympy import Expr, Max, Min, S
 
 from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, formula, symbol
+from scalebook.training_time import with_waits
 
 __all__ = [
     "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
@@ -129,14 +130,14 @@ def last_window(forward_time, input_gradient_time, weight_gradient_time):
     return forward_time + input_gradient_time + weight_gradient_time
 
 
-def _with_waits(f: Formula) -> Formula:
-    """A window of an offloaded stage: what the last micro-batch waits for the host longer than the others hides too.
+def _waiting(window: Formula) -> Formula:
+    """A window where blocks wait for a second tier: waits hide as arithmetic does, since hosts and networks have ports of their own.
 
-    Waits hide as arithmetic does, since hosts and networks have ports of their own.  What every micro-batch waits is in
-    the times of a stage already.
+    The last micro-batch waits longer than the others, since with it the optimizer's state moves.
     """
+    f = with_waits(window)
     longer = symbol("stage_blocks") * (symbol("backward_wait") - symbol("between_wait"))
-    return Formula(f"{f.name}_offloaded", f.letter, f.rhs + longer, (*f.sources, "rajbhandari2021 §3"), f.__doc__)
+    return Formula(f.name, f.letter, f.rhs + longer, f.sources, f.__doc__)
 
 
 def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, *left):
@@ -313,6 +314,6 @@ def data_parallel_formulas(sharding: str, schedule: str = "1f1b", offload: bool 
         made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
         made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
         made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
-        passes, *(map(_with_waits, windows) if offload else windows), unhidden, dp_exposed, optimizer,
+        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed, optimizer,
         shards_dualpipe if schedule == "dualpipe" else shards, routed_shards, reduce_bits_gradient,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from sympy import Max, Min, floor
 
 from scalebook.language import Sheet, formula
 from scalebook.memory import (
+    CHANGES,
     decode_flops,
     decode_rate,
     full_attention,
@@ -28,7 +29,7 @@ from scalebook.tables.shapes import cache_heads_grouped
 
 __all__ = [
     "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "full_read_time", "latency_floor_shared",
-    "max_batch_shared", "memory_time_shared", "sharing",
+    "max_batch_shared", "memory_time_shared", "sharing", "token_time_shared",
 ]  # fmt: skip
 
 _PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
@@ -119,9 +120,23 @@ def compute_time_shared(flops, tp, peak_flops):
     return flops / tp / peak_flops
 
 
+_FITS = {"weights and caches that fit": lambda device_memory, hbm_capacity: device_memory <= hbm_capacity}
+
+
+@formula("token_time", "pope2022 §3.3", given=[compute_time_shared, memory_time_shared, device_memory], domain=_FITS)
+def token_time_shared(compute_time, memory_time):
+    """Arithmetic and traffic overlap, where each device's part fits: what does not fit has no time.
+
+    >>> token_time_shared(compute_time="1 ms", memory_time="5 ms", device_memory="75 GB", hbm_capacity="80 GB")
+    0.005
+    """
+    return token_time.of()
+
+
 sharing = Sheet(
     "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
     max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
-    token_time, decode_rate, cache_batch, full_read_time, latency_floor_shared,
+    token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,
     doc="A step of decoding on tensor-parallel devices: what each holds and reads, and the least time it takes.",
+    changes={"tp": [2**x for x in range(11)], **CHANGES},
 )  # fmt: skip

@@ -17,10 +17,10 @@ from scalebook.roofline import compute_time, idle_fraction, intensity, memory_ti
 from scalebook.tables.shapes import attention_width_grouped, attention_width_latent, kv_width_grouped, kv_width_latent
 
 __all__ = [
-    "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
+    "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
     "decode_intensity_mla", "decode_intensity_mqa", "decode_memory", "decode_rate", "decode_traffic", "decoding",
     "full_attention", "kv_cache", "kv_cache_per_token", "latency_floor", "max_batch", "read_params", "ridge_batch",
-    "ridge_context", "sliding_window", "token_time", "token_time_overhead", "used_params", "weight_memory",
+    "ridge_context", "sliding_window", "token_time", "token_time_fitting", "token_time_overhead", "used_params", "weight_memory",
 ]  # fmt: skip
 
 
@@ -221,6 +221,21 @@ def token_time(compute_time, memory_time):
     return Max(compute_time, memory_time, evaluate=False)
 
 
+_FITS = {"weights and caches that fit": lambda decode_memory, hbm_capacity: decode_memory <= hbm_capacity}
+# What can be changed where they do not.
+CHANGES = {"weight_bits": (16, 8, 4), "kv_bits": (16, 8, 4), "batch": range(1, 4097), "context": range(1024, 2**20 + 1, 1024)}
+
+
+@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
+def token_time_fitting(compute_time, memory_time):
+    """The same where weights and caches fit: what does not fit has no time.
+
+    >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
+    0.005
+    """
+    return token_time.of()
+
+
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
 def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
     """A memory-bound step as it is measured: the traffic at the rate achieved, and a delay in every block.
@@ -279,7 +294,7 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
 
 decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
-    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time, token_time,
+    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time, token_time_fitting,
     decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
-    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
+    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.", changes=CHANGES,
 )  # fmt: skip

@@ -71,7 +71,8 @@ _HEADS = {"zb_v": training_time.step_head_v, "dualpipe": training_time.step_head
 
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
-    training_time.block_backward_sum, training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
+    training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
+    training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
     training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
     model_flops, hardware_flops, mfu, hfu,
@@ -79,7 +80,6 @@ _PARTS = (
 )  # fmt: skip
 
 
-_NEAR = training_time.stage_forward_sum, training_time.stage_input_gradient_sum, training_time.offload_exposed_none
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -100,7 +100,6 @@ def _offloaded(sharding: str, schedule: str) -> list[Formula]:
         Formula("bandwidth_between", "offload_bandwidth", hiding, source,
                 "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
         offload.forward_wait, offload.backward_wait, offload.exposed_time,
-        training_time.stage_forward_offloaded, training_time.stage_input_gradient_offloaded,
         training_time.offload_exposed_both if schedule == "dualpipe" else training_time.offload_exposed,
         link_of_host,
     ]  # fmt: skip
@@ -130,10 +129,13 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         _HEADS.get(strategy.schedule, training_time.step_head),
         training_time.pp_exposed_v if twice else training_time.pp_exposed,
         *bandwidth_formulas(strategy.sharding, 4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
-        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else _NEAR),
+        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else [training_time.offload_exposed_none]),
         Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
+    if strategy.offload:
+        by_letter = {"bubble": training_time.bubble_with_waits, **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits)}
+        formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     used = {i for f in formulas for i in f.inputs}

@@ -6,16 +6,16 @@ A stage is as many blocks as the fullest has; every micro-batch passes it forwar
 3.84
 """
 
-from sympy import Integer, Max, Min, ceiling
+from sympy import Expr, Integer, Max, Min, ceiling
 
-from scalebook.language import formula
+from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "block_backward_sum", "block_forward_sum", "bubble_time", "cp_exposed", "ep_exposed", "last_blocks",
+    "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed", "last_blocks",
     "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
-    "stage_blocks_even", "stage_forward_offloaded", "stage_forward_sum", "stage_input_gradient_offloaded",
-    "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
+    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
     "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
+    "with_waits",
 ]  # fmt: skip
 
 
@@ -87,45 +87,64 @@ def stage_forward_sum(stage_blocks, block_forward):
     return stage_blocks * block_forward
 
 
-@formula("forward_time", "narayanan2021 §2.2", "rajbhandari2021 §3")
-def stage_forward_offloaded(stage_blocks, block_forward, forward_wait):
-    """The same with what every block waits for the second tier: the pipeline and the gradients see a stage as busy.
-
-    >>> stage_forward_offloaded(stage_blocks=12, block_forward="5 ms", forward_wait="1 ms")
-    0.072
-    """
-    return stage_blocks * (block_forward + forward_wait)
-
-
 @formula("input_gradient_time", "qi2024 §2")
-def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_compute):
+def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_time):
     """All of the backward pass but the gradients of the weights, which a schedule may put off.
 
-    >>> stage_input_gradient_sum(stage_blocks=12, block_backward="10 ms", weight_gradient_compute="4 ms")
+    >>> stage_input_gradient_sum(stage_blocks=12, block_backward="10 ms", weight_gradient_time="48 ms")
     0.072
     """
-    return stage_blocks * (block_backward - weight_gradient_compute)
-
-
-@formula("input_gradient_time", "qi2024 §2", "rajbhandari2021 §3")
-def stage_input_gradient_offloaded(stage_blocks, block_backward, between_wait, weight_gradient_compute):
-    """The same with what every block waits for the second tier, but for the last micro-batch.
-
-    >>> stage_input_gradient_offloaded(stage_blocks=12, block_backward="10 ms", between_wait="1 ms",
-    ...                                weight_gradient_compute="4 ms")
-    0.084
-    """
-    return stage_blocks * (block_backward + between_wait - weight_gradient_compute)
+    return stage_blocks * block_backward - weight_gradient_time
 
 
 @formula("weight_gradient_time", "qi2024 §2")
-def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute):
-    """The gradients of a stage's weights.
+def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, tp_async, collective_cores):
+    """The gradients of a stage's weights, and what the collectives that run beside them cost.
 
-    >>> stage_weight_gradient_sum(stage_blocks=12, weight_gradient_compute="4 ms")
+    >>> stage_weight_gradient_sum(stage_blocks=12, weight_gradient_compute="4 ms", tp_beside=1, tp_async="2 ms",
+    ...                           collective_cores=0)
     0.048
     """
-    return stage_blocks * weight_gradient_compute
+    return stage_blocks * (weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores))
+
+
+def _waited() -> dict[str, Expr]:
+    """A stage's passes with what its blocks wait for a second tier; going back, in the pass that makes gradients of weights."""
+    x = symbol
+    return {
+        "forward_time": x("forward_time") + x("stage_blocks") * x("forward_wait"),
+        "weight_gradient_time": x("weight_gradient_time") + x("stage_blocks") * x("between_wait"),
+    }
+
+
+def with_waits(f: Formula) -> Formula:
+    """A formula of a stage's times where its blocks wait for a second tier: pipeline and networks see a stage at work.
+
+    >>> with_waits(bubble_time).inputs[:4]
+    ('between_wait', 'bubble', 'forward_time', 'forward_wait')
+    """
+    rhs = f.of(**{x: longer for x, longer in _waited().items() if x in f.inputs})
+    return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
+
+
+def bubble_with_waits(f: Formula) -> Formula:
+    """A schedule's bubble where blocks wait for a second tier, and may do so where it idles least.
+
+    Going back that is where gradients of weights are made, which schedules put off, or so that both passes are even.
+
+    >>> from scalebook.pipeline import bubble_1f1b, bubble_zb_h1
+    >>> bubble_with_waits(bubble_1f1b) is bubble_1f1b, "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
+    (True, True)
+    """
+    if "weight_gradient_time" not in f.inputs:
+        return f
+    late, early = _waited(), symbol("input_gradient_time")
+    both = early + late["weight_gradient_time"]
+    longer = Min(both - symbol("weight_gradient_time"), Max(early, both / 2, evaluate=False), evaluate=False)
+    even = late | {"input_gradient_time": longer, "weight_gradient_time": both - longer}
+    idle = [f.of(**{x: time for x, time in times.items() if x in f.inputs}) for times in (late, even)]
+    rhs = Max(0, Min(*idle, evaluate=False), evaluate=False)  # there may be more to wait than to fill
+    return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
 
 
 # The parts of a step

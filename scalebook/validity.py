@@ -166,7 +166,8 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     own = _own(values, sheet)
     broadcast(own)
     known = derived(own)
-    lifted = (*ADVICE, "pp within layers", "stages have blocks") if "stage_blocks" in values else ADVICE  # stages may be dealt out otherwise
+    by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()  # stages dealt out otherwise
+    lifted = (*ADVICE, *by_hand)
     if any(np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
     elif found := reason(values, sheet, lifted):

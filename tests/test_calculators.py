@@ -7,7 +7,7 @@ import pytest
 
 from scalebook.display.calculator import _wrapped, calculator
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
-from scalebook.memory import decoding, weight_memory
+from scalebook.memory import decoding, token_time, weight_memory
 from scalebook.pipeline import bubble_interleaved
 from scalebook.roofline import ridge_intensity, roofline
 from scalebook.tables import accelerators, models
@@ -27,7 +27,7 @@ CURVE = {
     "kv_bits": [4, 8, 16],
 }
 TOKEN = calculator(
-    decoding,
+    decoding.using(token_time),  # as if all of it fitted
     "token_time",
     start={"device": "h100", "model": "llama3_8b", "precision": "bf16", "context": 8192},
     **CURVE,
@@ -109,10 +109,10 @@ def test_the_words_are_those_of_the_sheet():
         }
         for name, text in TOKEN.texts.items():
             try:
-                value = decoding.only(name)(
+                value = decoding.using(token_time).only(name)(
                     models[option(TOKEN, "model")["key"]],
                     device.at(precision),
-                    **{k: v for k, v in given.items() if k in decoding.only(name).inputs},
+                    **{k: v for k, v in given.items() if k in decoding.using(token_time).only(name).inputs},
                 )[name]
             except KeyError:
                 assert text == "none"

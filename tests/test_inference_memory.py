@@ -55,8 +55,10 @@ def test_the_largest_batch_fits_and_one_more_does_not(device, row, tp, context):
 def test_one_device_alone_is_the_chapter_before(device, row, context):
     known = dict(batch=7, context=context, **KNOWN)
     one, alone = shared.sharing(row, device, tp=1, **known), memory.decoding(row, device, **known)
-    for letter in ("max_batch", "latency_floor", "memory_time", "compute_time", "token_time", "decode_rate"):
+    fits = one.device_memory <= device.hbm_capacity
+    for letter in ("max_batch", "latency_floor", "memory_time", "compute_time", *(("token_time", "decode_rate") if fits else ())):
         assert one[letter] == pytest.approx(alone[letter], rel=1e-12)
+    assert ("token_time" in one) == ("token_time" in alone) == fits
     assert one.device_memory == pytest.approx(alone.decode_memory, rel=1e-12)
 
 
@@ -91,3 +93,22 @@ def test_solved_for_the_devices_and_put_back(device, row, tp):
     target = shared.latency_floor_shared(row, device, tp=tp, weight_bits=8)
     found = shared.latency_floor_shared.compose(memory.used_params).solve("tp")
     assert found(row, device, latency_floor=target, weight_bits=8) == pytest.approx(tp)
+
+
+def test_what_does_not_fit_has_no_time_but_the_smallest_change_that_would_do():
+    known = dict(batch=32, context=8192, weight_bits=8, kv_bits=16)
+    row = shared.sharing(models.deepseek_v3, accelerators.h100.at("fp8"), tp=8, **known)
+    assert row.max_batch == 0 and "token_time" not in row and "decode_rate" not in row and "memory_time" in row
+    with pytest.raises(AttributeError, match=r"102.3 GB, hbm_capacity=80 GB; tp=16 or weight_bits=4 bit would do$"):
+        row.token_time
+    for change in (dict(tp=16), dict(known, tp=8, weight_bits=4)):
+        assert shared.sharing(models.deepseek_v3, accelerators.h100.at("fp8"), **{**known, **change}).token_time > 0
+    full = shared.sharing(models.llama3_70b, accelerators.h100, tp=8, batch=186, context=8192, weight_bits=16, kv_bits=16)
+    with pytest.raises(AttributeError, match="batch=185"):
+        full.token_time
+    both = shared.sharing(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16)
+    with pytest.raises(AttributeError, match="not in 1 of 2 rows"):
+        both.token_time
+    endless = shared.sharing.using(memory.token_time)(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192,
+                                                      weight_bits=16, kv_bits=16)  # fmt: skip
+    assert len(endless.token_time) == 2  # as if it fitted

@@ -107,7 +107,7 @@ def test_a_given_letter_keeps_its_value():
 def test_using_swaps_and_calls_take_formulas_too():
     row = decoding.using(full_attention)(models.gpt_oss_120b, accelerators.h200, **GIVEN)
     assert row.cached == 8192 and decoding(models.gpt_oss_120b, accelerators.h200, **GIVEN).cached < 8192
-    assert decoding(full_attention, models.gpt_oss_120b, accelerators.h200, **GIVEN).token_time == row.token_time
+    assert decoding(full_attention, models.gpt_oss_120b, accelerators.h200, **GIVEN).memory_time == row.memory_time
     with pytest.raises(ValueError, match="roofline does not use bubble, which idle gives"):
         roofline.using(equation("bubble", "1 / pp", "idle"))
 
@@ -197,7 +197,8 @@ def test_a_letter_without_a_value_says_so_and_stops_no_other():
             ):
                 getattr(row, name)
     row = decoding(models.deepseek_v3, accelerators.h200, batch=1, context=4096, weight_bits=8, kv_bits=8)
-    assert row.token_time > 0 and "ridge_context" in row.missing
+    assert row.memory_time > 0 and "ridge_context" in row.missing
+    assert row.missing["token_time"].endswith("; no weight_bits, kv_bits, batch or context alone would do")
 
 
 def test_formulas_and_rows_travel_between_processes():

@@ -28,7 +28,13 @@ from .models import (
 )  # fmt: skip
 from .operations import Kernel, Op, Tensor
 from .sharding import (
-    context_exchanged, context_parallel, expert_parallel, expert_tensor_parallel, sequence_parallel, shard, tensor_parallel,
+    context_exchanged,
+    context_parallel,
+    expert_parallel,
+    expert_tensor_parallel,
+    sequence_parallel,
+    shard,
+    tensor_parallel,
 )  # fmt: skip
 from .transformations import attention_core, biased, cached, flash, full, fuse, recompute, selective, unbiased
 

@@ -171,7 +171,7 @@ class Formula:
             raise ValueError(f"two of these give the same letter: {', '.join(x.name for x in formulas)}")
         unused = dict(given)
         for _ in formulas:
-            for x in rhs.free_symbols:
+            for x in rhs.free_symbols.union(*(c.relation.free_symbols for c in domain)):
                 unused.pop(x.name, None)
             rhs, domain = rhs.xreplace(places), put(domain, places, self.name)
         for name, x in unused.items():

@@ -129,8 +129,16 @@ letter("offload_memory", "B", "memory taken in the second tier, per device", r"M
 letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one direction", r"W_{\mathrm{off}}")
 letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
 letter("forward_wait", "s", "time the forward pass of a block waits for the link", r"T_{\mathrm{wait},f}", _ZERO)
-letter("backward_wait", "s", "time the backward pass of a block waits for the link, optimizer state moving too", r"T_{\mathrm{wait},b}", _ZERO)
-letter("between_wait", "s", "time the backward pass of a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait},b}", _ZERO)
+letter(
+    "backward_wait", "s", "time the backward pass of a block waits for the link, optimizer state moving too",
+    r"T_{\mathrm{wait},b}",
+    _ZERO,
+)
+letter(
+    "between_wait", "s", "time the backward pass of a block waits for the link, but for the last micro-batch",
+    r"T'_{\mathrm{wait},b}",
+    _ZERO,
+)
 letter("exposed_between", "s", "time a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait}/L}", _ZERO)
 letter(
     "offload_efficiency",

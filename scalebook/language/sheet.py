@@ -20,7 +20,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 """
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
@@ -28,10 +28,11 @@ import numpy as np
 import sympy
 
 from . import code
-from .domain import Condition
+from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, nearest, tex
+from .notation import NOTATION, either, nearest, tex
 from .row import Cell, Row, gather, refuse
+from .units import show
 
 __all__ = ["Sheet"]
 
@@ -39,11 +40,12 @@ __all__ = ["Sheet"]
 class Sheet:
     """Formulas joined by their letters.
 
-    Raises ValueError for two formulas of one letter and for a circle, naming them.
+    `changes` are values of letters that a reader can change (devices, bits): where a formula's condition fails at a point,
+    the nearest that would do are named.  Raises ValueError for two formulas of one letter and for a circle, naming them.
     """
 
-    def __init__(self, name: str, *formulas: Formula, doc: str = ""):
-        self.name, self.__doc__ = name, doc
+    def __init__(self, name: str, *formulas: Formula, doc: str = "", changes: Mapping[str, Iterable[float]] | None = None):
+        self.name, self.__doc__, self.changes = name, doc, dict(changes or {})
         by_letter = {}
         for f in formulas:
             if not isinstance(f, Formula):
@@ -95,7 +97,7 @@ class Sheet:
             results = code.blocks(vector(), values)
         else:
             results = self._at_point(point(), values, outputs)
-        missing = dict(missing)
+        missing, known = dict(missing), dict(cells)
         for name, result in zip(outputs, results, strict=True):
             f = self.formulas[name]
             if bad := next((missing[i] for i in f.inputs if i in missing), None):
@@ -104,11 +106,31 @@ class Sheet:
             try:
                 f._check({i: cells[i].value for i in f.inputs})
                 refuse(name, np.asarray(result))
+            except OutsideDomain as error:
+                missing[name] = f"has no value here: {error}{self._would_do(f, known)}"
+                continue
             except ValueError as error:
                 missing[name] = f"has no value here: {error}"
                 continue
             cells[name] = Cell(result, f.name, formula=f, inputs={i: cells[i] for i in f.inputs})
         return Row(self.name, cells, missing=missing)
+
+    def _would_do(self, f, known):
+        """The end of a sentence about a formula that does not hold: for each letter that could change, its nearest value."""
+        asked = {n for x in f.domain for n in x.letters}
+        part, found, tried_in_vain = self.only(*(asked & self.formulas.keys())), [], []
+        for letter, values in self.changes.items():
+            if letter not in part.inputs or letter not in known or any(np.ndim(x.value) for x in known.values()):
+                continue
+            tried = np.asarray(list(values), float)
+            row = {**{n: x.value for n, x in known.items()}, letter: tried}
+            row |= {n: row[n] if n in row else part(row).get(n, np.nan) for n in asked}
+            fine = tried[np.all([np.broadcast_to(x.holds(row), tried.shape) for x in f.domain], axis=0)]
+            tried_in_vain.append(letter)
+            if len(fine):
+                nearest_one = fine[np.argmin(np.abs(np.log(fine / known[letter].value)))]
+                found.append(f"{letter}={show(nearest_one, NOTATION[letter].unit)}")
+        return f"; {either(found)} would do" if found else f"; no {either(tried_in_vain)} alone would do" if tried_in_vain else ""
 
     def _plan(self, known):
         """What can be computed from these letters, and the code that does it, made once."""
@@ -151,7 +173,9 @@ class Sheet:
                 raise ValueError(
                     f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}"
                 )
-        return Sheet(self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__)
+        return Sheet(
+            self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__, changes=self.changes
+        )
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
         """The part of the sheet that these letters rest on when others are given; raises ValueError for one it lacks."""
@@ -163,7 +187,7 @@ class Sheet:
                 todo += wanted[name].inputs
             elif name not in self.formulas and name in letters:
                 raise ValueError(f"{self.name} has no formula for {name!r}; {nearest(name, self.formulas)}")
-        return Sheet(self.name, *wanted.values(), doc=self.__doc__)
+        return Sheet(self.name, *wanted.values(), doc=self.__doc__, changes=self.changes)
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
         """The closed form of a letter in the sheet's inputs and the letters to `keep`."""

@@ -96,7 +96,8 @@ TRAINING = Space(
     idle={
         **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
         **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
-        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1), **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
+        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1),
+        **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
         **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
         "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
         **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
