@@ -1,7 +1,8 @@
 """What a better device, more overlap, more bits or longer sequences do to a step, at random strategies of every kind.
 
 More peak, bandwidth or overlap, or less latency, never makes a step slower; more bits, length or batch never take less
-memory.  Waits that are added though they could hide each other, or a window that grows with what it waits for, would.
+memory.  Schedules that fill their bubbles with gradients of weights are drawn with equal stages, of which their bubbles are
+stated.  Waits that are added though they could hide each other, or a window that grows with what it waits for, would.
 """
 
 import itertools
@@ -56,6 +57,9 @@ def strategies(rng, model, device, words, offload):
         if words["sharding"] != "hybrid":
             del x["shard_group"]
         sheet, *_ = training_step.plan((model, device), dict(x, **words, offload=offload))
+        fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
+        if fills and model.layers % x["pp"]:
+            continue
         if reason({**model, **device, **x, **words, "offload": offload}, sheet, lifted=["tp within scaleup_size"]) is None:
             found.append(x)
             if len(found) == EACH:
