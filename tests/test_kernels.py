@@ -17,6 +17,8 @@ from scalebook.kernels import (
     stream_time,
     stream_time_ideal,
     tiles,
+    typical_matmul_efficiency,
+    typical_stream_efficiency,
     waves,
 )
 from scalebook.language.notation import symbol
@@ -162,7 +164,25 @@ def test_a_precision_brings_its_own_share():
     assert accelerators.h100.matmul_efficiency == accelerators.h100.matmul_bf16
     assert accelerators.v100.matmul_efficiency == accelerators.v100.matmul_fp16
     assert "matmul_efficiency" not in accelerators.h100.at("tf32")
-    assert "matmul_efficiency" not in accelerators.mi300x
+    assert "matmul_efficiency" not in accelerators.tpu_v5p
+
+
+def measured_shares():
+    """Of every device and precision; of bf16 and fp16, which have one peak, the first."""
+    wide = {k: next((row[x] for x in ("matmul_bf16", "matmul_fp16") if x in row), None) for k, row in accelerators.items()}
+    narrow = [row[f"matmul_{p}"] for p in ("fp8", "fp4") for row in accelerators.values() if f"matmul_{p}" in row]
+    return [x for x in wide.values() if x], narrow
+
+
+def test_what_is_typical_is_about_the_median_of_what_was_measured():
+    wide, narrow = measured_shares()
+    assert min(wide + narrow) < typical_matmul_efficiency() < max(wide + narrow)
+    assert typical_matmul_efficiency() == pytest.approx(np.median(wide + narrow), rel=0.05)
+    said = typical_matmul_efficiency.__doc__
+    for value in (min(wide), max(wide), np.median(wide), min(narrow)):
+        assert f"{value:.2f}" in said
+    streams = [row["stream_efficiency"] for row in accelerators.values() if "stream_efficiency" in row]
+    assert typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
 
 
 # The calibration
