@@ -40,6 +40,17 @@ def no_torus():
 FABRIC = (no_mesh, no_torus)
 
 
+# Links to its group that a device has, over all of its links; more than all where the group is larger than what they reach.
+
+
+def _mesh(near_ways, mesh_peers):
+    return Max(1, near_ways - 1, evaluate=False) / mesh_peers
+
+
+def _torus(near_ways, torus_neighbours):
+    return Max(1, log(near_ways, 2), evaluate=False) / torus_neighbours
+
+
 @formula("group_share", _HERE)
 def group_share_switch():
     """Behind a switch every link leads to every peer: a pair has all of the bandwidth.
@@ -57,7 +68,7 @@ def group_share_mesh(near_ways, mesh_peers):
     >>> [round(group_share_mesh(near_ways=n, mesh_peers=7), 2) for n in (2, 4, 8)]
     [0.14, 0.43, 1.0]
     """
-    return Min(1, Max(1, near_ways - 1, evaluate=False) / mesh_peers, evaluate=False)
+    return Min(1, _mesh(near_ways, mesh_peers), evaluate=False)
 
 
 @formula("group_share", "scaling-book chapter 2")
@@ -70,8 +81,7 @@ def group_share_torus(near_ways, torus_neighbours):
     >>> [round(group_share_torus(near_ways=n, torus_neighbours=6), 2) for n in (2, 4, 8, 64)]
     [0.17, 0.33, 0.5, 1.0]
     """
-    neighbours = Max(1, log(Max(1, near_ways, evaluate=False), 2), evaluate=False)
-    return Min(1, neighbours / torus_neighbours, evaluate=False)
+    return Min(1, _torus(near_ways, torus_neighbours), evaluate=False)
 
 
 @formula("group_share", _HERE, given=FABRIC)
@@ -82,8 +92,7 @@ def group_share(near_ways, mesh_peers, torus_neighbours):
     >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]
     [1.0, 0.14, 0.17]
     """
-    mesh = group_share_mesh.of(near_ways=near_ways, mesh_peers=mesh_peers)
-    return Min(mesh, group_share_torus.of(near_ways=near_ways, torus_neighbours=torus_neighbours), evaluate=False)
+    return Min(1, _mesh(near_ways, mesh_peers), _torus(near_ways, torus_neighbours), evaluate=False)
 
 
 @formula("collective_time", _HERE)
