@@ -73,7 +73,7 @@ def exposed_write():
 def typical_matmul_efficiency():
     """Where nothing was measured for a device and precision: the median of those in the table, which reach 0.34 to 0.87.
 
-    In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.69 in the median; in 8 bits 0.45 to 0.86, 0.59 in the median;
+    In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the median;
     in 4 bits 0.34 to 0.52.
 
     >>> typical_matmul_efficiency()
