@@ -252,8 +252,9 @@ def all_reduce_hierarchical(
     7.66
     """
     domains = ways / near_ways
-    sent = (near_ways - 1) / _share(near_ways, mesh_peers, torus_neighbours) + OWN_PART * _some(near_ways - 1)
-    near = sent / (near_ways * scaleup_bandwidth * near_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = 2 * ((near_ways - 1) * near_latency + (domains - 1) * far_latency)
     return _time(ways, collective_launch, chunk_time, hops, 2 * collective_bytes * (near + far))
@@ -271,8 +272,9 @@ def all_gather_hierarchical(
     3.89
     """
     domains = ways / near_ways
-    sent = (near_ways - 1) / _share(near_ways, mesh_peers, torus_neighbours) + OWN_PART * _some(near_ways - 1)
-    near = sent / (near_ways * scaleup_bandwidth * near_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = (near_ways - 1) * near_latency + (domains - 1) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, collective_bytes * (near + far))
