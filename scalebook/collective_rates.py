@@ -1,16 +1,98 @@
-"""What collectives reach: chunks of a message, ports and links that are shared, and the rate that benchmarks print.
+"""What collectives reach: links within a group, chunks of a message, ports that are shared, the rate that benchmarks print.
 
 >>> shared_ports(ports=4, link_bandwidth="50 GB/s", crossing=8)
 25000000000.0
 """
 
-from sympy import Max, sqrt
+from sympy import Integer, Max, Min, log, sqrt
 
 from scalebook.language import formula
 
-__all__ = ["bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "message_chunks", "shared_links", "shared_ports"]
+__all__ = [
+    "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "group_share_mesh",
+    "group_share_switch", "group_share_torus", "message_chunks", "no_mesh", "no_torus", "shared_links", "shared_ports",
+]  # fmt: skip
 
 _HERE = "interconnects-and-memory-tiers"
+
+
+@formula("mesh_peers", _HERE)
+def no_mesh():
+    """Behind a switch, or where the links are not known: one, as if every link led to every peer.
+
+    >>> no_mesh()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("torus_neighbours", _HERE)
+def no_torus():
+    """Behind a switch, or where the links are not known: one, as if every link led to every peer.
+
+    >>> no_torus()
+    1.0
+    """
+    return Integer(1)
+
+
+# What the links of a group rest on where a device's row says nothing.
+FABRIC = (no_mesh, no_torus)
+
+
+# Links to its group that a device has, over all of its links; more than all where the group is larger than what they reach.
+
+
+def _mesh(near_ways, mesh_peers):
+    return Max(1, near_ways - 1, evaluate=False) / mesh_peers
+
+
+def _torus(near_ways, torus_neighbours):
+    return Max(1, log(near_ways, 2), evaluate=False) / torus_neighbours
+
+
+@formula("group_share", _HERE)
+def group_share_switch():
+    """Behind a switch every link leads to every peer: a pair has all of the bandwidth.
+
+    >>> group_share_switch()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("group_share", "rocm-rccl")
+def group_share_mesh(near_ways, mesh_peers):
+    """In a full mesh a group uses only the links that lead to its own members.
+
+    >>> [round(group_share_mesh(near_ways=n, mesh_peers=7), 2) for n in (2, 4, 8)]
+    [0.14, 0.43, 1.0]
+    """
+    return Min(1, _mesh(near_ways, mesh_peers), evaluate=False)
+
+
+@formula("group_share", "scaling-book chapter 2")
+def group_share_torus(near_ways, torus_neighbours):
+    """In a torus a group is a box of it: a pair has one neighbour, a square of four two, a cube of eight three.
+
+    A box twice as large has one neighbour more, until there are as many as links: longer sides without a way around are
+    taken to be as good.
+
+    >>> [round(group_share_torus(near_ways=n, torus_neighbours=6), 2) for n in (2, 4, 8, 64)]
+    [0.17, 0.33, 0.5, 1.0]
+    """
+    return Min(1, _torus(near_ways, torus_neighbours), evaluate=False)
+
+
+@formula("group_share", _HERE, given=FABRIC)
+def group_share(near_ways, mesh_peers, torus_neighbours):
+    """By the device's fabric: a mesh's share, a torus's, or all behind a switch, where both have one peer.
+
+    >>> from scalebook.tables import accelerators
+    >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]
+    [1.0, 0.14, 0.17]
+    """
+    return Min(1, _mesh(near_ways, mesh_peers), _torus(near_ways, torus_neighbours), evaluate=False)
 
 
 @formula("collective_time", _HERE)

@@ -2,7 +2,8 @@
 
 A collective costs a start, its hops, its bytes at the rate achieved, and what cutting the bytes into chunks costs.
 Rings run through all near devices and cross to the next domain once for each of them, so that every device's own
-scale-out port is used; both tiers work at once, and the slower sets the pace.  `ways=1` costs nothing.
+scale-out port is used; both tiers work at once, and the slower sets the pace.  `ways=1` costs nothing.  Of a mesh or a
+torus a group uses the links between its own members (`group_share`); what a device keeps needs none.
 
 >>> from scalebook.tables import accelerators
 >>> known = dict(collective_bytes="256 MB", ways=16)
@@ -12,8 +13,9 @@ scale-out port is used; both tiers work at once, and the slower sets the pace.  
 
 from functools import cache
 
-from sympy import Expr, Max, Min, Rational, floor, log, sqrt
+from sympy import Expr, Integer, Max, Min, Rational, floor, log, sqrt
 
+from scalebook.collective_rates import FABRIC, group_share
 from scalebook.language import formula, symbol
 from scalebook.language.notation import nearest
 
@@ -24,6 +26,7 @@ __all__ = [
 
 # A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
 OWN_PART = Rational(1, 2)
+_PAIR = Integer(2)  # a message goes over the links between two devices, however many are in the group
 _NCCL = "nccl §tuning.cc"
 _INSIDE = {"near_ways no larger than ways": lambda near_ways, ways: near_ways <= ways}
 
@@ -46,22 +49,27 @@ def _ring_hops(ways, near_ways, near_latency, far_latency):
 # Seconds that the scale-up and the scale-out ports of a device are busy with each byte of a part.
 
 
-def _ring_ports(ways, near_ways, near_rate, far_rate):
-    near = _some(near_ways - 1) * (ways - 1 + OWN_PART) / near_rate
+def _share(near_ways, mesh_peers, torus_neighbours):
+    return group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
+
+
+def _ring_ports(ways, near_ways, share, near_rate, far_rate):
+    near = _some(near_ways - 1) * ((ways - 1) / share + OWN_PART) / near_rate
     return near, _some(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
 
 
-def _reduce_ports(ways, near_ways, near_rate, far_rate):
-    near = _some(near_ways - 1) * (2 * ways - 2 + OWN_PART) / near_rate
+def _reduce_ports(ways, near_ways, share, near_rate, far_rate):
+    near = _some(near_ways - 1) * ((2 * ways - 2) / share + OWN_PART) / near_rate
     return near, _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
 
 
-def _exchange_ports(ways, near_ways, near_rate, far_rate):
-    return _some(near_ways - 1) * (near_ways - 1 + OWN_PART) / near_rate, (ways - near_ways) / far_rate
+def _exchange_ports(ways, near_ways, share, near_rate, far_rate):
+    near = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART) / near_rate
+    return near, (ways - near_ways) / far_rate
 
 
-def _send_ports(ways, near_ways, near_rate, far_rate):  # each byte of the message, which goes whole
-    return _some(near_ways - 1) / near_rate, _some(ways - near_ways) / far_rate
+def _send_ports(ways, near_ways, share, near_rate, far_rate):  # each byte of the message, which goes whole
+    return _some(near_ways - 1) / (share * near_rate), _some(ways - near_ways) / far_rate
 
 
 def _wire(ports, collective_bytes, ways):
@@ -69,10 +77,11 @@ def _wire(ports, collective_bytes, ways):
 
 
 def _gather(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    ports = _ring_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    ports = _ring_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -80,10 +89,10 @@ def _gather(
 # The kinds
 
 
-@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_gather(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """Rings through the group: each part passes all devices but one, the near ports carry them all, the far ports share.
 
@@ -94,15 +103,15 @@ def all_gather(
     2.52
     """
     return _gather(
-        collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-        far_efficiency, far_latency, collective_launch, chunk_time,
+        collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+        scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
     )  # fmt: skip
 
 
-@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+@formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def reduce_scatter(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """The all-gather run backward.
 
@@ -113,8 +122,8 @@ def reduce_scatter(
     2.52
     """
     return _gather(
-        collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-        far_efficiency, far_latency, collective_launch, chunk_time,
+        collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+        scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
     )  # fmt: skip
 
 
@@ -128,10 +137,10 @@ def _reduce_hops(ways, near_ways, near_latency, far_latency):
     return 2 * ((near_ways - 1) * near_latency + log(ways / near_ways, 2) * far_latency)
 
 
-@formula("collective_time", "patarasuk2009", "klenk2020", _NCCL, "aiconfigurator-nccl", domain=_INSIDE)
+@formula("collective_time", "patarasuk2009", "klenk2020", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_reduce(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, switch_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
+    switch_efficiency, near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """Rings, or sums in the scale-up switch where these are faster; hops as of a tree between the domains.
 
@@ -142,15 +151,16 @@ def all_reduce(
     4.03
     """
     near_rate = scaleup_bandwidth * _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency)
-    ports = _reduce_ports(ways, near_ways, near_rate, scaleout_bandwidth * far_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    ports = _reduce_ports(ways, near_ways, share, near_rate, scaleout_bandwidth * far_efficiency)
     hops = _reduce_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
-@formula("collective_time", "patarasuk2009", _NCCL, domain=_INSIDE)
+@formula("collective_time", "patarasuk2009", _NCCL, given=FABRIC, domain=_INSIDE)
 def all_reduce_ring(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """A reduce-scatter and an all-gather along rings, whatever the switch could do.
 
@@ -158,15 +168,16 @@ def all_reduce_ring(
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     4.79
     """
-    ports = _reduce_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    ports = _reduce_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
-@formula("collective_time", "thakur2005", "aiconfigurator-nccl", domain=_INSIDE)
+@formula("collective_time", "thakur2005", "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_to_all(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """Each device sends each other its part: near parts over the one tier, far parts over the other, at once.
 
@@ -176,15 +187,16 @@ def all_to_all(
     >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     2.52
     """
-    ports = _exchange_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    ports = _exchange_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = log(near_ways, 2) * near_latency + log(ways / near_ways, 2) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
-@formula("collective_time", "hockney1994", "vidur", domain=_INSIDE)
+@formula("collective_time", "hockney1994", "vidur", given=FABRIC, domain=_INSIDE)
 def send(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch,
 ):  # fmt: skip
     """One device to the next of its group, over the slowest link between neighbours; cutting it up costs nothing.
 
@@ -192,7 +204,8 @@ def send(
     >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)
     21.1
     """
-    ports = _send_ports(ways, near_ways, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    share = _share(_PAIR, mesh_peers, torus_neighbours)
+    ports = _send_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
     hops = Max(_some(near_ways - 1) * near_latency, _some(ways - near_ways) * far_latency, evaluate=False)
     return _time(ways, collective_launch, 0, hops, Max(*ports, evaluate=False) * collective_bytes)
 
@@ -225,10 +238,10 @@ def all_reduce_in_network(
     return _time(ways, collective_launch, chunk_time, hops, wire)
 
 
-@formula("collective_time", "cho2019", domain=_INSIDE)
+@formula("collective_time", "cho2019", given=FABRIC, domain=_INSIDE)
 def all_reduce_hierarchical(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """Reduce-scatter in every domain, all-reduce of each part across them, all-gather: one after another.
 
@@ -239,16 +252,18 @@ def all_reduce_hierarchical(
     7.66
     """
     domains = ways / near_ways
-    near = (near_ways - 1 + OWN_PART * _some(near_ways - 1)) / (near_ways * scaleup_bandwidth * near_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = 2 * ((near_ways - 1) * near_latency + (domains - 1) * far_latency)
     return _time(ways, collective_launch, chunk_time, hops, 2 * collective_bytes * (near + far))
 
 
-@formula("collective_time", "cho2019", domain=_INSIDE)
+@formula("collective_time", "cho2019", given=FABRIC, domain=_INSIDE)
 def all_gather_hierarchical(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, near_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
+    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
     """Across the domains first, then in every domain: half of the hierarchical all-reduce.
 
@@ -257,7 +272,9 @@ def all_gather_hierarchical(
     3.89
     """
     domains = ways / near_ways
-    near = (near_ways - 1 + OWN_PART * _some(near_ways - 1)) / (near_ways * scaleup_bandwidth * near_efficiency)
+    share = _share(near_ways, mesh_peers, torus_neighbours)
+    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = (near_ways - 1) * near_latency + (domains - 1) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, collective_bytes * (near + far))
@@ -301,7 +318,8 @@ def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
         near = _switch_or_ring(ways, near_ways, near, x("switch_efficiency"))
     rates = x("scaleup_bandwidth") * near, x("scaleout_bandwidth") * x("far_efficiency")
     size = collective_bytes if kind == "send" else collective_bytes / ways
-    near, far = (port * size for port in _PORTS[kind](ways, near_ways, *rates))
+    share = _share(_PAIR if kind == "send" else near_ways, x("mesh_peers"), x("torus_neighbours"))
+    near, far = (port * size for port in _PORTS[kind](ways, near_ways, share, *rates))
     return near, far
 
 

@@ -13,6 +13,7 @@ active ones times as many tokens.
 
 from sympy import Max, Min, sqrt
 
+from scalebook.collective_rates import FABRIC, group_share
 from scalebook.language import Sheet, formula
 
 __all__ = [
@@ -23,15 +24,18 @@ __all__ = [
 _HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
 
 
-@formula("link_achieved", "interconnects-and-memory-tiers")
-def group_rate(near_ways, scaleup_bandwidth, near_efficiency, scaleout_bandwidth, far_efficiency):
+@formula("link_achieved", "interconnects-and-memory-tiers", given=FABRIC)
+def group_rate(
+    near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, scaleout_bandwidth, far_efficiency
+):
     """Bytes a second of a collective over several domains: rings leave a domain by the ports of all its devices.
 
     >>> group_rate(near_ways=8, scaleup_bandwidth="450 GB/s", near_efficiency=0.88, scaleout_bandwidth="50 GB/s",
     ...            far_efficiency=0.9)
     360000000000.0
     """
-    return Min(scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False)
+    share = group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
+    return Min(share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False)
 
 
 @formula("hiding_tokens", _HERE)
@@ -83,6 +87,7 @@ hiding = Sheet(
     wall_devices,
     hiding_zero1,
     group_rate,
+    *FABRIC,
     doc="The wall of communication of ZeRO-1, from a device's networks.",
 )
 

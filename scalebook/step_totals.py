@@ -6,6 +6,7 @@
 
 from sympy import Min
 
+from scalebook.assumptions import host_efficiency
 from scalebook.language import formula
 
 __all__ = [
@@ -211,11 +212,11 @@ def train_cost(devices, price_hour, train_time):
     return devices * price_hour / 3600 * train_time
 
 
-@formula("link_bandwidth", "rajbhandari2021 §3")
-def link_of_host(host_bandwidth):
-    """The second tier is the host's memory.
+@formula("link_bandwidth", "rajbhandari2021 §3", given=[host_efficiency])
+def link_of_host(host_bandwidth, host_efficiency):
+    """The second tier is the host's memory, at the rate that copies to and from it reach.
 
     >>> link_of_host(host_bandwidth="64 GB/s")
-    64000000000.0
+    55040000000.0
     """
-    return host_bandwidth
+    return host_bandwidth * host_efficiency

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from scalebook import collective_schedules as schedules
 from scalebook import collectives
-from scalebook.collective_rates import bus_bandwidth, bus_bandwidth_reduce, chunked_message, message_chunks
+from scalebook.collective_rates import (
+    bus_bandwidth,
+    bus_bandwidth_reduce,
+    chunked_message,
+    group_share,
+    group_share_mesh,
+    group_share_torus,
+    message_chunks,
+)
 from scalebook.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.language import symbol
 from scalebook.language.domain import OutsideDomain
@@ -358,6 +366,76 @@ def test_bus_bandwidth_of_a_perfect_ring_is_that_of_its_links():
     for f, bus in ((schedules.ring_all_gather, bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
         time = f(collective_bytes=BYTES, ways=8, link_bandwidth=RATE, link_latency=1e-20)
         assert bus(collective_bytes=BYTES, ways=8, collective_time=time) == pytest.approx(RATE)
+
+
+# Links of a mesh and of a torus
+
+FABRICS = [accelerators[x] for x in ("h100", "mi300x", "gaudi2", "tpu_v5p", "tpu_v5e", "inferentia2")]
+
+
+@pytest.mark.parametrize("device", FABRICS, ids=lambda row: row.name)
+def test_a_larger_group_never_uses_fewer_links_and_a_whole_domain_all(device):
+    ways = np.arange(1, device.scaleup_size + 1)
+    share = group_share(device, near_ways=ways)
+    assert (np.diff(share) >= 0).all() and 0 < share[0] <= 1
+    assert share[-1] == 1
+    assert (share == 1).all() == (device.words["fabric"] == "switch")
+
+
+def test_a_group_of_a_mesh_uses_the_links_between_its_members():
+    """Counted: of the links of a device, those that lead to another of the group."""
+    for peers in (3, 7):
+        for ways in range(2, peers + 2):
+            used = sum(other < ways for other in range(1, peers + 1))
+            assert group_share_mesh(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
+
+
+@pytest.mark.parametrize(("sides", "ways"), [((2, 1, 1), 2), ((2, 2, 1), 4), ((2, 2, 2), 8), ((4, 4, 4), 64)])
+def test_a_box_of_a_torus_has_the_neighbours_that_the_formula_counts(sides, ways):
+    """A side of two has one neighbour that way, a side of four that closes has two."""
+    neighbours = sum({1: 0, 2: 1, 4: 2}[side] for side in sides)
+    assert group_share_torus(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_behind_a_switch_a_pair_has_all_and_in_a_mesh_one_link(kind):
+    known = dict(collective_bytes="1 GB", ways=2, near_ways=2)
+    free = {x: 0 for x in ("collective_launch", "chunk_time", "near_latency") if x in KINDS[kind].inputs}
+    switch, mesh = (KINDS[kind](H100, known, **free, mesh_peers=peers) for peers in (1, 7))
+    parts = {"all_reduce": 2, "send": 1}.get(kind, 1)
+    own = 0 if kind == "send" else float(collectives.OWN_PART)
+    assert mesh / switch == pytest.approx((7 * parts + own) / (parts + own))
+
+
+def test_a_message_takes_one_link_however_large_the_group():
+    known = dict(collective_bytes="1 GB", near_ways=8, ways=8)
+    pair = KINDS["send"](accelerators.mi300x, collective_bytes="1 GB", ways=2, near_ways=2)
+    assert KINDS["send"](accelerators.mi300x, known) == pair
+
+
+def test_swapped_for_a_switch_a_pair_of_mi300x_would_have_five_times_what_was_measured():
+    """47.7 GB/s of bus bandwidth, one link of 64 GB/s at three quarters; the old model gave all seven."""
+    known = dict(collective_bytes=4 * 2**30, ways=2, near_ways=2)
+    mesh, switch = (all_reduce(accelerators.mi300x, known, mesh_peers=peers) for peers in (7, 1))
+    bus = [bus_bandwidth_reduce(collective_bytes=4 * 2**30, ways=2, collective_time=t) / 1e9 for t in (mesh, switch)]
+    assert bus[0] == pytest.approx(47.7, rel=0.05)
+    assert bus[1] > 5 * 47.7
+
+
+def test_the_cells_of_the_mi300x_are_near_the_best():
+    result = confront("collectives_fabric")
+    rows = [r for r, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+
+    def off(change):
+        found = []
+        for row in rows:
+            changed = {x: accelerators.mi300x[x] * by for x, by in change.items()}
+            time = all_reduce(accelerators.mi300x, **changed, collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8)
+            found.append(np.log(time * 1e6 / float(row["time_us"])))
+        return np.mean(np.abs(found))
+
+    for letter, by in (("near_efficiency", 1.04), ("near_latency", 1.15), ("collective_launch", 1.15)):
+        assert off({}) < min(off({letter: by}), off({letter: 1 / by})), letter
 
 
 # What was calibrated

@@ -22,6 +22,16 @@ NAMES = list(CONFRONTATIONS)
 
 # Mean and worst of |predicted/measured - 1| and the rows, as measured plus about a fifth: a changed formula shows.
 BOUNDS = {
+    ("gemm_amd", "calibrated on"): (0.145, 1.53),
+    ("gemm_amd", "MI355X, bf16, Primus"): (0.032, 0.082),
+    ("gemm_amd", "MI300X, fp8_block, aiter"): (0.07, 0.54),
+    ("gemm_best", "mi355x, bf16"): (0.065, 0.065),
+    ("streams", "h200"): (0.131, 0.208),
+    ("collectives_fabric", "calibrated on"): (0.046, 0.125),
+    ("collectives_fabric", "AMD Instinct MI300X, 2 devices, 1 MiB or more"): (0.048, 0.048),
+    ("collectives_fabric", "AMD Instinct MI300X, 8 devices, 1 MiB or more"): (0.018, 0.039),
+    ("collectives_fabric", "Google TPU7x (Ironwood), 4 devices, 1 MiB or more"): (0.46, 0.57),
+    ("host_link", "h100"): (0.072, 0.095),
     ("moe_gemm", "calibrated on"): (0.131, 0.41),
     ("moe_gemm", "H20, fewer than 64 tokens an expert"): (0.108, 0.54),
     ("moe_gemm", "H800, 64 to 511 tokens an expert"): (0.256, 0.48),

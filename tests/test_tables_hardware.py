@@ -18,7 +18,7 @@ def read(name):
 
 
 DEVICES, LINKS, SOURCES = read("accelerators"), read("links"), read("sources-hardware")
-WORDS = {"name", "source", "vendor", "kind"}
+WORDS = {"name", "source", "vendor", "fabric", "kind"}
 ROWS = [pytest.param(row, id=key) for table in (DEVICES, LINKS) for key, row in table.items()]
 CELLS = [
     pytest.param(letter, cell if isinstance(cell, dict) else {"value": cell}, id=f"{key}-{letter}")
@@ -128,6 +128,22 @@ class TestDevice:
             fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
             assert all("sparsity" in note(row, letter) for letter in fast)
             assert "cores" in note(row, "peak_fp64")
+
+    def test_links_fit_the_fabric(self, row):
+        """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links, or so many to each."""
+        assert row.get("fabric", "switch") in ("switch", "mesh", "torus")
+        assert ("mesh_peers" in row) == (row.get("fabric") == "mesh")
+        assert ("torus_neighbours" in row) == (row.get("fabric") == "torus")
+        if "fabric" in row:
+            assert {"scaleup_bandwidth", "scaleup_size"} <= set(row)
+        if row.get("fabric") == "mesh":
+            assert number(row, "mesh_peers") == number(row, "scaleup_size") - 1
+            if found := re.search(r"(\d+) links of .*one to each peer", note(row, "scaleup_bandwidth")):
+                assert int(found[1]) == number(row, "mesh_peers")
+            if found := re.search(r"(\d+) of the \d+ ports .*, (\d+) to each peer", note(row, "scaleup_bandwidth")):
+                assert int(found[1]) == int(found[2]) * number(row, "mesh_peers")
+        if row.get("fabric") == "torus" and (found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))):
+            assert number(row, "torus_neighbours") == int(found[1]) == 2 * int(found[2])
 
     def test_host_link_is_the_devices_own(self, row):
         """A specification of PCIe does not say what a device has; what the vendor leaves open is marked."""

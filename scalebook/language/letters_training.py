@@ -103,12 +103,22 @@ letter(
     r"\eta_{\mathrm{sw}}",
     "share",
 )
+letter("mesh_peers", "", "devices that a device of a full mesh has links of its own to; 1 behind a switch", r"n_{\mathrm{peer}}")
+letter("torus_neighbours", "", "devices that a device of a torus is linked to; 1 behind a switch", r"n_{\mathrm{nb}}")
+letter(
+    "group_share", "%", "scale-up bandwidth that the near devices of a group can use, over all of it",
+    r"\varsigma_{\mathrm{up}}", "share",
+)  # fmt: skip
 letter("bus_bandwidth", "B/s", "rate a link would need for a ring that takes as long", r"W_{\mathrm{bus}}", _ZERO)
 letter("ports", "", "scale-out ports of a node", r"n_{\mathrm{port}}")
 letter("crossing", "", "devices of a node whose collectives leave it at the same time", r"n_{\mathrm{cross}}")
 letter("concurrent", "", "collectives that use the links of a device at the same time", r"n_{\mathrm{conc}}")
 
 # Offloading to a second tier.
+letter(
+    "host_efficiency", "%", "rate of large copies to and from host memory over the raw rate of the link",
+    r"\eta_{\mathrm{host}}", "share",
+)  # fmt: skip
 letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
 letter("kept_values", "", "values a block keeps for its backward pass, per token and unit of hidden width", r"\kappa_a")
 letter("recomputed", "%", "share of the forward arithmetic that the backward pass runs again", r"\varrho", "share")

@@ -28,13 +28,16 @@ _FOLLOWS = [  # in this order; a model that lacks an input of one has the other 
 ]  # fmt: skip
 
 _UNMEASURED = "not measured on this device: about what others reach"
-_COLLECTIVES = {  # of a device on which no collectives were measured
+_ALL_LINKS = "behind a switch, or the links are not known: a group is taken to use all of them"
+_COLLECTIVES = {  # of a device on which no collectives were measured, and that is linked in no mesh or torus
     "near_efficiency": ("80 %", "aiconfigurator-nccl", _UNMEASURED),
     "switch_efficiency": ("0 %", "aiconfigurator-nccl", "no sum in the switch was measured on this device"),
     "far_efficiency": ("95 %", "bekman-network", "calibrated by us: all-reduce of 16 GiB on four nodes of 8 B200"),
     "near_latency": ("1 us", "aiconfigurator-nccl", _UNMEASURED),
     "far_latency": ("10 us", "aiconfigurator", "what its model assumes; the network decides, not the device"),
     "collective_launch": ("7 us", "aiconfigurator-nccl", _UNMEASURED),
+    "mesh_peers": (1, "bekman-network", _ALL_LINKS),
+    "torus_neighbours": (1, "bekman-network", _ALL_LINKS),
     "chunk_time": ("2.5 us", "aiconfigurator-nccl", "calibrated by us, one value for all devices"),
 }
 
@@ -81,7 +84,7 @@ def _model(key, cells):
 
 
 _TABLES = {
-    "accelerators": dict(row=Device, words=["vendor"], finish=_device),
+    "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),

@@ -1,0 +1,153 @@
+"""What devices of other makers reach, and what all of them reach of memory, links between them and links to their hosts.
+
+Products of AMD's devices; the best products that anyone found, which are more than what products of a model reach; streams;
+collectives in a mesh and in a torus; copies to and from the host.
+"""
+
+import numpy as np
+
+from scalebook.collectives import KINDS
+from scalebook.step_totals import link_of_host
+from scalebook.tables import accelerators
+
+from .collectives import BENCHMARK_LAUNCH
+from .confrontation import Confrontation, number
+from .kernels import _letters, products_seconds
+
+__all__ = ["BEST_FOUND", "CONFRONTATIONS", "SCALED_BLOCKS"]
+
+# Fitted; a test fits them again.
+# What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
+SCALED_BLOCKS = {"mi300x": 0.33, "mi355x": 0.28}
+# What products and kernels of a model reach of the best product and of the best stream, the median of the devices of which
+# both were measured: rows of a device of which only the best is known stand in the table at this share of it.
+BEST_FOUND = 0.9
+
+# Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
+_FORMATS = {"bf16": ("bf16", 16), "fp16": ("fp16", 16), "fp8": ("fp8", 8), "fp8_block": ("fp8", 8), "mxfp4": ("fp4", 4.25)}
+
+
+def _is_even(row):
+    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+
+
+def _is_large(row):
+    return all(number(row, x) >= 1024 for x in "mnk")
+
+
+def _rates(rows):
+    """TFLOP/s."""
+    m, n, k = (np.array([number(row, x) for row in rows]) for x in "mnk")
+    copies = np.array([float(row.get("batch", 1)) for row in rows])
+    formats = [_FORMATS[row["precision"]] for row in rows]
+    devices = [
+        _letters(row["device"], precision)
+        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if row["precision"] == "fp8_block" else {})
+        for row, (precision, _) in zip(rows, formats, strict=True)
+    ]
+    bits = np.array([bits for _, bits in formats])
+    return 2 * copies * m * n * k / products_seconds(devices, m, n, k, copies, bits, bits) / 1e12
+
+
+# AMD's devices
+
+
+def _amd_group(row):
+    if not _is_large(row):
+        return f"a size below 1,024, {row['precision']}"
+    return f"{accelerators[row['device']].name.split()[-1]}, {row['precision']}, {row['source'].split()[0]}"
+
+
+def _amd_fitted(row):
+    """Of the MI300X in 16 bits there are too few rows to leave half of them out."""
+    is_own = row["source"].split()[0] in ("Azure", "Primus") or row["precision"] in ("fp8_block", "mxfp4")
+    return _is_large(row) and ((row["device"], row["precision"]) == ("mi300x", "bf16") or (is_own and _is_even(row)))
+
+
+# The best products
+
+
+def _best_group(row):
+    return f"{row['device']}, {row['precision']}"
+
+
+def _best_fitted(row):
+    return row["device"] in ("mi300x", "mi325x", "gaudi2", "gaudi3")
+
+
+# Streams
+
+
+def _streams(rows):
+    devices = [accelerators[row["device"]] for row in rows]
+    return np.array([d.stream_efficiency * d.hbm_bandwidth / 1e9 for d in devices])
+
+
+# Collectives
+
+
+def _fabric(rows):
+    found = []
+    for row in rows:
+        ways, size = number(row, "n_gpus"), number(row, "size_bytes")
+        own = {"scaleout_bandwidth": 1}  # not used within a domain, and not known of every device
+        time = KINDS[row["op"]](accelerators[row["device"]], collective_bytes=size, ways=ways, near_ways=ways, **own)
+        found.append(1e6 * (time + (BENCHMARK_LAUNCH if row["mode"] == "PyTorch" else 0)))
+    return np.array(found)
+
+
+def _fabric_group(row):
+    device = accelerators[row["device"]]
+    large = "1 MiB or more" if number(row, "size_bytes") >= 2**20 else "less than 1 MiB"
+    graph = ", from a graph" if row["mode"] == "graph" else ""
+    return f"{device.name}, {row['n_gpus']} devices, {large}{graph}"
+
+
+def _fabric_fitted(row):
+    return row["source"].startswith("RCCL") and not row["mode"] and number(row, "size_bytes") >= 1024 and _is_even(row)
+
+
+# Links to the host
+
+
+def _host(rows):
+    return np.array([link_of_host(accelerators[row["device"]]) / 1e9 for row in rows])
+
+
+def _no_host(row):
+    if row["device"] == "a100":
+        return "of a virtual machine at a fifth of its link"
+    return "" if row["device"] in accelerators and row["device"] != "gb300" else "of a module that the table lacks"
+
+
+CONFRONTATIONS = {c.name: c for c in (
+    Confrontation(
+        "gemm_amd", "gemm_amd.csv", "Rate of matrix products on AMD's devices: hipBLASLt, and AITER's choice of kernels for serving.",
+        _rates, "tflops", "TFLOP/s", ("rocm-aiter", "primus", "azure-ai-benchmarking"), lambda row: "", _amd_group,
+        "the matmul efficiencies, on rows of 1,024 and more in every size: of the MI300X in bf16 all, in fp8 Azure's even "
+        "ones, of the MI355X Primus's even ones, in 4 bits and with scaled blocks AITER's",
+        _amd_fitted,
+    ),
+    Confrontation(
+        "gemm_best", "gemm_best.csv", "Rate of the best product that a search found on a device; those of a model reach less.",
+        _rates, "tflops", "TFLOP/s", ("rocm-maf", "bekman-accelerators"), lambda row: "", _best_group,
+        "the matmul efficiencies of Gaudi 2 and 3, and that of the MI325X from that of the MI300X", _best_fitted,
+    ),
+    Confrontation(
+        "streams", "streams.csv", "Rate of BabelStream, which does nothing else, against what kernels of a model reach.",
+        _streams, "rate_gbs", "GB/s", ("azure-ai-benchmarking",), lambda row: "", lambda row: row["device"],
+        "the stream efficiency of the MI300X", lambda row: row["device"] == "mi300x",
+    ),
+    Confrontation(
+        "collectives_fabric", "collectives_fabric.csv", "Time of collectives on devices linked in a mesh or a torus.",
+        _fabric, "time_us", "us", ("rocm-rccl", "bekman-network", "tpu-recipes"), lambda row: "", _fabric_group,
+        "of the MI300X a launch, a hop and a share of the bandwidth, on the even rows of RCCL's all-reduces on 8 devices of "
+        "1 KiB and more without a graph; the share of its links that a group uses is not fitted", _fabric_fitted,
+    ),
+    Confrontation(
+        "host_link", "host_link.csv", "Rate of large copies between a device and its host.",
+        _host, "rate_gbs", "GB/s", ("azure-ai-benchmarking", "bekman-network"), _no_host, lambda row: row["device"],
+        "one share of the raw rate for all, on the rows of the H200 and the MI300X",
+        lambda row: row["device"] in ("h200", "mi300x"),
+    ),
+)}  # fmt: skip
