@@ -176,6 +176,13 @@ class Training:
 
     name = "training_step"
 
+    @property
+    def space(self):
+        """The strategies that a search goes through."""
+        from scalebook.training_space import TRAINING  # it searches what this module prices
+
+        return TRAINING
+
     def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
         words = {k: letters.pop(k) for k in list(letters) if k in CHOICES}
