@@ -21,9 +21,9 @@ from scalebook.language.notation import either
 
 from .asked import asked
 from .found import Search
+from .parts import run, tasks
 from .pricing import built
 from .problem import about, layouts, word_combinations
-from .run import run, tasks
 from .space import Searchable, Space
 
 __all__ = ["Search", "Searchable", "Space", "search"]
@@ -64,7 +64,8 @@ def search(
     expected, is_exact = about(problem, whole, combinations)
     said = f"{'' if is_exact else 'about '}{_rounded(expected, is_exact):,} strategies"
     if expected > most:
-        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say most={2 * expected:.0e}")
+        enough = f"most={2 * expected:.0e}"
+        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}")
     if combinations and len(whole):
         built(problem, combinations[0], problem.offloads(problem.letters))  # what is lacking is told before anything is priced
     parts = list(tasks(problem, whole, list(enumerate(combinations))))

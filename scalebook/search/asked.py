@@ -169,8 +169,8 @@ def limit(text: str) -> tuple[str, str, str | float, str]:
     except ValueError:
         return letter, relation, quantity(letter, bound), name
     if unit == "%" and value > 1:
-        says = f"{letter} {relation}"
-        raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{says} {bound} %', or '{says} {100 * value:.6g} %' where that is meant")
+        whole = f"{letter} {relation} {100 * value:.6g} %"
+        raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{name} %', or '{whole}' where that is meant")
     if unit == "B" and 0 < value < 1000:
         raise ValueError(f"{name!r} asks for {value:g} bytes: say '{name} GB', or '{name} B' where that is meant")
     return letter, relation, quantity(letter, value), name

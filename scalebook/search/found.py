@@ -19,10 +19,10 @@ class Found:
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
         value, second, place, row, axis = record
+        if problem.is_rising:
+            value, second = -value, -value if len(set(problem.axes)) == 1 else second
         self._problem, self.words = problem, search.combinations[int(place)]
         self.values = dict(zip(problem.axes, (float(value), float(second)), strict=False))
-        value = -value if problem.is_rising else value
-        second = value if len(set(problem.axes)) == 1 else second
         row, own = _digits(int(row), problem.in_rows, problem.letters)
         _, others = _digits(int(axis), problem.on_axes, problem.letters)
         self.letters = dict(zip(problem.space.layout, map(float, search.layouts[row]), strict=True)) | own | others

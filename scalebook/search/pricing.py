@@ -71,6 +71,8 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     cells = gather(knowns, told)
     given = {*cells, *searched}
     todo = [x for x in problem.axes if x not in given]
+    if stray := [x for x in todo if x not in formulas]:
+        raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
     usual = {x.split()[0] for x in space.limits}  # where nothing is offloaded there is no memory away to limit
     for letter, _, bound, _ in problem.limits:
         if letter in formulas or letter in given:
