@@ -9,7 +9,7 @@
 >>> known = dict(context=8192, kv_bits=16)
 >>> search(decoding, models.llama3_8b, accelerators.h100.at("bf16"), maximize="batch", subject_to="token_time <= 20 ms",
 ...        batch=range(1, 257), weight_bits=[16, 8], **known).best[0]
-batch 61, weight_bits=8
+batch 55, weight_bits=8
 """
 
 import time

@@ -117,14 +117,18 @@ def distinct(problem: Problem, words: Mapping, slab: "Slab | None" = None) -> li
 
 def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
     """How many strategies each row stands for."""
-    total = reduce(np.multiply, [x.reshape(len(x), -1).sum(1) for x in parts])
+    total = reduce(np.multiply, [_flat(x).sum(1) for x in parts])
     free = [len(problem.letters[n]) for i, n in enumerate(problem.on_axes) if all(x.shape[i + 1] == 1 for x in parts)]
     return total * math.prod(free)
 
 
 def some(parts: list[np.ndarray]) -> np.ndarray:
     """Rows that stand for any."""
-    return reduce(np.logical_and, [x.reshape(len(x), -1).any(1) for x in parts])
+    return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
+
+
+def _flat(part: np.ndarray) -> np.ndarray:
+    return part.reshape(len(part), math.prod(part.shape[1:]))  # also where there are no rows
 
 
 def layouts(problem: Problem) -> np.ndarray:
