@@ -1,6 +1,7 @@
 """A sheet is searched over its letters, what a search asks of a thing is one protocol, and nothing priced is lost."""
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -60,18 +61,18 @@ def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against
     for one in found.best[:: len(found.best) // 5]:
         assert one.row[name] == pytest.approx(one.values[name], rel=1e-12)
         assert one.call.startswith(f"{sheet.name}(..., ") and f"batch={one.batch:g}" in one.call
-    assert f"{held} <= hbm_capacity" in found.rejected and found.rejected[f"{held} <= hbm_capacity"] == found.count - found.fitting
+    number = math.prod(len(x) for x in letters.values() if isinstance(x, list))
+    assert found.rejected and found.fitting + sum(found.rejected.values()) == number
     lifted = search(sheet, model, H100, **letters, **{aim: name}, lift=f"{held} <= hbm_capacity", best=10_000)
     assert lifted.fitting == len(list(one_by_one(sheet, model, letters, (name,))))
 
 
 def test_the_largest_batch_within_a_time():
-    known = dict(context=8192, kv_bits=16, tp=[1, 2, 4, 8], weight_bits=[16, 8, 4])
-    found = search(sharing, models.llama3_70b, H100, batch=range(1, 513), **known, maximize="batch", subject_to="token_time <= 20 ms")
-    batch, tp, bits = np.meshgrid(np.arange(1, 513), known["tp"], known["weight_bits"])
-    row = sharing(models.llama3_70b, H100, context=8192, kv_bits=16, batch=batch, tp=tp, weight_bits=bits)
-    fits = (row.token_time <= 0.02) & (row.device_memory <= H100.hbm_capacity)
-    assert found.best[0].batch == batch[fits].max() and found.fitting == fits.sum()
+    known = dict(context=8192, kv_bits=16, tp=[2, 4, 8], weight_bits=[16, 8, 4], batch=list(range(1, 201, 9)))
+    found = search(sharing, models.llama3_70b, H100, **known, maximize="batch", subject_to="token_time <= 15 ms")
+    fits = [own for own, row in one_by_one(sharing, models.llama3_70b, known, ("token_time",))
+            if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity]  # fmt: skip
+    assert found.best[0].batch == max(own["batch"] for own in fits) < 199 and found.fitting == len(fits)
     assert found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1  # without a second value the best alone
     assert repr(found.best[0]).startswith("batch ") and "-" not in repr(found).split("\n")[3]
 
@@ -89,6 +90,15 @@ def test_what_a_formula_has_no_value_for_is_left_out_and_counted():
     wall = Sheet("wall", Formula("left", "kv_cache", symbol("hbm_capacity") - symbol("weight_memory"), doc="Room for caches."))
     found = search(wall, hbm_capacity="80 GB", weight_memory=[1e9, 70e9, 80e9, 90e9], minimize="kv_cache")
     assert [x.weight_memory for x in found.best] == [70e9, 1e9] and found.rejected == {"kv_cache has a value": 2}
+
+
+@pytest.mark.parametrize("axes", [1, 4096])
+def test_strategies_without_a_value_do_not_count_as_priced(axes, monkeypatch):
+    monkeypatch.setattr("scalebook.search.problem._AXES", axes)
+    few = Formula("few", "token_time", symbol("memory_time"), domain=(Condition("few", symbol("batch") * symbol("context") <= 65536),))
+    known = dict(batch=BATCHES, context=[1024, 8192], kv_bits=16, weight_bits=[8, 16])
+    found = search(decoding, few, models.llama3_8b, H100, **known, minimize="token_time", best=100)
+    assert found.count == found.fitting == len(found.best) == 24 - found.rejected["few holds for few"] == 16
 
 
 def test_a_formula_is_searched_as_the_sheet_of_itself():
@@ -182,6 +192,7 @@ DECODING = dict(context=8192, kv_bits=16, weight_bits=16)
         (dict(context=None), TypeError, "context must be a number, not None"),
         (dict(subject_to="device_memory <= 3 GB"), TypeError, "decoding has no device_memory to be limited; did you mean 'decode_memory'"),
         (dict(subject_to="token_time <= 1 us"), ValueError, "no strategy can run; what leaves out most: token_time <= 1 us"),
+        (dict(hbm_bandwidth=symbol("tp") * 2), TypeError, r"hbm_bandwidth=2\*tp is no number"),
         (dict(batch=[1, symbol("tp")]), TypeError, "batch=tp is no number: a search needs numbers"),
     ],
 )
@@ -227,6 +238,12 @@ def test_errors_of_a_call_say_what_was_wrong(changed, error, said):
 def test_plausible_bounds_are_taken():
     for text in ("mfu >= 40 %", "mfu >= 0.4", "memory <= 80e9", "mfu <= 150 %"):
         assert search(training_step, models.llama3_8b, H100, **SMALL, subject_to=text, tp=1, pp=1).best
+
+
+def test_a_whole_table_in_the_place_of_a_row_is_told():
+    for row, said in [(accelerators, "is a whole table"), (accelerators.columns, "is no single number in what is given by position")]:
+        with pytest.raises(TypeError, match=said):
+            search(decoding, models.llama3_8b, row, batch=BATCHES, minimize="token_time", **DECODING)
 
 
 def test_a_link_in_the_place_of_a_device_is_told():

@@ -42,7 +42,9 @@ def asked(sheet, knowns: tuple, minimize, maximize, against, subject_to, choices
     rows = tuple(x for x in knowns if not isinstance(x, Formula))
     placed = {n: x[0] for n, x in several.items() if n not in space.words}  # what rows have of them, and on them, goes
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in (fixed | placed).items()})
-    values = {n: float(c.value) for n, c in cells.items() if isinstance(c.value, Real) and n not in placed}
+    if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
+        raise TypeError(f"{stray} is no single number in what is given by position: give its values by keyword, as a list")
+    values = {n: float(c.value) for n, c in cells.items() if n not in placed}
     more = {n: x for n, x in space.assumed(values).items() if n not in several}
     fixed, values = {**fixed, **more}, {**space.letters, **values, **more}
     for name in space.needed:

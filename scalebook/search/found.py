@@ -98,9 +98,9 @@ class Search:
     """The result of a search.
 
     `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
-    `rejected`: how many strategies each rule and limit keeps out, each counted under the first that it breaks; rules
-    come before pricing, limits after.  `count`: strategies priced, in `seconds`.  `note`: what is missing, and why,
-    where the search was interrupted or a worker failed; empty where it `is_whole`.
+    `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted under
+    the first; rules come before pricing, limits after.  `count`: strategies that have a price, in `seconds`.  `note`: what
+    is missing, and why, where the search was interrupted or a worker failed; empty where it `is_whole`.
     """
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note):

@@ -190,33 +190,33 @@ class _Pricing:
         return joined(found, Priced(best, front, Counter(), count), self.problem.best)
 
     def _fitting(self, grid, letters, rejected):
-        """Where limits are kept, of strategies that repeat no other, and how many these are; what breaks a limit is counted."""
+        """Where a strategy that repeats no other has values and keeps the limits, and how many have values; the rest is counted."""
         fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
         for part in self.parts:
             fits = fits & part[grid.rows]
         size = int(np.prod(grid.shape))
         count = left = int(np.count_nonzero(fits)) * (size // fits.size)
-        for name, holds in self._conditions(grid, letters):
+        for name, holds, is_limit in self._conditions(grid, letters):
             fits = fits & holds
             now = int(np.count_nonzero(fits)) * (size // fits.size)
             if now < left:
                 rejected[name] += left - now
-            left = now
+            left, count = now, count if is_limit else now
         return fits, count
 
     def _conditions(self, grid, letters):
-        """Names and truths: the domains and signs of formulas that rest on the axes, and the limits."""
+        """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes, then the limits."""
         for name in self.later:
             f = self.formulas[name]
             for x in f.domain:
                 if not all(n in self.letters for n in x.letters):
-                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters})
+                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters}), False
             if self.problem.space.is_signed:
-                yield f"{name} has a value", ~strays(name, letters[name])
+                yield f"{name} has a value", ~strays(name, letters[name]), False
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
                 own, other = grid.array(letters[letter]), grid.array(letters[bound]) if isinstance(bound, str) else bound
-                yield name, own <= other if relation == "<=" else own >= other
+                yield name, own <= other if relation == "<=" else own >= other, True
 
 
 class _Places:
