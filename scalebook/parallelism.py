@@ -12,6 +12,7 @@ Traceback (most recent call last):
 ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -71,7 +72,7 @@ class Strategy:
     def __post_init__(self):
         for field in fields(self):
             value, allowed = getattr(self, field.name), CHOICES[field.name]
-            if value not in allowed:
+            if not isinstance(value, Hashable) or value not in allowed:
                 raise ValueError(f"{field.name} is {either(map(repr, allowed))}, not {value!r}")
 
     @property

@@ -182,6 +182,13 @@ class Training:
 
     name = "training_step"
 
+    @property
+    def space(self):
+        """The strategies that a search goes through."""
+        from scalebook.training_space import TRAINING  # it searches what this module prices
+
+        return TRAINING
+
     def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
         words = {k: letters.pop(k) for k in list(letters) if k in CHOICES}
@@ -212,6 +219,10 @@ class Training:
         sheet, _, _ = plan
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = {*sheet.inputs, *sheet.formulas}
+        for row in knowns:
+            if isinstance(row, Mapping) and row and used.isdisjoint(row):
+                name = getattr(row, "name", "a row")
+                raise TypeError(f"{name} has nothing that {self.name} uses ({', '.join(row)}): give a device, such as accelerators.h100")
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         is_fp4 = device and device["peak_flops"] == device.get("peak_fp4") != device.get("peak_fp8")
         if is_fp4 and "quantized_bits" in used:

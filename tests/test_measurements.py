@@ -289,6 +289,15 @@ def test_all_are_written_to_a_file(tmp_path):
     assert all(confront(name).summary.items() <= record[name].items() for name in NAMES)
 
 
+@pytest.mark.parametrize("file, said", [("/dev/full", "No space left on device"), ("/none/x.json", "No such file or directory")])
+def test_a_file_that_cannot_be_written_loses_nothing(file, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["batch1_floor", "--json", file])
+    shown = capsys.readouterr()
+    assert stopped.value.code == 2 and f"{file}: {said}: the errors were not written there" in shown.err
+    assert shown.out.strip() == main(["batch1_floor"])
+
+
 def test_the_command_lists_the_names():
     done = subprocess.run([sys.executable, "-m", "scalebook.measurements"], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == NAMES

@@ -17,9 +17,8 @@ from dask.distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import scalebook.search as searching
 from scalebook.language import Formula, symbol
-from scalebook.search import search
+from scalebook.search import pricing, search
 from scalebook.search.columns import Columns, Grid, Prepared, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, models
@@ -157,7 +156,7 @@ class Backwards(Executor):
 
 def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
     sizes = []
-    monkeypatch.setattr(searching, "as_completed", lambda futures: reversed(futures))
+    monkeypatch.setattr("scalebook.search.parts.as_completed", lambda futures: reversed(futures))
     send = pickle.dumps
     monkeypatch.setattr(pickle, "dumps", lambda x: sizes.append(len(send(x))) or send(x))
     assert same(small(executor=Backwards()), found)
@@ -168,7 +167,7 @@ def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
     monkeypatch.setattr("scalebook.search.pricing.BLOCK", 64)
     monkeypatch.setattr("scalebook.search.problem.SLAB", 16)
     monkeypatch.setattr("scalebook.search.problem.CANDIDATES", 7)
-    monkeypatch.setattr(searching, "PART", 2000)
+    monkeypatch.setattr("scalebook.search.parts.PART", 2000)
     again = small()
     assert again.rejected == found.rejected and again.count == found.count
     assert [x.values for x in again.best] == [x.values for x in found.best]
@@ -183,7 +182,7 @@ def test_letters_without_an_axis_are_columns(found, monkeypatch):
 
 
 def test_interrupted_it_gives_the_best_so_far(found, monkeypatch):
-    price, calls = searching.price, []
+    price, calls = pricing.price, []
 
     def twice(*args):
         calls.append(args)
@@ -191,7 +190,7 @@ def test_interrupted_it_gives_the_best_so_far(found, monkeypatch):
             raise KeyboardInterrupt
         return price(*args)
 
-    monkeypatch.setattr(searching, "price", twice)
+    monkeypatch.setattr("scalebook.search.parts.price", twice)
     part = small()
     assert not part.is_whole and part.best and part.count < found.count
     assert "interrupted" in repr(part)

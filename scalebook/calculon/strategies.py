@@ -18,8 +18,10 @@ from sympy import Gt, Max
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
-from scalebook.search.space import OFFLOADS, Space, divisors, told
-from scalebook.validity import Rule
+from scalebook.search.space import Space, divisors, told
+from scalebook.training import OFFLOADS
+from scalebook.training_space import fewer_chunks
+from scalebook.validity import COUNTS, Rule, not_whole
 
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
@@ -79,8 +81,11 @@ class Strategies:
         return Space(
             words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
             limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
-            axes=("sequence_time", "train_memory"), apart=("sharded",), within=self._within, follows=_follows,
-            letters={"cp": 1.0, "ep": 1.0},
+            axes=("sequence_time", "train_memory"), apart=("sharded",), within=self._within, follows=_FOLLOWS,
+            letters={"cp": 1.0, "ep": 1.0}, layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), offloads=OFFLOADS,
+            needed=("devices", "global_batch", "seq"), elsewhere={"microbatches": "microbatches follow from global_batch, dp and batch"},
+            order={"chunks": float}, wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+            settle=fewer_chunks,
         )  # fmt: skip
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
@@ -158,7 +163,8 @@ class Strategies:
         plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
         known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
-        known |= _follows(known)
+        for name, follows in _FOLLOWS.items():
+            known[name] = told(follows, known)
         counts = {n: int(known[x]) for n, x in _COUNTS.items()}
         flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
         words = {"activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap"}
@@ -179,10 +185,11 @@ _FLAGS = {
 }  # fmt: skip
 
 
-def _follows(v: Mapping) -> dict:
-    """The largest multiple of dp in the batch, and its micro-batches."""
-    whole = v["global_batch"] // v["dp"] * v["dp"]
-    return {"global_batch": whole, "microbatches": whole / (v["dp"] * v["batch"])}
+# The largest multiple of dp in the batch, and its micro-batches.
+_FOLLOWS = {
+    "global_batch": lambda global_batch, dp: global_batch // dp * dp,
+    "microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch),
+}  # fmt: skip
 
 
 def _on(tier, ways, tiers):

@@ -19,7 +19,7 @@ from .notation import NOTATION, in_letters, nearest
 from .sources import cite_html
 from .units import parse, show
 
-__all__ = ["Cell", "Row", "Why", "gather", "quantity"]
+__all__ = ["Cell", "Row", "Why", "gather", "quantity", "strays"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -79,14 +79,24 @@ def quantity(name: str, value) -> Value:
     return array if array.ndim else float(array)
 
 
-def refuse(name: str, array: np.ndarray, where: str = "") -> None:
-    """Raise ValueError unless every value is finite and has the letter's sign."""
+def strays(name: str, array: np.ndarray) -> np.ndarray:
+    """Where values are not finite, or not of the letter's sign.
+
+    >>> strays("batch", np.array([1.0, 0.0, np.inf]))
+    array([False,  True,  True])
+    """
     sign = NOTATION[name].sign
     bad = ~np.isfinite(array)
     if sign != "real":
         bad |= array <= 0 if sign == "positive" else array < 0
     if sign == "share":
         bad |= array > 1
+    return bad
+
+
+def refuse(name: str, array: np.ndarray, where: str = "") -> None:
+    """Raise ValueError unless every value is finite and has the letter's sign."""
+    bad, sign = strays(name, array), NOTATION[name].sign
     if bad.any():
         first = array[bad].flat[0] if array.ndim else float(array)
         wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite", "share": "between 0 and 1"}[

@@ -25,14 +25,19 @@ def main(arguments: list[str] | None = None) -> str:
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
     try:
         results = {name: confront(name, given.csv) for name in (CONFRONTATIONS if given.all else [given.name])}
-        if given.json:
-            record = {name: result.record() for name, result in results.items()}
-            Path(given.json).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         parser.exit(2, f"{error.filename}: {error.strerror}\n")
     except (LookupError, ValueError) as error:
         parser.exit(2, f"{error}\n")
-    return "\n\n".join(f"{result!r}\n{_worst(result)}" for result in results.values())
+    said = "\n\n".join(f"{result!r}\n{_worst(result)}" for result in results.values())
+    if given.json:
+        record = {name: result.record() for name, result in results.items()}
+        try:
+            Path(given.json).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:  # what was computed is not lost with the file
+            print(said, flush=True)
+            parser.exit(2, f"{given.json}: {error.strerror}: the errors were not written there\n")
+    return said
 
 
 def _worst(result):

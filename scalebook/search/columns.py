@@ -128,8 +128,8 @@ def program(expr: sympy.Basic) -> Program:
 class Columns:
     """Strategies as columns of letters, letters that are the same for all, and what is evaluated of them."""
 
-    def __init__(self, columns: Mapping[str, np.ndarray], constants: Mapping[str, float]):
-        self.size = len(next(iter(columns.values())))
+    def __init__(self, columns: Mapping[str, np.ndarray], constants: Mapping[str, float], size: int | None = None):
+        self.size = len(next(iter(columns.values()))) if size is None else size  # of none there may be rows too
         self.letters: dict[str, Held] = {n: Held(0, np.float64(x)) for n, x in constants.items()}
         self._codes, self._keys, self._maps = [], {}, {}
         for place, (name, column) in enumerate(columns.items()):

@@ -7,8 +7,6 @@ from functools import cached_property
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.units import show
 
-from .space import LAYOUT
-
 __all__ = ["Found", "Search", "short", "table", "table_html"]
 
 
@@ -21,11 +19,13 @@ class Found:
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
         value, second, place, row, axis = record
+        if problem.is_rising:
+            value, second = -value, -value if len(set(problem.axes)) == 1 else second
         self._problem, self.words = problem, search.combinations[int(place)]
         self.values = dict(zip(problem.axes, (float(value), float(second)), strict=False))
         row, own = _digits(int(row), problem.in_rows, problem.letters)
         _, others = _digits(int(axis), problem.on_axes, problem.letters)
-        self.letters = dict(zip(LAYOUT, map(float, search.layouts[row]), strict=True)) | own | others
+        self.letters = dict(zip(problem.space.layout, map(float, search.layouts[row]), strict=True)) | own | others
 
     def __getattr__(self, name):
         for kind in ("letters", "words", "values"):
@@ -61,7 +61,8 @@ class Found:
 def _strategy(found: Found) -> list[str]:
     several = [n for n, x in {**found._problem.letters, **found._problem.words}.items() if len(x) > 1]
     chosen = {**found.letters, **found.words}
-    return [f"{n}={short(chosen[n])}" for n in dict.fromkeys([*(x for x in LAYOUT if chosen[x] > 1), *several])]
+    above = (x for x in found._problem.space.layout if chosen[x] > 1)
+    return [f"{n}={short(chosen[n])}" for n in dict.fromkeys([*above, *several]) if n not in found.values]
 
 
 def short(x) -> str:
@@ -78,19 +79,35 @@ def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dic
     return place, dict(reversed(found.items()))
 
 
+class Best(list):
+    """The best strategies; of a place that there is not it says why."""
+
+    def __init__(self, strategies, note: str):
+        super().__init__(strategies)
+        self._note = note
+
+    def __getitem__(self, place):
+        try:
+            return super().__getitem__(place)
+        except IndexError:
+            why = self._note or "best=... keeps more, where there are more"
+            raise IndexError(f"{len(self) or 'no'} strategies are here; {why}") from None
+
+
 class Search:
     """The result of a search.
 
     `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
-    `rejected`: how many strategies each rule and limit keeps out, each counted under the first that it breaks; rules
-    come before pricing, limits after.  `count`: strategies priced, in `seconds`.  `is_whole`: False if it was interrupted.
+    `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted under
+    the first; rules come before pricing, limits after.  `count`: strategies that have a price, in `seconds`.  `note`: what
+    is missing, and why, where the search was interrupted or a worker failed; empty where it `is_whole`.
     """
 
-    def __init__(self, problem, layouts, combinations, priced, seconds, is_whole):
+    def __init__(self, problem, layouts, combinations, priced, seconds, note):
         self.problem, self.layouts, self.combinations = problem, layouts, combinations
-        self.count, self.seconds, self.is_whole = priced.count, seconds, is_whole
+        self.count, self.seconds, self.note, self.is_whole = priced.count, seconds, note, not note
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
-        self.best = [Found(self, x) for x in priced.best]
+        self.best = Best([Found(self, x) for x in priced.best], note)
         self.pareto = [Found(self, x) for x in priced.front]
 
     @property
@@ -108,16 +125,15 @@ class Search:
 
     @property
     def _summary(self) -> str:
-        part = "" if self.is_whole else ", interrupted: the best so far"
-        return f"{self.count:,} strategies, {self.fitting:,} within all limits{part}"
+        return "; ".join(filter(None, [f"{self.count:,} strategies, {self.fitting:,} within all limits", self.note]))
 
     def _tables(self):
-        axes = self.problem.axes
         several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
-        names = list(dict.fromkeys(["tp", "pp", "dp", *several]))
+        layout = [n for n in self.problem.space.layout if n in several or any(x.letters[n] > 1 for x in self.best)]
+        names = [n for n in dict.fromkeys([*layout, *several]) if n not in self.problem.axes]
         rows = [[str(i + 1), *(show(x.values[n], NOTATION[n].unit) for n in x.values), *(short(getattr(x, n)) for n in names)]
                 for i, x in enumerate(self.best)]  # fmt: skip
-        yield "best", ["", *dict.fromkeys(axes), *names], rows
+        yield "best", ["", *dict.fromkeys(self.problem.axes), *names], rows
         yield "left out", ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()]
 
     def __repr__(self):

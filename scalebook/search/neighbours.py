@@ -11,7 +11,7 @@ from scalebook.language.units import show
 from .columns import Columns
 from .found import Found, Search, short, table, table_html
 from .pricing import built
-from .space import LAYOUT, OFFLOADS, divisors, told
+from .space import divisors, told
 
 __all__ = ["Neighbours"]
 
@@ -30,7 +30,8 @@ class Neighbours:
         prices = self._prices([own, *steps.values()])
         here = prices[0]
         rows = [(said, *self._why(x, price, here)) for (said, x), price in zip(steps.items(), prices[1:], strict=True)]
-        self.steps = sorted(rows, key=lambda x: (x[1] is None, x[1] or 0))
+        sign = -1 if search.problem.is_rising else 1
+        self.steps = sorted(rows, key=lambda x: (x[1] is None, sign * (x[1] or 0)))
 
     def _prices(self, strategies):
         """The letters of each strategy, those of one combination of words evaluated together."""
@@ -45,7 +46,7 @@ class Neighbours:
             names = [n for n in strategies[0] if n not in problem.words]
             columns = {n: np.array([strategies[i][n] for i in places]) for n in names}
             columns = {n: np.broadcast_to(x, len(places)) for n, x in problem.columns(columns).items()}
-            sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns})
+            sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, len(places))
             letters = dict(sums.letters)
             with np.errstate(all="ignore"):
                 for name, f in sheet.formulas.items():
@@ -71,9 +72,11 @@ class Neighbours:
         return values[self._objective], self._parts(sheet, values, here)
 
     def _parts(self, sheet, values, here):
-        """The parts of the step time that change most."""
-        whole = "step_time" if "step_time" in sheet.formulas else self._objective
-        changes = {x: values[x] - here[1].get(x, 0.0) for x in sheet.formulas[whole].inputs if x in sheet.formulas}
+        """The parts of what is sought that change most."""
+        whole, parts = self._objective, [self._objective]
+        while len(parts) == 1 and parts[0] in sheet.formulas:  # of a cost that is time at a price, the parts of the time
+            whole, parts = parts[0], [x for x in sheet.formulas[parts[0]].inputs if x in sheet.formulas]
+        changes = {x: values[x] - here[1].get(x, 0.0) for x in parts}
         most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
         said = [f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}" for n, x in most if abs(x) > 1e-9 * abs(here[1][whole])]
         return ", ".join(said) or "nothing changes"
@@ -94,15 +97,15 @@ class Neighbours:
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
     """What changes, and the strategy then: a factor moved between dimensions, the next value of a letter, another word."""
-    problem = search.problem
+    problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
-    primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2]
-    for (a, b), factor in itertools.product(itertools.permutations(("tp", "cp", "pp", "dp"), 2), primes):
+    primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()
+    for (a, b), factor in itertools.product(itertools.permutations(problem.space.ways, 2), primes):
         if own[a] % factor == 0:
             changed = {a: own[a] / factor, b: own[b] * factor}
-            if tuple({**own, **changed}[x] for x in LAYOUT) in known:
-                yield _step(problem, own, changed | _fewer_chunks(problem, {**own, **changed}))
-    for name in ("ep", *problem.in_rows, *problem.on_axes):
+            if tuple({**own, **changed}[x] for x in layout) in known:
+                yield _step(problem, own, changed)
+    for name in (*problem.space.beside, *problem.in_rows, *problem.on_axes):
         values = problem.letters.get(name, ())
         lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
         for side in (lower[::-1], higher):
@@ -116,30 +119,17 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
                 yield _step(problem, own, {name: word})
 
 
-def _fewer_chunks(problem, new):
-    """The most chunks that still divide a stage, where the present ones do not."""
-    stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
-    fits = [x for x in choices if stage % x == 0 and x <= new["chunks"]]
-    return {"chunks": max(fits)} if fits and stage % new["chunks"] else {}
-
-
 def _known(problem, strategy):
     offload = problem.offloads({n: (x,) for n, x in strategy.items() if isinstance(x, float)})
     return {**problem.values, **strategy, "offload": offload}
 
 
 def _step(problem, own, changed):
-    said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items())
+    changed = changed | problem.space.settle(problem, {**own, **changed}, changed)
+    said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items() if x != own[n])
     new = {**own, **changed}
-    schedules, schedule = problem.words.get("schedule", ()), new.get("schedule")
-    if "chunks" in changed and new["chunks"] == 1 and schedule == "interleaved" and "1f1b" in schedules:
-        new["schedule"] = "1f1b"
-    elif "chunks" in changed and new["chunks"] > 1 and schedule == "1f1b" and "interleaved" in schedules:
-        new["schedule"] = "interleaved"
-    elif "schedule" in changed and schedule != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
-        new["chunks"] = 1.0
     for name, says in problem.space.idle.items():  # what says nothing any more keeps its first value
-        live = told(says, dict.fromkeys(OFFLOADS, 0.0) | problem.values | new)
+        live = told(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
         if name in new and live is not None and not live:
             new[name] = problem.first(name)
     return said, new

@@ -10,10 +10,10 @@ import numpy as np
 
 from scalebook.language import Formula
 from scalebook.language.notation import nearest
-from scalebook.language.row import gather
+from scalebook.language.row import gather, strays
 
 from .columns import Columns, Grid, Held, Prepared
-from .problem import Problem, counts, distinct, slabs, some
+from .problem import Problem, Rows, counts, distinct, ruled, slabs, some
 
 __all__ = ["Priced", "built", "joined", "price"]
 
@@ -59,21 +59,25 @@ class _Built(NamedTuple):
 def built(problem: Problem, words: dict, offload: bool) -> _Built:
     """The formulas of a strategy's sheet that a search needs, in order, and the letters that are the same for all rows.
 
-    Raises TypeError naming the letters that it rests on and nobody gave.
+    Raises TypeError naming the letters that it rests on and nobody gave, and a row that nothing is taken from.
     """
-    searched = [*problem.letters, "tp", "cp", "ep", "pp", "dp", "microbatches"]
-    told = dict.fromkeys(searched[:-1], 1.0) | problem.fixed
+    space = problem.space
+    searched = [*problem.letters, *space.layout, *problem.follows]
+    told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
     knowns = tuple(x for x in problem.knowns if not isinstance(x, Formula))
-    sheet, knowns, told = problem.sheet.sheet(knowns, told | words | {"offload": offload})
+    sheet, knowns, told = problem.sheet.sheet(knowns, told | words | ({"offload": offload} if space.offloads else {}))
     formulas = (sheet.using(*swapped) if swapped else sheet).formulas
-    cells = gather(knowns, {n: x for n, x in told.items() if n not in searched})
+    cells = gather(knowns, told)
     given = {*cells, *searched}
     todo = [x for x in problem.axes if x not in given]
+    if stray := [x for x in todo if x not in formulas]:
+        raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
+    usual = {x.split()[0] for x in space.limits}  # where nothing is offloaded there is no memory away to limit
     for letter, _, bound, _ in problem.limits:
-        if letter in formulas or letter in given:  # where nothing is offloaded there is no memory away to limit
+        if letter in formulas or letter in given:
             todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
-        elif letter != "offload_memory":
+        elif letter not in usual:
             raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
     needed = set()
     while todo:
@@ -82,27 +86,34 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
             needed.add(name)
             todo += [x for x in formulas[name].inputs if x not in given] if name in formulas else []
     if lacking := sorted(needed - formulas.keys()):
-        raise TypeError(f"this search needs {', '.join(lacking)}: give {lacking[0]}=...")
-    constants = {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0}
+        raise TypeError(f"this search needs {', '.join(lacking)}: give {lacking[0]}=...{_idle(knowns, formulas, sheet)}")
+    constants = {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0 and n not in searched}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
 
-def price(problem: Problem, combinations: list[tuple[int, dict]], part: np.ndarray, start: int) -> Priced:
-    """One task: these combinations of words, with their places, on these layouts."""
+def _idle(knowns, formulas, sheet) -> str:
+    """Rows that nothing is taken from, as the end of a sentence about what lacks."""
+    rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
+    return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
+
+
+def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) -> Priced:
+    """One task: these combinations of words, with their places, on these rows."""
     found, rejected, made = EMPTY, Counter(), {}
     axes = {n: problem.letters[n] for n in problem.on_axes}
-    for slab in slabs(problem, part, start, [x for _, x in combinations], rejected):
-        constants = {n: x for n, x in problem.values.items() if n not in slab.columns}
-        columns, shared = Columns(slab.columns, constants), {}
-        for place, words in combinations:
-            parts = distinct(problem, words, slab.columns)
-            rows = np.flatnonzero(some(parts))
-            if len(rows):
-                if place not in made:
-                    made[place] = built(problem, words, problem.offloads(problem.letters))
-                pricing = _Pricing(problem, made[place], columns, shared, slab, axes, parts)
-                rows = pricing.allowed(rows, words, rejected)
-                found = pricing.best(rows, place, found, rejected)
+    with np.errstate(all="ignore"):
+        for slab in slabs(problem, rows, [x for _, x in combinations], rejected):
+            constants = {n: x for n, x in problem.values.items() if n not in slab.columns and n not in axes}
+            columns, shared = Columns(slab.columns, constants, len(slab.places)), {}
+            for place, words in combinations:
+                parts = distinct(problem, words, slab)
+                kept = np.flatnonzero(some(parts))
+                if len(kept):
+                    if place not in made:
+                        made[place] = built(problem, words, problem.offloads(problem.letters))
+                    pricing = _Pricing(problem, made[place], columns, shared, slab, axes, parts)
+                    kept = pricing.allowed(kept, words, rejected)
+                    found = pricing.best(kept, place, found, rejected)
     return found._replace(rejected=rejected)
 
 
@@ -134,20 +145,20 @@ class _Pricing:
 
     def allowed(self, rows, words, rejected):
         """The rows that rules about words and the domains of formulas allow."""
-        values = {**self.problem.values, **self.slab.columns, **words}
-        values["offload"] = self.problem.always_offloads  # else it is tried where there is room, and only there
-        space = self.problem.space
-        for rule in space.rules:
-            if set(rule.needs) & set(space.words) and rule.name not in self.problem.lifted:
-                holds = rule.of(values)
-                if holds is not None:
-                    rows = self._keep(rows, np.broadcast_to(np.asarray(holds, bool), self.columns.size)[rows], rule.name, rejected)
-        for f in self.formulas.values():
+        words = words | {"offload": self.problem.always_offloads}  # else it is tried where there is room, and only there
+        for name, holds in ruled(self.problem, self.slab, words):
+            rows = self._keep(rows, holds[rows], name, rejected)
+        for name, f in self.formulas.items():
             for x in f.domain:
                 if all(n in self.letters for n in x.letters):
                     known = {n: self.columns.spread(self.letters[n]) for n in x.letters}
                     said = f"{f.name} holds for {x.words}"
                     rows = self._keep(rows, np.broadcast_to(x.holds(known), self.columns.size)[rows], said, rejected)
+            if self.problem.space.is_signed and name in self.letters:
+                held = self.letters[name]
+                if (bad := strays(name, held.array)).any():
+                    bad = np.broadcast_to(self.columns.spread(held._replace(array=bad)), self.columns.size)
+                    rows = self._keep(rows, ~bad[rows], f"{name} has a value", rejected)
         return rows
 
     def _keep(self, rows, holds, name, rejected):
@@ -164,13 +175,14 @@ class _Pricing:
 
     def _block(self, rows, place, found, rejected):
         grid = Grid(self.columns, rows, self.axes)
-        with np.errstate(all="ignore"):
-            letters = {**self.letters, **grid.axes}
-            for name, prepared in self.later.items():
-                letters[name] = grid.finish(prepared, letters)
-            first, second = (grid.array(letters[x]) for x in self.problem.axes[:2])
-            fits, count = self._fitting(grid, letters, rejected)
-            values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), grid.shape)
+        letters = {**self.letters, **grid.axes}
+        for name, prepared in self.later.items():
+            letters[name] = grid.finish(prepared, letters)
+        first, second = (grid.array(letters[x]) for x in self.problem.axes)
+        first = -first if self.problem.is_rising else first
+        second = first if len(set(self.problem.axes)) == 1 else second
+        fits, count = self._fitting(grid, letters, rejected)
+        values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), grid.shape)
         second = np.broadcast_to(second, (len(rows), *np.shape(second)[1:])) if np.ndim(second) else np.full((1,) * values.ndim, second)
         places = _Places(self.slab.places[rows], place, grid.shape)
         best = places.lowest(values, second, self.problem.best, found.best)
@@ -178,30 +190,33 @@ class _Pricing:
         return joined(found, Priced(best, front, Counter(), count), self.problem.best)
 
     def _fitting(self, grid, letters, rejected):
-        """Where limits are kept, of strategies that repeat no other, and how many these are; what breaks a limit is counted."""
+        """Where a strategy that repeats no other has values and keeps the limits, and how many have values; the rest is counted."""
         fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
         for part in self.parts:
             fits = fits & part[grid.rows]
         size = int(np.prod(grid.shape))
         count = left = int(np.count_nonzero(fits)) * (size // fits.size)
-        for name, holds in self._conditions(grid, letters):
+        for name, holds, is_limit in self._conditions(grid, letters):
             fits = fits & holds
             now = int(np.count_nonzero(fits)) * (size // fits.size)
             if now < left:
                 rejected[name] += left - now
-            left = now
+            left, count = now, count if is_limit else now
         return fits, count
 
     def _conditions(self, grid, letters):
-        """Names and truths: the domains of formulas that rest on the axes, and the limits."""
-        for f in map(self.formulas.get, self.later):
+        """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes, then the limits."""
+        for name in self.later:
+            f = self.formulas[name]
             for x in f.domain:
                 if not all(n in self.letters for n in x.letters):
-                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters})
+                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters}), False
+            if self.problem.space.is_signed:
+                yield f"{name} has a value", ~strays(name, letters[name]), False
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
                 own, other = grid.array(letters[letter]), grid.array(letters[bound]) if isinstance(bound, str) else bound
-                yield name, own <= other if relation == "<=" else own >= other
+                yield name, own <= other if relation == "<=" else own >= other, True
 
 
 class _Places:

@@ -1,110 +1,31 @@
-"""Spaces of strategies: what a search has to know of a callable, and that of `training_step`.
+"""What a search asks of a thing, written once, and what describes the strategies that it goes through.
 
 >>> divisors(12)
 (1, 2, 3, 4, 6, 12)
+>>> from scalebook.training import training_step
+>>> isinstance(training_step, Searchable), training_step.space.axes
+(True, ('step_time', 'memory'))
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
 import sympy
 
-from scalebook.parallelism import CHOICES
-from scalebook.training import OFFLOADS, USUAL
-from scalebook.validity import RULES, Rule, reason
+from scalebook.language import Row, Sheet
 
 if TYPE_CHECKING:
+    from scalebook.validity import Rule
+
     from .problem import Problem
 
-__all__ = ["LAYOUT", "OFFLOADS", "TRAINING", "Space", "divisors", "needs", "told", "usual_choices"]
-
-LAYOUT = ("tp", "cp", "ep", "pp", "dp")
+__all__ = ["Searchable", "Space", "divisors", "needs", "told"]
 
 
 def divisors(number: float) -> tuple[int, ...]:
     """All of them, in order."""
     return tuple(sympy.divisors(int(number)))
-
-
-def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
-    """What is searched unless a call says otherwise.
-
-    Every layout of the devices, sequences split where each device keeps 4,096 tokens, a few micro-batch sizes and
-    chunks; fused attention, whole recomputation or none, sharded state, and the two common schedules.
-    """
-    ways = divisors(known["devices"])
-    return {
-        "recompute": ("none", "full"), "sequence_parallel": (True,), "attention": ("flash",),
-        "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
-        "tp": tuple(x for x in ways if x <= known.get("heads", x)),
-        "cp": tuple(x for x in ways if x == 1 or np.max(known.get("seq", 0)) >= 4096 * x),
-        "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
-        "pp": tuple(x for x in ways if x <= known.get("layers", x)),
-        "batch": (1, 2, 4, 8), "chunks": (1, 2, 3, 4, 6, 8),
-    }  # fmt: skip
-
-
-def _follows(v: Mapping) -> dict:
-    """Letters that follow from a strategy's: micro-batches, and the ways of experts' widths where nothing is said of them."""
-    return {"microbatches": v["global_batch"] / (v["dp"] * v["batch"]), "etp": v.get("etp", v["tp"])}
-
-
-def _are_shared(dp, cp, schedule):
-    """Whether several devices hold the same weights: with DualPipe two always do."""
-    return (dp * cp > 1) | (schedule == "dualpipe")
-
-
-def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
-    words, chunks = problem.words, problem.letters.get("chunks", ())
-    none, plain, one = "none" in words.get("recompute", ()), "1f1b" in words.get("schedule", ()), chunks[:1] == (1.0,)
-    return (
-        lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
-        lambda schedule, chunks: (chunks > 1) | (not plain) if schedule == "interleaved" else (chunks == 1) | (not one),
-    )
-
-
-@dataclass(frozen=True)
-class Space:
-    """What a search needs to know of a callable's strategies; it brings one as its `space`, or has that of `TRAINING`.
-
-    `words` and what each may be; `usual`, what is searched where nothing is said, of what is known; `idle`, of a letter
-    or word whether it says anything: where not it keeps its first value, and is not counted again; `rules` and `limits`,
-    by which strategies are left out, and `reason`, the sentence why; `axes`, what is minimized against what; `letters`,
-    known unless given; `apart`, words that change nothing in a block; `within`, conditions of what is of the space at
-    all; `follows`, letters that follow from the others.
-    """
-
-    words: Mapping[str, tuple]
-    usual: Callable[[Mapping[str, Any]], dict[str, tuple]]
-    idle: Mapping[str, Callable]
-    rules: tuple[Rule, ...]
-    limits: tuple[str, ...]
-    reason: Callable[[Mapping, Any, Iterable[str]], str | None]
-    axes: tuple[str, str]
-    letters: Mapping[str, float]
-    apart: tuple[str, ...]
-    within: Callable[["Problem"], tuple[Callable, ...]]
-    follows: Callable[[Mapping], dict] = _follows
-
-
-TRAINING = Space(
-    words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
-    reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
-    idle={
-        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
-        **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
-        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1),
-        **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
-        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
-        "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
-        **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
-        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
-            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),
-    },
-)  # fmt: skip
 
 
 def told(f: Callable, values: Mapping) -> Any:
@@ -115,3 +36,76 @@ def told(f: Callable, values: Mapping) -> Any:
 def needs(f: Callable) -> tuple[str, ...]:
     """The letters and words that a condition is about."""
     return f.__code__.co_varnames[: f.__code__.co_argcount]
+
+
+def _nothing(*_) -> dict:
+    return {}
+
+
+@dataclass(frozen=True)
+class Space:
+    """The strategies that a search goes through, of something that has a `space`.
+
+    `axes`: what is minimized against what; without any, a call says it.  `words` and what each may be.
+    `usual`: what is searched where nothing is said, of what is known.  `letters`: known unless given; `assumed`: given
+    unless known, of what is known.  `needed`: letters that a call must give; `elsewhere`: those that it may not, each
+    with the sentence that says why.  `order`: by which key the values of a letter or word come, where not as given: of
+    equal strategies the first is the better.  `wrong`: the sentence for a value that makes no sense.
+
+    `layout`: letters that share the devices, the last of them what the others leave, and `beside`: those among them
+    that take no devices of their own.  `follows`: letters that follow from the others, each by a function of them.
+    `offloads`: letters that move something away, of which 0 moves nothing; where there are any, "offload" is a word.
+
+    `rules` and `limits` leave strategies out, and `reason` is the sentence why (of values, a sheet or None, and the
+    names of what is lifted).  `is_signed`: a letter must have a value of its sign, as where a sheet is called.
+    `within`: conditions of what is of the space at all; `idle`, of a letter or word, whether it says anything: where
+    not it keeps its first value, and is not counted again.  `apart`: words that change nothing in a block, so that
+    what differs in them alone is priced together.  `settle`: what else changes with a step to a neighbour.
+    """
+
+    axes: tuple[str, ...] = ()
+    words: Mapping[str, tuple] = field(default_factory=dict)
+    usual: Callable[[Mapping[str, Any]], dict[str, tuple]] = _nothing
+    letters: Mapping[str, float] = field(default_factory=dict)
+    assumed: Callable[[Mapping[str, Any]], dict[str, float]] = _nothing
+    needed: tuple[str, ...] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    order: Mapping[str, Callable] = field(default_factory=dict)
+    wrong: Callable[[str, float], str | None] = lambda name, value: None
+    layout: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    follows: Mapping[str, Callable] = field(default_factory=dict)
+    offloads: tuple[str, ...] = ()
+    rules: "tuple[Rule, ...]" = ()
+    limits: tuple[str, ...] = ()
+    reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
+    is_signed: bool = False
+    within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()
+    idle: Mapping[str, Callable] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
+    settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The letters that multiply to the devices."""
+        return tuple(x for x in self.layout if x not in self.beside)
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """What a search asks of a thing; a sheet and a formula need none of it, for a search knows what their letters are.
+
+    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows and for letters and words (those
+    searched at some value), the Sheet whose formulas price the strategies with these words, the rows to call it with,
+    and the letters of it that are no words.  A call with rows, letters and words gives the Row of one strategy.
+    To be searched in other processes it must pickle.
+    """
+
+    name: str
+
+    @property
+    def space(self) -> Space: ...
+
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]: ...
+
+    def __call__(self, *knowns, **letters) -> Row: ...

@@ -1,0 +1,394 @@
+"""A sheet is searched over its letters, what a search asks of a thing is one protocol, and nothing priced is lost."""
+
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from scalebook.inference_memory import sharing
+from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.domain import Condition
+from scalebook.memory import decoding, full_attention, kv_cache, token_time_overhead
+from scalebook.search import Searchable, Space, pricing, search
+from scalebook.search.asked import asked
+from scalebook.search.problem import about, layouts, word_combinations
+from scalebook.tables import accelerators, links, models
+from scalebook.training import training_step
+
+H100 = accelerators.h100.at("bf16")
+SMALL = dict(devices=64, global_batch=64, seq=4096)
+BATCHES = [1, 2, 4, 16, 64, 256]
+CASES = {
+    "decoding": (decoding, models.llama3_8b, "decode_memory",
+                 dict(batch=BATCHES, weight_bits=[16, 8, 4], context=[1024, 8192, 65536], kv_bits=16)),
+    "sharing": (sharing, models.llama3_70b, "device_memory",
+                dict(batch=BATCHES, tp=[1, 2, 4, 8, 16], weight_bits=[16, 8], context=8192, kv_bits=[16, 8])),
+    "experts": (sharing, models.deepseek_v3, "device_memory",
+                dict(batch=BATCHES, tp=[8, 16, 32], weight_bits=[8, 4], context=[4096, 16384], kv_bits=16)),
+}  # fmt: skip
+
+
+def one_by_one(sheet, model, letters, wanted):
+    """Each combination of the letters with the sheet's row, where it has values of all that is wanted."""
+    several = {n: x for n, x in letters.items() if isinstance(x, list)}
+    for values in itertools.product(*several.values()):
+        own = letters | dict(zip(several, values, strict=True))
+        row = sheet(model, H100, **own)
+        if all(n in row for n in wanted):
+            yield own, row
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("aim, name, against", [("minimize", "token_time", "held"), ("maximize", "decode_rate", "token_time")])
+def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against):
+    sheet, model, held, letters = CASES[case]
+    against = held if against == "held" else against
+    found = search(sheet, model, H100, **letters, **{aim: name}, against=against, best=10_000)
+    rows = [x for x in one_by_one(sheet, model, letters, (name, against, held)) if x[1][held] <= H100.hbm_capacity]
+    sign = 1 if aim == "minimize" else -1
+    assert found.fitting == len(found.best) == len(rows) > 10
+    assert [x.values[name] for x in found.best] == pytest.approx(sorted((r[name] for _, r in rows), key=lambda x: sign * x), rel=1e-12)
+    front = {(r[name], r[against]) for _, r in rows if not any(
+        (sign * o[name], o[against]) != (sign * r[name], r[against]) and sign * o[name] <= sign * r[name] and o[against] <= r[against]
+        for _, o in rows)}  # fmt: skip
+    assert sorted(x.values[name] for x in found.pareto) == pytest.approx(sorted(x for x, _ in front), rel=1e-12)
+    for one in found.best[:: len(found.best) // 5]:
+        assert one.row[name] == pytest.approx(one.values[name], rel=1e-12)
+        assert one.call.startswith(f"{sheet.name}(..., ") and f"batch={one.batch:g}" in one.call
+    number = math.prod(len(x) for x in letters.values() if isinstance(x, list))
+    assert found.rejected and found.fitting + sum(found.rejected.values()) == number
+    lifted = search(sheet, model, H100, **letters, **{aim: name}, lift=f"{held} <= hbm_capacity", best=10_000)
+    assert lifted.fitting == len(list(one_by_one(sheet, model, letters, (name,))))
+
+
+def test_the_largest_batch_within_a_time():
+    known = dict(context=8192, kv_bits=16, tp=[2, 4, 8], weight_bits=[16, 8, 4], batch=list(range(1, 201, 9)))
+    found = search(sharing, models.llama3_70b, H100, **known, maximize="batch", subject_to="token_time <= 15 ms")
+    fits = [own for own, row in one_by_one(sharing, models.llama3_70b, known, ("token_time",))
+            if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity]  # fmt: skip
+    assert found.best[0].batch == max(own["batch"] for own in fits) < 199 and found.fitting == len(fits)
+    assert found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1  # without a second value the best alone
+    assert repr(found.best[0]).startswith("batch ") and "-" not in repr(found).split("\n")[3]
+
+
+def test_what_a_formula_has_no_value_for_is_left_out_and_counted():
+    few = Condition("at most 16 sequences", symbol("batch") <= 16)
+    narrow = Formula("narrow", "token_time", symbol("memory_time"), doc="A step of few sequences.", domain=(few,))
+    letters = dict(batch=BATCHES, context=[1024, 8192], kv_bits=16, weight_bits=16)
+    found = search(decoding, narrow, models.llama3_8b, H100, **letters, minimize="token_time", best=100)
+    assert {x.batch for x in found.best} == {1, 2, 4, 16}
+    assert found.rejected == {"narrow holds for at most 16 sequences": 4}
+    assert found.best[0].row.token_time == pytest.approx(found.best[0].token_time)
+    near = search(decoding, narrow, models.llama3_8b, H100, **letters, maximize="batch", subject_to="token_time <= 1 s").neighbours()
+    assert any("at most 16 sequences" in why for said, value, why in near.steps if value is None and "batch" in said)
+    wall = Sheet("wall", Formula("left", "kv_cache", symbol("hbm_capacity") - symbol("weight_memory"), doc="Room for caches."))
+    found = search(wall, hbm_capacity="80 GB", weight_memory=[1e9, 70e9, 80e9, 90e9], minimize="kv_cache")
+    assert [x.weight_memory for x in found.best] == [70e9, 1e9] and found.rejected == {"kv_cache has a value": 2}
+
+
+@pytest.mark.parametrize("axes", [1, 4096])
+def test_strategies_without_a_value_do_not_count_as_priced(axes, monkeypatch):
+    monkeypatch.setattr("scalebook.search.problem._AXES", axes)
+    few = Formula("few", "token_time", symbol("memory_time"), domain=(Condition("few", symbol("batch") * symbol("context") <= 65536),))
+    known = dict(batch=BATCHES, context=[1024, 8192], kv_bits=16, weight_bits=[8, 16])
+    found = search(decoding, few, models.llama3_8b, H100, **known, minimize="token_time", best=100)
+    assert found.count == found.fitting == len(found.best) == 24 - found.rejected["few holds for few"] == 16
+
+
+def test_a_formula_is_searched_as_the_sheet_of_itself():
+    letters = dict(batch=[1, 2, 8], context=[1024, 8192], kv_bits=[16, 8])
+    found = search(kv_cache, models.gpt_oss_120b, **letters, minimize="kv_cache", best=100)
+    own = [kv_cache(models.gpt_oss_120b, batch=b, context=c, kv_bits=k) for b, c, k in itertools.product(*letters.values())]
+    assert [x.kv_cache for x in found.best] == pytest.approx(sorted(own))
+    whole = search(kv_cache, models.gpt_oss_120b, full_attention, **letters, minimize="kv_cache", best=100)
+    assert whole.best[-1].kv_cache > 1.5 * found.best[-1].kv_cache  # its windows are forgotten
+    assert whole.best[-1].row.kv_cache == pytest.approx(whole.best[-1].kv_cache)
+
+
+def test_rows_give_way_to_letters_that_are_searched():
+    """What a row computed from a letter that is searched goes with it, and a formula swapped in counts."""
+    letters = dict(batch=[1, 8], context=8192, kv_bits=16, weight_bits=16, hbm_bandwidth=[1e12, 3e12])
+    found = search(decoding, models.llama3_8b, H100, token_time_overhead, **letters, bandwidth_efficiency=0.8, block_overhead="10 us",
+                   minimize="token_time", against="hbm_bandwidth")  # fmt: skip
+    for one in found.best:
+        assert one.row.token_time == pytest.approx(one.token_time, rel=1e-12) and one.row.hbm_bandwidth == one.hbm_bandwidth
+    assert {x.hbm_bandwidth for x in found.pareto} == {1e12, 3e12}
+
+
+@pytest.mark.parametrize("name", ["_AXES", "SLAB", "CANDIDATES"])
+def test_sizes_do_not_matter(name, monkeypatch):
+    sheet, model, held, letters = CASES["sharing"]
+    asked_for = dict(minimize="token_time", against=held, best=50)
+    plain = search(sheet, model, H100, **letters, **asked_for)
+    monkeypatch.setattr(f"scalebook.search.problem.{name}", 3)
+    monkeypatch.setattr("scalebook.search.parts.PART", 10)
+    again = search(sheet, model, H100, **letters, **asked_for)
+    assert [x.values for x in again.best] == [x.values for x in plain.best] and again.rejected == plain.rejected
+    assert [x.letters for x in again.pareto] == [x.letters for x in plain.pareto]
+
+
+def test_another_process_searches_a_sheet_alike():
+    sheet, model, held, letters = CASES["sharing"]
+    sheet(model, H100, **{n: x[0] if isinstance(x, list) else x for n, x in letters.items()})  # it has compiled code then
+    here = search(sheet, model, H100, **letters, minimize="token_time", against=held)
+    with ProcessPoolExecutor(1) as pool:
+        there = search(sheet, model, H100, **letters, minimize="token_time", against=held, executor=pool)
+    assert [(x.values, x.letters) for x in here.best] == [(x.values, x.letters) for x in there.best]
+    assert here.rejected == there.rejected and here.count == there.count
+
+
+# The protocol
+
+
+class Toll:
+    """The least thing that can be searched: what so many lorries pay on two roads."""
+
+    name = "toll"
+    space = Space(axes=("step_cost", "step_time"), words={"kernels": ("measured", "ideal")})
+
+    def sheet(self, knowns, letters):
+        letters = dict(letters)
+        rate = 1 if letters.pop("kernels", "measured") == "ideal" else 2
+        cost = Formula("cost", "step_cost", rate * symbol("batch"), doc="What is paid.")
+        return Sheet("toll", cost, Formula("time", "step_time", 10 / symbol("batch"), doc="How long.")), knowns, letters
+
+    def __call__(self, *knowns, **letters):
+        sheet, knowns, letters = self.sheet(knowns, letters)
+        return sheet(*knowns, **letters)
+
+
+def test_what_has_a_name_a_space_and_a_sheet_can_be_searched():
+    assert isinstance(Toll(), Searchable) and isinstance(training_step, Searchable)
+    found = search(Toll(), batch=[1, 2, 5], kernels=["measured", "ideal"])
+    assert found.count == 6 and (found.best[0].kernels, found.best[0].batch) == ("ideal", 1)
+    assert {(x.kernels, x.batch) for x in found.pareto} == {("ideal", 1.0), ("ideal", 2.0), ("ideal", 5.0)}
+    assert found.best[3].row.step_cost == found.best[3].step_cost and isinstance(found.best[0].row, Row)
+
+
+def test_a_search_knows_nothing_of_training():
+    code = "import sys, scalebook.search; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "scalebook.search" in loaded and not {"scalebook.training", "scalebook.parallelism", "scalebook.validity"} & set(loaded)
+
+
+DECODING = dict(context=8192, kv_bits=16, weight_bits=16)
+
+
+@pytest.mark.parametrize(
+    "changed, error, said",
+    [
+        (dict(minimize=None), TypeError, "say what is sought of decoding, by minimize= or maximize=: .*token_time"),
+        (dict(batch=2), TypeError, r"nothing to search: give a letter of decoding as a list of values, as in batch=\[1, 2, 4\]"),
+        (dict(tp=[1, 2]), TypeError, "decoding does not use tp; there are"),
+        (dict(recompute="full"), LookupError, "no letter is called 'recompute'"),
+        (dict(minimize="step_time"), TypeError, "decoding gives no step_time to be sought; .*'token_time'"),
+        (dict(maximize="decode_rate"), TypeError, "one aim: minimize='token_time' or maximize='decode_rate'"),
+        (dict(context=None), TypeError, "context must be a number, not None"),
+        (dict(subject_to="device_memory <= 3 GB"), TypeError, "decoding has no device_memory to be limited; did you mean 'decode_memory'"),
+        (dict(subject_to="token_time <= 1 us"), ValueError, "no strategy can run; what leaves out most: token_time <= 1 us"),
+        (dict(hbm_bandwidth=symbol("tp") * 2), TypeError, r"hbm_bandwidth=2\*tp is no number"),
+        (dict(batch=[1, symbol("tp")]), TypeError, "batch=tp is no number: a search needs numbers"),
+    ],
+)
+def test_errors_of_sheets_say_what_was_wrong(changed, error, said):
+    with pytest.raises(error, match=said):
+        search(decoding, models.llama3_8b, H100, **({"minimize": "token_time", "batch": BATCHES} | DECODING | changed))
+
+
+@pytest.mark.parametrize("thing", [5, None, models, models.llama3_8b, "decoding", Toll, lambda: 0], ids=str)
+def test_what_cannot_be_searched_is_told(thing):
+    with pytest.raises(TypeError, match=r"^a search takes a sheet, a formula, or what has a name, a space and a sheet .*, not "):
+        search(thing, batch=[1, 2], minimize="token_time")
+
+
+@pytest.mark.parametrize(
+    "changed, error, said",
+    [
+        (dict(executor=4), TypeError, r"such as ProcessPoolExecutor\(4\), not 4"),
+        (dict(best=1.5), TypeError, "best=1.5 is no whole number"),
+        (dict(best=True), TypeError, "best=True is no whole number"),
+        (dict(choices=5), TypeError, "choices takes letters and words with their values, .* not 5"),
+        (dict(lift=None), TypeError, "lift takes a text or several, .* not None"),
+        (dict(subject_to=5), TypeError, "subject_to takes a text or several, .* not 5"),
+        (dict(subject_to=["tp <= 8", 3]), TypeError, r"not \['tp <= 8', 3\]"),
+        (dict(choices={"recompute": [["full"]]}), ValueError, r"'none', 'selective' or 'full', not \['full'\]"),
+        (dict(tp=2, choices={"tp": [4]}), TypeError, r"tp is given twice, as 2 and in choices as \[4\]: give it once"),
+        (dict(tp=[[1, 2]]), TypeError, r"tp takes a value or a list of values, and \[1, 2\] in it is a list again"),
+        (dict(tp=range(10**9)), ValueError, "tp has 1,000,000,000 values, and a search takes at most 1,000,000"),
+        (dict(minimize=5), TypeError, "minimize is a letter's name, such as 'step_time', not 5"),
+        (dict(most=0), TypeError, "most is a number of strategies"),
+        (dict(subject_to="memory <= 80"), ValueError, "'memory <= 80' asks for 80 bytes: say 'memory <= 80 GB'"),
+        (dict(subject_to="mfu >= 40"), ValueError, "'mfu >= 40' asks for 4,000 %: say 'mfu >= 40 %'"),
+        (dict(subject_to="tp <= nan"), ValueError, "tp must be a finite number, not nan"),
+        (dict(subject_to="tp <= inf"), ValueError, "tp must be a finite number, not inf"),
+        (dict(schedule=np.array([["1f1b"]])), ValueError, r"schedule is '1f1b', .* not \['1f1b'\]"),
+    ],
+)
+def test_errors_of_a_call_say_what_was_wrong(changed, error, said):
+    with pytest.raises(error, match=said):
+        search(training_step, models.llama3_8b, H100, **SMALL, **changed)
+
+
+def test_plausible_bounds_are_taken():
+    for text in ("mfu >= 40 %", "mfu >= 0.4", "memory <= 80e9", "mfu <= 150 %"):
+        assert search(training_step, models.llama3_8b, H100, **SMALL, subject_to=text, tp=1, pp=1).best
+
+
+def test_a_whole_table_in_the_place_of_a_row_is_told():
+    for row, said in [(accelerators, "is a whole table"), (accelerators.columns, "is no single number in what is given by position")]:
+        with pytest.raises(TypeError, match=said):
+            search(decoding, models.llama3_8b, row, batch=BATCHES, minimize="token_time", **DECODING)
+
+
+def test_a_link_in_the_place_of_a_device_is_told():
+    with pytest.raises(TypeError, match=r"^NVLink 4 .* has nothing that training_step uses .*: give a device, such as accelerators.h100"):
+        search(training_step, models.llama3_8b, links.nvlink4, **SMALL)
+    with pytest.raises(TypeError, match=r"needs hbm_bandwidth, .*; NVLink 4 .*, given by position, has only link_bandwidth"):
+        search(decoding, models.llama3_8b, links.nvlink4, batch=BATCHES, minimize="token_time", **DECODING)
+
+
+def test_an_array_of_words_is_a_list_of_them():
+    words = np.array(["zero3", "zero1"])
+    assert {x.sharding for x in search(training_step, models.llama3_8b, H100, **SMALL, sharding=words, best=1000).best} == {*words.tolist()}
+    with pytest.raises(ValueError, match="sharding is 'zero1'"):
+        training_step(models.llama3_8b, H100, sharding=words, dp=8, microbatches=1)
+
+
+# How many
+
+
+SHARES = [x / 2000 for x in range(2000)]
+
+
+def test_a_search_that_would_not_end_is_refused_with_its_size():
+    known = dict(tp=8, pp=2, batch=1, recompute="none", sharding="zero1", schedule="1f1b", chunks=1)
+    shares = dict(tp_overlap=SHARES, dp_overlap=SHARES, pp_overlap=SHARES)
+    said = r"would price about 8,000,000,000 strategies, and most=1e\+09 .*tp_overlap \(2,000 values\).*most=2e\+10"
+    with pytest.raises(ValueError, match=said):
+        search(training_step, models.llama3_8b, H100, **SMALL, **known, **shares)
+    with pytest.raises(ValueError, match=r"would price 1,116 strategies, and most=100 "):
+        search(training_step, models.llama3_8b, H100, **SMALL, most=100)
+    ways = dict.fromkeys(("tp", "cp", "pp"), range(1, 2001))  # of these few divide the devices
+    assert search(training_step, models.llama3_8b, H100, **SMALL, **ways).count > 868
+
+
+def test_it_says_how_many_before_it_starts(capsys):
+    found = search(decoding, models.llama3_8b, H100, batch=BATCHES, **DECODING, minimize="token_time", progress=True)
+    assert f"search of {len(BATCHES)} strategies" in capsys.readouterr().err and found.count == len(BATCHES)
+
+
+def test_a_count_of_a_sample_comes_near(monkeypatch):
+    def told(**more):
+        problem = asked(training_step, (models.llama3_8b, H100), None, None, None, (), {}, (), 10, SMALL | more)
+        return about(problem, layouts(problem), word_combinations(problem))
+
+    domains = search(training_step, models.llama3_8b, H100, **SMALL)
+    count = domains.count + sum(x for n, x in domains.rejected.items() if "holds for" in n)
+    assert told() == (count, True)
+    monkeypatch.setattr("scalebook.search.problem.LOOKED", 300)
+    monkeypatch.setattr("scalebook.search.problem.COUNTED", 100)
+    near, is_exact = told()
+    assert not is_exact and near == pytest.approx(count, rel=0.5)
+
+
+# Nothing priced is lost
+
+
+def whole():
+    return search(training_step, models.llama3_8b, H100, **SMALL)
+
+
+class Some(ThreadPoolExecutor):
+    """Runs some parts, and fails the others with an error."""
+
+    def __init__(self, good, error):
+        super().__init__(1)
+        self.good, self.error = good, error
+
+    def submit(self, function, *args):
+        self.good -= 1
+        if self.good >= 0:
+            return super().submit(function, *args)
+        future = Future()
+        future.set_exception(self.error)
+        return future
+
+
+def test_a_part_that_fails_costs_no_other():
+    with Some(1, OSError("no space left")) as pool:
+        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+    assert not part.is_whole and 0 < part.count < whole().count and part.best[0].step_time
+    assert part.note.startswith("the best so far, OSError: no space left: 1 of 2 parts, about 5")
+    assert part.note.endswith("strategies, were not priced") and part.note in repr(part) and "no space" in part._repr_html_()
+    with Some(0, OSError("no space left")) as pool, pytest.raises(OSError, match="no space left"):
+        search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+
+
+def test_a_part_that_fails_here_costs_no_other(monkeypatch):
+    price, calls = pricing.price, []
+
+    def second(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise MemoryError("no memory")
+        return price(*args)
+
+    monkeypatch.setattr("scalebook.search.parts.price", second)
+    part = whole()
+    assert "MemoryError: no memory: 1 of 2 parts" in part.note and part.best
+
+
+def dies(problem, combinations, rows):
+    """Prices, but for one part that takes its process with it."""
+    if combinations[0][1]["recompute"] == "full":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return pricing.price(problem, combinations, rows)
+
+
+def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch):
+    monkeypatch.setattr("scalebook.search.parts.price", dies)
+    with ProcessPoolExecutor(1) as pool:
+        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+        assert {x.recompute for x in part.best} == {"none"} and "a worker process was killed" in part.note
+        with pytest.raises(RuntimeError, match=r"a worker process was killed, .*and nothing had been priced"):
+            search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+
+
+def test_interrupted_early_it_says_so(monkeypatch):
+    def at_once(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scalebook.search.parts.price", at_once)
+    part = whole()
+    assert part.count == 0 and "interrupted: 2 of 2 parts, about 1,100 strategies, were not priced" in part.note
+    for ask in (lambda: part.best[0], part.neighbours):
+        with pytest.raises(IndexError, match=r"^no strategies are here; the best so far, interrupted: 2 of 2 parts"):
+            ask()
+    assert part.best == part.pareto == [] and "interrupted" in repr(part)
+
+
+def test_interrupted_it_keeps_what_had_come_back(monkeypatch):
+    """Parts that other processes had priced, and nobody had asked for yet."""
+
+    def interrupted(futures):
+        futures = list(futures)
+        for future in futures:
+            future.result()
+        yield futures[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scalebook.search.parts.as_completed", interrupted)
+    with ThreadPoolExecutor(1) as pool:
+        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+    assert part.is_whole and part.count == whole().count
+
+
+def test_beyond_the_best_it_says_how_to_keep_more():
+    with pytest.raises(IndexError, match=r"^10 strategies are here; best=... keeps more"):
+        whole().best[10]
