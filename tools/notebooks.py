@@ -70,7 +70,10 @@ def main(argv=None) -> int:
     changed = []
     for path in options.paths or notebooks():
         stored = path.read_text(encoding="utf-8")
-        fresh = normal(nbformat.reads(stored, as_version=4)) if options.check else run(path)
+        try:
+            fresh = normal(nbformat.reads(stored, as_version=4)) if options.check else run(path)
+        except ValueError as error:
+            parser.error(f"{path}: {error}")
         if fresh != stored:
             changed.append(path)
             if not options.check:

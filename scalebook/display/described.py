@@ -6,6 +6,7 @@ one put together for a sheet, as its JavaScript.  Stored notebooks hold choices;
 made of them here, in a kernel and when the site is built, so that neither can show an old table.
 """
 
+import html
 import itertools
 import re
 
@@ -152,12 +153,13 @@ class Described:
         """What stands around the numbers: letters, units, the equation, where formulas hold."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
-        right, template = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
+        equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
+        left, right, template = (html.escape(x, quote=False) for x in (self.letter(answer).tex, *equation))
         placed = [name for _, _, text in self.choice["warn"] for name in re.findall(r"\{(\w+)\}", text)]
         of_domains = [n for f in self.formulas.values() for _, names in f.get("holds", ()) for n in names]
         names = [*main["inputs"], *self._warned(), *placed, *of_domains]
         words = dict(
-            outputs=[self._said(x) for x in [answer, *also]], left=self.letter(answer).tex, right=right, template=template,
+            outputs=[self._said(x) for x in [answer, *also]], left=left, right=right, template=template,
             units={n: self.letter(n).unit for n in names},
         )  # fmt: skip
         if x:
