@@ -80,12 +80,13 @@ def python_says(calc, labels):
     for control in calc.choice["controls"]:
         label = chosen[control["name"]]
         if "table" in control:
-            row = next(x for x in getattr(tables, control["table"]).values() if x.name == label)
+            row, precision = next(x for x in getattr(tables, control["table"]).values() if x.name == label), chosen.get("precision")
+            by_precision = precision and hasattr(row, "at")
+            if by_precision and f"peak_{precision}" in row:
+                row = row.at(precision)
+            elif by_precision:
+                row = {x: v for x, v in row.items() if x != "peak_flops"}
             letters |= {x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)}
-            if "precision" in chosen and hasattr(row, "at"):
-                letters.pop("peak_flops", None)
-                if f"peak_{chosen['precision']}" in row:
-                    letters |= {x: v for x, v in row.at(chosen["precision"]).items() if x in sheet.inputs}
         elif "precisions" not in control:
             letters |= next(o["letters"] for o in calc.options[control["name"]] if o["label"] == label)
     row = sheet(letters)
