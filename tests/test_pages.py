@@ -16,6 +16,7 @@ from scalebook import tables
 from scalebook.display import calculator
 from scalebook.display.live import STORED
 from scalebook.display.pages import VIEW, published, script
+from scalebook.kernels import matrix_product
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.language.row import Cell, Row
 from scalebook.roofline import ridge_intensity
@@ -67,7 +68,7 @@ def test_a_page_answers_what_the_package_does(path):
     for number, calc in enumerate(page.calculators):
         if not package_sheet(calc):
             continue  # a formula of the chapter itself: nbval holds its JavaScript to today's
-        several = np.stack([rng.integers(len(x), size=40) for x in calc.options.values()], axis=1).tolist()
+        several = np.stack([rng.integers(len(x), size=60) for x in calc.options.values()], axis=1).tolist()
         for choice, texts in zip(several, page(number, several), strict=True):
             labels = [options[i]["label"] for options, i in zip(calc.options.values(), choice, strict=True)]
             assert texts == python_says(calc, labels), f"{path.stem}, calculator {number + 1}: {labels}"
@@ -89,6 +90,20 @@ def test_a_changed_cell_changes_the_page(monkeypatch):
     calc, after = opened()
     labels = [options[x.index]["label"] for options, x in zip(calc.options.values(), calc.controls.values(), strict=True)]
     assert after == python_says(calc, labels) != before
+
+
+def test_a_precision_chooses_what_the_device_does_at_it():
+    """Its peak, and the share of it that matrix products reach there."""
+    large = dict(rows=8192, columns=8192, inner=8192, copies=1, activation_bits=8, weight_bits=8)
+    choices = dict(device=accelerators, precision=["bf16", "fp8"], start=dict(device="h100"))
+    calc = calculator(matrix_product, "matmul_share", **choices, **large)
+    for precision in ("bf16", "fp8"):
+        calc.controls["precision"].value = precision
+        row = matrix_product(accelerators.h100.at(precision), **large)
+        assert calc.values["matmul_share"] == row.matmul_share
+    assert accelerators.h100.at("fp8").matmul_efficiency != accelerators.h100.matmul_efficiency
+    own = calculator(matrix_product, "matmul_share", matmul_efficiency=[0.5], **choices, **large)
+    assert own.values["matmul_efficiency"] == 0.5
 
 
 def test_a_new_row_and_a_new_name_are_in_the_menus_and_the_start_stays(monkeypatch):

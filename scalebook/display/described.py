@@ -18,6 +18,8 @@ from scalebook.language.notation import Letter, nearest
 
 __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 
+BY_PRECISION = ("peak_flops", "matmul_efficiency")  # what `Device.at` sets
+
 
 def reference(f: Formula) -> str | dict:
     """A formula by its name where the package states it, else all that a calculator needs of it."""
@@ -40,11 +42,11 @@ def typeset(f: Formula) -> list[str]:
 
 
 def row_of(row) -> dict:
-    """What a menu may need of a row: name, letters, a device's peaks by precision (in a list, which keeps its order)."""
+    """What a menu may need of a row: name, letters, what a device gives by precision (in a list, which keeps its order)."""
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if hasattr(row, "at"):
-        names = [x for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
-        said["peaks"] = [[x.removeprefix("peak_"), row[x]] for x in names]
+        names = [x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
     return said
 
 
@@ -97,20 +99,25 @@ class Described:
         self.data["formulas"] = {x: f for x, f in known if isinstance(x, str)}
         self.formulas = {f["letter"]: f for _, f in known}
         self.inputs = sorted({x for f in self.formulas.values() for x in f["inputs"]} - self.formulas.keys())
+        controls = self.choice["controls"]
+        chosen = self.choice["fixed"].keys() | {c["name"] for c in controls}
+        by_precision = any("precisions" in c for c in controls)
+        self._at = [x for x in BY_PRECISION if by_precision and x in self.inputs and x not in chosen]
+        self.spec["by_precision"] = self._at
 
     def _menu(self, c, left_out):
         """A menu of the rows that know every letter the sheet needs of this table; the others are `left_out`."""
-        rows, by_precision = self._rows[c["name"]], any("precisions" in x for x in self.choice["controls"])
-        needed = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
-        needed = [x for x in needed if not (by_precision and x == "peak_flops")]
+        rows = self._rows[c["name"]]
+        own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
+        needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
         left_out += [f"{rows[k]['name']} ({', '.join(x)})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
             raise TypeError(f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs")
         letters = [*needed, *(x for x in self._warned() if x not in self.formulas and x not in needed)]
-        usual = {x: self._usual[x] for x in letters if x in self._usual}
-        rows = {k: _cut(rows[k], letters, by_precision) for k in keys}
+        usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
+        rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
         ]
@@ -135,8 +142,10 @@ class Described:
         by_precision = "precision" in self.options
         if by_precision and not any("peaks" in o for options in self.options.values() for o in options):
             raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
-        given = {x for options in self.options.values() for x in options[0]["letters"]} | self.choice["fixed"].keys()
-        if lacking := [x for x in self.inputs if x not in given and not (by_precision and x == "peak_flops")]:
+        first = [options[0] for options in self.options.values()]
+        given = {x for o in first for x in o["letters"]} | self.choice["fixed"].keys()
+        given |= {x for options in self.options.values() for o in options for _, at in o.get("peaks", ()) for x in self._at if x in at}
+        if lacking := [x for x in self.inputs if x not in given]:
             raise TypeError(
                 f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
             )
@@ -190,10 +199,10 @@ def _rows(c):
     return {key: row_of(table[key]) for key in c.get("keys", table)}
 
 
-def _cut(row, letters, with_peaks):
-    """What a page needs of a row."""
+def _cut(row, letters, by_precision):
+    """What a page needs of a row: some letters of it, and some by precision."""
     cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
-    return cut | ({"peaks": row["peaks"]} if with_peaks and "peaks" in row else {})
+    return cut | ({"peaks": row["peaks"]} if by_precision and "peaks" in row else {})
 
 
 def _begin(c, options):

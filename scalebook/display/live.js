@@ -67,10 +67,11 @@ export function showTex(value, unit) {
 export function whole(spec, data) {
   const formulas = spec.formulas.map((f) => (typeof f === "string" ? data.formulas[f] : f));
   const controls = spec.controls.map((control) => (control.keys ? { ...control, options: menu(control, data) } : control));
-  const names = formulas.map((f) => f.letter), inputs = formulas.flatMap((f) => f.inputs).filter((x) => !names.includes(x));
+  const names = formulas.map((f) => f.letter);
+  const inputs = [...new Set(formulas.flatMap((f) => f.inputs))].filter((x) => !names.includes(x));
   const body = formulas.map((f) => `const ${f.letter} = ${f.js};`).join(" ");
-  const sheet = new Function("letters", `const {${[...new Set(inputs)]}} = letters; ${body} return {${names}};`);
-  return { ...spec, controls, formulas, sheet };
+  const sheet = new Function("letters", `const {${inputs}} = letters; ${body} return {${names}};`);
+  return { ...spec, controls, formulas, sheet, unknown: Object.fromEntries(inputs.map((x) => [x, NaN])) };
 }
 
 function menu(control, data) {
@@ -84,14 +85,14 @@ function menu(control, data) {
 // What the chosen options say together: letters with values, or a message where they do not fit.
 export function known(spec, choice) {
   const options = spec.controls.map((control, i) => control.options[choice[i]]);
-  const letters = Object.assign({}, spec.fixed, ...options.map((option) => option.letters));
+  const letters = Object.assign({}, spec.unknown, spec.fixed, ...options.map((option) => option.letters));
   const precision = options.find((option) => option.peak);
   if (!precision) return { letters };
   const device = options.find((option) => option.peaks);
-  const [, peak] = device.peaks.find(([name]) => name === precision.peak) ?? [];
-  if (peak !== undefined) return { letters: { ...letters, peak_flops: peak } };
+  const [, at] = device.peaks.find(([name]) => name === precision.peak) ?? [];
+  if (at) return { letters: { ...letters, ...Object.fromEntries(spec.by_precision.filter((x) => x in at).map((x) => [x, at[x]])) } };
   const has = device.peaks.map(([name]) => name).join(", ");
-  return { letters: { ...letters, peak_flops: NaN }, message: `${device.label} has no peak at ${precision.peak}; it has ${has}` };
+  return { letters, message: `${device.label} has no peak at ${precision.peak}; it has ${has}` };
 }
 
 // What is computed all the same, but should not be read without a word: `{letter}` stands for its value.

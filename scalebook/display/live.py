@@ -106,12 +106,15 @@ class Calculator(widgets.VBox):
     def _update(self, _=None):
         spec = self.spec
         options = [self.options[name][control.index] for name, control in self.controls.items()]
-        letters = {k: v for x in (spec["fixed"], *(o["letters"] for o in options)) for k, v in x.items()}
+        letters = dict.fromkeys(self.sheet.inputs, math.nan)
+        for known in (spec["fixed"], *(o["letters"] for o in options)):
+            letters |= known
         device, precision = (next((o for o in options if k in o), {}) for k in ("peaks", "peak"))
         message = ""
         if precision:
             peaks = dict(device["peaks"])
-            letters["peak_flops"] = peaks.get(precision["peak"], np.nan)
+            at = peaks.get(precision["peak"], {})
+            letters |= {x: at[x] for x in spec["by_precision"] if x in at}
             if precision["peak"] not in peaks:
                 message = f"{device['label']} has no peak at {precision['peak']}; it has {', '.join(peaks)}"
         self.values = values = {**letters, **_evaluate(self.sheet, letters)}
