@@ -4,11 +4,12 @@ Each page gets the state of its widgets, and all pages together one script with 
 widgets' own JavaScript.
 """
 
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 
-from reference import modules
-
+import scalebook
 from scalebook.display.pages import published, script
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +17,9 @@ PAGES = {}
 
 
 def gather(app, config):
-    modules()  # every formula that a notebook may name
+    for module in pkgutil.walk_packages(scalebook.__path__, "scalebook."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # its formulas can then be named
     shared = dict(formulas={}, tables={}, modules={})
     for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
         notebook = json.loads(path.read_text("utf-8"))
