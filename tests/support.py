@@ -9,6 +9,9 @@ import numpy as np
 from py_mini_racer import MiniRacer
 
 import scalebook
+from scalebook import tables
+from scalebook.display.live import Calculator
+from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show
 
 ROOT = Path(scalebook.__file__).parent
@@ -58,22 +61,34 @@ def live():
     return JavaScript(text.replace("export default", "const live =").replace("export ", ""))
 
 
-def specs(notebook):
-    """What the calculators of a stored notebook are made of, in their order."""
-    widgets = json.loads(Path(notebook).read_text("utf-8"))["metadata"]["widgets"]
-    states = widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    return [x["state"]["spec"] for _, x in sorted(states.items()) if "spec" in x["state"]]
+def calculators(notebook):
+    """The calculators of a stored notebook, each with what it said when it was stored, and made anew."""
+    shown = remade(json.loads(Path(notebook).read_text("utf-8")))
+    return [("".join(output["data"]["text/plain"]), x) for output, x in shown if isinstance(x, Calculator)]
 
 
-def python_says(sheet, spec, labels):
-    """What a sheet answers, called as any reader would, for controls that stand at these labels."""
-    options = [
-        next(o for o in control["options"] if o["label"] == label)
-        for control, label in zip(spec["controls"], labels, strict=True)
-    ]
-    letters = {k: v for option in options for k, v in option["letters"].items()}
-    peaks, precision = (next((o[k] for o in options if k in o), None) for k in ("peaks", "peak"))
-    if precision:
-        letters["peak_flops"] = dict(peaks)[precision]
+def package_sheet(calc):
+    """The sheet of a calculator, if the package states every formula of it."""
+    names = calc.choice["formulas"]
+    return Sheet(calc.choice["sheet"], *map(FORMULAS.get, names)) if all(isinstance(x, str) for x in names) else None
+
+
+def python_says(calc, labels):
+    """What the package answers by its own formulas and tables for controls that stand at these labels."""
+    sheet, chosen = package_sheet(calc), dict(zip(calc.controls, labels, strict=True))
+    letters = dict(calc.choice["fixed"])
+    for control in calc.choice["controls"]:
+        label = chosen[control["name"]]
+        if "table" in control:
+            row, precision = next(x for x in getattr(tables, control["table"]).values() if x.name == label), chosen.get("precision")
+            by_precision = precision and hasattr(row, "at")
+            if by_precision and f"peak_{precision}" in row:
+                row = row.at(precision)
+            elif by_precision:
+                row = {x: v for x, v in row.items() if x != "peak_flops"}
+            letters |= {x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)}
+        elif "precisions" not in control:
+            letters |= next(o["letters"] for o in calc.options[control["name"]] if o["label"] == label)
     row = sheet(letters)
-    return [show(row[x["letter"]], x["unit"]) for x in spec["outputs"]]
+    outputs = [x["letter"] for x in calc.spec["outputs"]]
+    return [show(row[x], NOTATION[x].unit) if x in row else "none" for x in outputs]

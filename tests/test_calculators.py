@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from scalebook.display.calculator import _wrapped, calculator
+from scalebook.display.calculator import calculator
+from scalebook.display.described import _wrapped
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
 from scalebook.memory import decoding, token_time, weight_memory
 from scalebook.pipeline import bubble_interleaved
@@ -41,30 +42,28 @@ def choose(calc, choice):
 
 
 def option(calc, name):
-    names = list(calc.controls)
-    return calc.spec["controls"][names.index(name)]["options"][calc.controls[name].index]
+    return calc.options[name][calc.controls[name].index]
 
 
 def choices(calc, number):
     rng = np.random.default_rng(3)
-    return np.stack([rng.integers(len(c["options"]), size=number) for c in calc.spec["controls"]], axis=1).tolist()
+    return np.stack([rng.integers(len(c), size=number) for c in calc.options.values()], axis=1).tolist()
 
 
 def on_a_page(calc, several):
     """What live.js makes of these choices."""
-    spec = json.dumps(calc.spec)
     return DECODE(
-        f"((spec) => {{ const sheet = eval(spec.sheet); return {json.dumps(several)}.map((x) => {{"
-        f"const {{texts, worked, message}} = answers(spec, sheet, x); return {{texts, worked, message}} }}) }})({spec})"
+        f"((spec) => {json.dumps(several)}.map((x) => {{ const {{texts, worked, message}} = answers(spec, x);"
+        f"return {{texts, worked, message}} }}))(whole({json.dumps(calc.spec)}, {json.dumps(calc.data)}))"
     )
 
 
 def test_the_menus_offer_every_row_that_serves():
-    assert {o["key"] for o in TOKEN.spec["controls"][0]["options"]} == set(accelerators)
-    assert len(TOKEN.spec["controls"][1]["options"]) > 60
+    assert {o["key"] for o in TOKEN.options["device"]} == set(accelerators)
+    assert len(TOKEN.options["model"]) > 60
     assert list(TOKEN.controls) == ["device", "model", "precision", "batch", "context", "weight_bits", "kv_bits"]
-    for control in TOKEN.spec["controls"]:
-        labels = [o["label"] for o in control["options"]]
+    for options in TOKEN.options.values():
+        labels = [o["label"] for o in options]
         assert len(set(labels)) == len(labels)
 
 
@@ -164,7 +163,7 @@ def test_a_letter_without_a_value_does_not_stop_the_others():
 
 def test_sliders():
     calc = calculator(weight_memory, params=(1e9, 1e12), weight_bits=16)
-    values = [o["letters"]["params"] for o in calc.spec["controls"][0]["options"]]
+    values = [o["letters"]["params"] for o in calc.options["params"]]
     assert values[0] == 1e9 and values[-1] == 1e12 and values == sorted(set(values))
     units = calculator(ridge_intensity, hbm_bandwidth=("1 TB/s", "8 TB/s"), peak_flops="1 PFLOP/s")
     assert units.controls["hbm_bandwidth"].options[0] == "1 TB/s" and units.texts == {"ridge_intensity": "1,000 FLOP/B"}
@@ -212,6 +211,36 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
             lambda: calculator(roofline, flops=1, traffic=(1, 2)),
             ValueError,
             "roofline has no formula for None; there are: ",
+        ),
+        (lambda: calculator(3, "intensity"), TypeError, "of a sheet or of a formula, not of 3"),
+        (lambda: calculator(roofline, ["intensity"], flops=1, traffic=(1, 2)), TypeError, "answers one letter, not"),
+        (lambda: calculator(roofline, "intensity", intensity=(1, 2)), TypeError, "intensity is the answer"),
+        (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=[]), ValueError, "a list of values, not"),
+        (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=()), ValueError, "a list of values, not"),
+        (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=[[1, 2]]), TypeError, "takes one number here"),
+        (lambda: calculator(ridge_intensity, peak_flops=np.ones(2), hbm_bandwidth=1e12), TypeError, "takes one number here"),
+        (lambda: calculator(ridge_intensity, **KNOWN, also=3), TypeError, "also takes a list, not 3"),
+        (lambda: calculator(ridge_intensity, **KNOWN, also=[3]), TypeError, "also takes names, not 3"),
+        (lambda: calculator(ridge_intensity, **KNOWN, curve=3), TypeError, "curve takes a list, not 3"),
+        (lambda: calculator(ridge_intensity, **KNOWN, precision=3), TypeError, "precision takes a list, not 3"),
+        (lambda: calculator(ridge_intensity, **KNOWN, precision=["bf15"]), LookupError, "did you mean 'bf16'"),
+        (lambda: calculator(ridge_intensity, **KNOWN, warn=3), TypeError, "warn takes a list, not 3"),
+        (lambda: calculator(ridge_intensity, **KNOWN, warn=("a",)), TypeError, "a warning is .left, right, sentence."),
+        (
+            lambda: calculator(ridge_intensity, **KNOWN, warn=[("peak_flops", "batch", "!")]),
+            TypeError,
+            "warn names 'batch', which nothing here gives",
+        ),
+        (
+            lambda: calculator(ridge_intensity, **KNOWN, warn=[("peak_flops", "hbm_bandwidth", "{batch}")]),
+            TypeError,
+            "warn names 'batch', which nothing here gives",
+        ),
+        (lambda: calculator(ridge_intensity, **KNOWN, start=3), TypeError, "start takes the first choice of each control"),
+        (
+            lambda: calculator(ridge_intensity, **KNOWN, start={"hbm_bandwidth": [1e12]}),
+            TypeError,
+            "hbm_bandwidth takes one number here",
         ),
         (lambda: calculator(roofline, "intensty", flops=1, traffic=(1, 2)), ValueError, "did you mean 'intensity'"),
     ],

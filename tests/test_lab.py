@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scalebook.memory import decoding
-
 from .browser import answered, chosen, drag, open_page
-from .support import python_says, specs
+from .support import calculators, python_says
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "1-scaling-compute" / "memory-bottlenecks.ipynb"
 PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
@@ -61,15 +59,17 @@ def test_chapter_in_jupyterlab(chromium, lab):
     with open_page(chromium, viewport={"width": 1400, "height": 1600}) as page:
         page.goto(lab)
         page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
+        page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=").first.wait_for()  # in words, until it is run
+        assert page.locator(".jupyter-widgets, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
-        box, spec = page.locator(".sb-calculator").first, specs(NOTEBOOK)[0]
+        box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
         box.locator(".sb-curve path").first.wait_for(timeout=120_000)
         for handle in box.locator(".noUi-handle").all():
             before = answered(box)
             drag(page, handle, -120)
             page.wait_for_timeout(1000)  # the kernel has answered too
-            assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+            assert answered(box) == python_says(calc, chosen(box)) != before
         assert box.locator(".sb-worked mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
         assert page.outside == []

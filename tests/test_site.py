@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from scalebook.memory import decoding
+from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page
 from .conftest import SITE
-from .support import python_says, specs
+from .support import calculators, python_says
 
+BOX = ".sb-calculator:not(.sb-gantt)"
 LIVE = "html[data-widgets=live]"
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
-NOTEBOOKS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 
 
 def pages():
@@ -35,10 +36,12 @@ def visit(page, url):
     page.evaluate("MathJax.startup.promise")
     if page.locator('script[type="application/vnd.jupyter.widget-view+json"]').count():
         page.locator(LIVE).wait_for(state="attached")
+        page.wait_for_function("[...document.querySelectorAll('.sb-value')].every((x) => x.textContent.trim())")
 
 
 def test_every_chapter_is_on_the_site(site):
-    assert {"book/index.html", START} <= set(pages())
+    chapters = {str(p.relative_to(ROOT).with_suffix(".html")) for p in notebooks()}
+    assert {"book/index.html", START} <= set(pages()) and chapters <= set(pages())
 
 
 @pytest.mark.parametrize("path", pages())
@@ -54,6 +57,10 @@ def test_page(chromium, address, path, scheme):
         assert page.locator("i[class*=fa-], span[class*=fa-]").count() == 0, "add the icon to book/js/icon-list.js"
         assert page.locator(".jupyter-widgets-error-widget").count() == 0
         assert page.evaluate(FAINT) == []
+        if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
+            said = [f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(calc.texts, answered(box), strict=True))})"
+                    for (_, calc), box in zip(calculators(notebook), page.locator(BOX).all(), strict=True)]  # fmt: skip
+            assert said == [text for text, _ in calculators(notebook)], f"{path} opens with other answers than its notebook"
         check(page)
 
 
@@ -90,9 +97,8 @@ def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
     with open_page(chromium, viewport={"width": 1200, "height": 900}) as page:
         visit(page, f"{base}/{CHAPTER}.html")
         boxes = page.locator(".sb-calculator")
-        assert boxes.count() == len(specs(NOTEBOOKS / f"{CHAPTER}.ipynb")) >= 2
-        for box, spec in zip(boxes.all(), specs(NOTEBOOKS / f"{CHAPTER}.ipynb"), strict=True):
-            assert answered(box) == python_says(decoding, spec, chosen(box))
+        for box, (_, calc) in zip(boxes.all(), calculators(ROOT / f"{CHAPTER}.ipynb"), strict=True):
+            assert answered(box) == python_says(calc, chosen(box))
             for handle in box.locator(".noUi-handle").all():
                 before = chosen(box), answered(box), drawn(box)
                 drag(page, handle, -120)
@@ -101,7 +107,7 @@ def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
                     drag(page, handle, 120)
                     page.wait_for_timeout(80)
                 assert chosen(box) != before[0]
-                assert answered(box) == python_says(decoding, spec, chosen(box)) != before[1]
+                assert answered(box) == python_says(calc, chosen(box)) != before[1]
                 assert drawn(box) != before[2] or answered(box)[0] == before[1][0]  # the curve is of the first answer
             assert box.locator(".sb-worked mjx-container").count() == 1
         check(page)
@@ -111,19 +117,19 @@ def test_a_calculator_is_live_from_the_keyboard(chromium, address):
     """Tab reaches menus and sliders, which have names; arrows move them."""
     with open_page(chromium) as page:
         visit(page, f"{address}/{CHAPTER}.html")
-        box, spec = page.locator(".sb-calculator").first, specs(NOTEBOOKS / f"{CHAPTER}.ipynb")[0]
+        box, (_, calc) = page.locator(".sb-calculator").first, calculators(ROOT / f"{CHAPTER}.ipynb")[0]
         for handle in box.locator(".noUi-handle").all():
-            assert handle.get_attribute("aria-label").replace(" ", "_") in {c["name"] for c in spec["controls"]}
+            assert handle.get_attribute("aria-label").replace(" ", "_") in calc.controls
             before = answered(box)
             handle.focus()
             page.keyboard.press("ArrowLeft")
             page.wait_for_timeout(80)
-            assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+            assert answered(box) == python_says(calc, chosen(box)) != before
         before = answered(box)
         box.locator("select").first.focus()
         page.keyboard.press("ArrowDown")
         page.wait_for_timeout(80)
-        assert answered(box) == python_says(decoding, spec, chosen(box)) != before
+        assert answered(box) == python_says(calc, chosen(box)) != before
         check(page)
 
 

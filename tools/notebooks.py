@@ -13,8 +13,10 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from scalebook.display.live import STORED
+
 ROOT = Path(__file__).parents[1]
-STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -30,22 +32,24 @@ def described(cell: nbformat.NotebookNode) -> None:
         cell.metadata.setdefault("mystnb", {})["image"] = {"alt": " ".join(data["text/plain"] for data in shown)}
 
 
-def normal(book: nbformat.NotebookNode, stem: str) -> str:
-    """A notebook's text without what differs from run to run: times, addresses, chance names of widgets and cells."""
-    widgets = book.metadata.get("widgets")
+def without_widgets(cell: nbformat.NotebookNode) -> None:
+    """Leave of a widget what it is made of: pages and kernels make it anew.  Raises ValueError for one that is not."""
+    for data in (o.data for o in cell.get("outputs", []) if VIEW in o.get("data", {})):
+        if STORED not in data:
+            raise ValueError(f"the pages could not show this widget again: {data['text/plain']}")
+        del data[VIEW]
+
+
+def normal(book: nbformat.NotebookNode) -> str:
+    """A notebook's text without what differs from run to run: times, addresses, widgets' states, chance names of cells."""
     book.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
-    if widgets and widgets.get(STATE, {}).get("state"):
-        book.metadata["widgets"] = widgets
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03d}"
         for key in ("execution", "collapsed", "scrolled", "trusted"):
             cell.metadata.pop(key, None)
         described(cell)
-    text = nbformat.writes(book)
-    # Widgets are stored in the order of their making, and sorting these names keeps it.
-    for number, name in enumerate(book.metadata.get("widgets", {}).get(STATE, {}).get("state", {})):
-        text = text.replace(name, f"{stem}-{number:04d}")
-    text = re.sub(r"( at )0x[0-9a-f]{6,}", r"\g<1>0x0", text)
+        without_widgets(cell)
+    text = re.sub(r"( at )0x[0-9a-f]{6,}", r"\g<1>0x0", nbformat.writes(book))
     return json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -55,7 +59,7 @@ def run(path: Path) -> str:
     book.metadata.pop("widgets", None)
     folder = {"metadata": {"path": str(path.parent)}}
     NotebookClient(book, timeout=300, kernel_name="python3", resources=folder, coalesce_streams=True).execute()
-    return normal(book, path.stem)
+    return normal(book)
 
 
 def main(argv=None) -> int:
@@ -66,7 +70,10 @@ def main(argv=None) -> int:
     changed = []
     for path in options.paths or notebooks():
         stored = path.read_text(encoding="utf-8")
-        fresh = normal(nbformat.reads(stored, as_version=4), path.stem) if options.check else run(path)
+        try:
+            fresh = normal(nbformat.reads(stored, as_version=4)) if options.check else run(path)
+        except ValueError as error:
+            parser.error(f"{path}: {error}")
         if fresh != stored:
             changed.append(path)
             if not options.check:

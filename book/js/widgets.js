@@ -42,8 +42,10 @@ async function show(manager, tag) {
 async function start() {
   const state = document.querySelector(STATE);
   if (!state) return;
-  const manager = new Manager();
-  await manager.set_state(JSON.parse(state.textContent));
+  const manager = new Manager(), saved = JSON.parse(state.textContent);
+  // A widget's own script is the same on every page: it stands in the file that all of them share.
+  for (const { state: own } of Object.values(saved.state)) Object.assign(own, globalThis.scalebook?.modules[own._anywidget_id]);
+  await manager.set_state(saved);
   for (const tag of document.querySelectorAll(VIEW)) await show(manager, tag);
   document.documentElement.dataset.widgets = "live";
 }

@@ -4,17 +4,15 @@ The controls are stock ipywidgets.  With a kernel Python recomputes; on a publis
 there is none, the sheet's own JavaScript does, and both write the same words.
 """
 
-import itertools
-import re
+from collections.abc import Mapping
 
-import ipywidgets as widgets
-import numpy as np
-
-from scalebook.language import NOTATION, Formula, Sheet, show, tex
+from scalebook import tables
+from scalebook.language import LETTERS, NOTATION, Formula, Sheet
 from scalebook.language.notation import nearest
 from scalebook.language.row import quantity
 from scalebook.tables import Table
 
+from .described import reference, row_of, typeset
 from .live import Calculator
 
 __all__ = ["Calculator", "calculator"]
@@ -42,161 +40,112 @@ def calculator(
     choices: a Table makes a menu; `(low, high)` a slider on a logarithmic scale; a list a slider of
     those values; a number is fixed.
 
-    Raises TypeError for a letter that the sheet needs and nothing gives, or that it does not use.
+    Raises TypeError, LookupError or ValueError in one sentence: for a letter that the sheet needs and nothing gives,
+    or that it does not use; for what is no letter, range or sheet where one belongs.
+
+    >>> from scalebook.roofline import ridge_intensity
+    >>> from scalebook.tables import accelerators
+    >>> calculator(ridge_intensity, device=accelerators, precision=["bf16", "fp8"], start={"device": "h100"})
+    Calculator(ridge_intensity='295.3 FLOP/B')
     """
     if isinstance(sheet, Formula):
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
-    also, curve, precision = ([x] if isinstance(x, str) else list(x) for x in (also, curve, precision))
-    curve_x, curve_y = (curve[0], curve[1:] or [answer]) if curve else (None, [])
-    start, outputs = start or {}, [answer, *also]
-    warned = [x for left, right, _ in warn for x in (left, right)]
-    sheet = sheet.only(*outputs, *curve_y, *(x for x in warned if x in sheet.formulas), given=choices)
-    sheet, usual = _by_row(sheet, [table for table in choices.values() if isinstance(table, Table)])
-    for name in precision:
-        if f"peak_{name}" not in NOTATION:
-            known = [x.removeprefix("peak_") for x in NOTATION if x.startswith("peak_")]
-            raise LookupError(f"no precision is called {name!r}; {nearest(name, known)}")
-    fixed, menus, controls, left_out = {}, [], {}, []
-    for name, table in choices.items():
-        if isinstance(table, Table):
-            controls[name], options, absent = _menu(name, table, sheet, bool(precision), warned, start, usual)
-            menus.append(dict(name=name, options=options))
-            left_out += absent
-    if precision:
-        options = [dict(label=p, letters={}, peak=p) for p in precision]
-        controls["precision"] = _dropdown("precision", options, start)
-        if not any("peaks" in o for m in menus for o in m["options"]):
-            raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
-        menus.append(dict(name="precision", options=options))
+    if not isinstance(sheet, Sheet):
+        raise TypeError(f"a calculator is of a sheet or of a formula, not of {sheet!r}")
+    if not isinstance(answer, str | None):
+        raise TypeError(f"a calculator answers one letter, not {answer!r}; name the others in also")
+    also, curve, precision = (_names(*x) for x in (("also", also), ("curve", curve), ("precision", precision)))
+    warn = [_warning(x) for x in ([warn] if isinstance(warn, str) else _several("warn", warn))]
+    if answer in choices:
+        raise TypeError(f"{answer} is the answer: a calculator computes it, so it cannot be a choice too")
+    wanted = [x for left, right, _ in warn for x in (left, right) if x in sheet.formulas]
+    sheet = sheet.only(answer, *also, *curve[1:], *wanted, given=choices)
+    for name in [x for x, choice in choices.items() if not isinstance(choice, Table) and x not in sheet.inputs]:
+        asked = ", ".join([answer, *also])
+        raise TypeError(f"{sheet.name} for {asked} does not use {name}; {nearest(name, sheet.inputs)}")
+    controls, fixed = _controls(choices, precision)
+    _start(controls, {} if start is None else start)
+    used = [x for f in sheet.formulas.values() for x in (f.letter, *f.inputs)]
+    refs, main = [reference(f) for f in sheet.formulas.values()], sheet.formulas[answer]
+    choice = dict(
+        sheet=sheet.name, formulas=refs, answer=answer, also=also, curve=curve, warn=warn, controls=controls, fixed=fixed,
+        letters={x: [NOTATION[x].unit, NOTATION[x].meaning, NOTATION[x].tex, NOTATION[x].sign] for x in used if x not in LETTERS},
+    )  # fmt: skip
+    if main.name not in refs:
+        choice["equation"] = typeset(main)
+    return Calculator(choice, sheet)
+
+
+def _several(what, words):
+    if not isinstance(words, (list, tuple)):
+        raise TypeError(f"{what} takes a list, not {words!r}")
+    return words
+
+
+def _names(what, words):
+    """One name or several, as a list."""
+    words = [words] if isinstance(words, str) else _several(what, words)
+    if strange := [x for x in words if not isinstance(x, str)]:
+        raise TypeError(f"{what} takes names, not {strange[0]!r}")
+    if what == "precision":
+        known = [x.removeprefix("peak_") for x in NOTATION if x.startswith("peak_")]
+        if strange := [x for x in words if x not in known]:
+            raise LookupError(f"no precision is called {strange[0]!r}; {nearest(strange[0], known)}")
+    return list(words)
+
+
+def _warning(said):
+    if not isinstance(said, (list, tuple)) or len(said) != 3 or not all(isinstance(x, str) for x in said):
+        raise TypeError(f"a warning is (left, right, sentence), two letters and a text, not {said!r}")
+    return list(said)
+
+
+def _controls(choices, precision):
+    """The controls as they are stored, menus first, and what is fixed."""
+    controls, sliders, fixed = [], [], {}
     for name, choice in choices.items():
         if isinstance(choice, Table):
-            continue
-        if name not in sheet.inputs:
-            raise TypeError(f"{sheet.name} for {', '.join(outputs)} does not use {name}; {nearest(name, sheet.inputs)}")
-        if isinstance(choice, (tuple, list)):
-            controls[name], options = _slider(name, choice, start)
-            menus.append(dict(name=name, options=options))
+            controls.append(dict(name=name, table=choice.name, **_kept(choice)))
+        elif isinstance(choice, (tuple, list)):
+            sliders.append(dict(name=name, **_values(name, choice)))
         else:
-            fixed[name] = quantity(name, choice)
-    given = (
-        {x for m in menus for x in m["options"][0]["letters"]} | fixed.keys() | ({"peak_flops"} if precision else set())
-    )
-    if lacking := [x for x in sheet.inputs if x not in given]:
-        raise TypeError(
-            f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
-        )
-    for name in start:
-        if name not in controls:
-            raise TypeError(f"start names {name!r}, which is no control; {nearest(name, controls)}")
-    main = sheet.formulas[answer]
-    spec = dict(
-        sheet=sheet.js, order=[[n, NOTATION[n].sign, list(f.inputs)] for n, f in sheet.formulas.items()],
-        controls=menus, fixed=fixed, outputs=[_letter(x) for x in outputs], left=NOTATION[answer].tex,
-        right=_wrapped(tex(main.rhs)), template=_wrapped(main.template()), units={x: NOTATION[x].unit for x in [*main.inputs, *warned]},
-        warn=[list(x) for x in warn], note=f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else "",
-    )  # fmt: skip
-    holds = [[n, f.name, x.words, list(x.letters)] for n, f in sheet.formulas.items() for x in f.domain]
-    if holds:
-        spec["holds"] = holds
-        spec["units"] |= {x: NOTATION[x].unit for *_, letters in holds for x in letters}
-    if curve:
-        if curve_x not in controls:
-            raise TypeError(f"the curve runs along a slider, and {curve_x!r} is none; {nearest(curve_x, controls)}")
-        unit = NOTATION[curve_x].unit
-        label = f"{curve_x.replace('_', ' ')}{f' ({unit})' if unit else ''}"
-        spec["curve"] = dict(
-            x=curve_x, unit=unit, label=label, control=list(controls).index(curve_x), y=[_letter(y) for y in curve_y]
-        )
-        if not isinstance(choices[curve_x], tuple):  # a list has nothing between its values
-            spec["curve"]["steps"] = True
-    return Calculator(sheet, spec, controls)
+            fixed[name] = _number(name, choice)
+    if precision:
+        controls.append(dict(name="precision", precisions=precision))
+    return controls + sliders, fixed
 
 
-def _wrapped(typeset, most=5):
-    """A long sum over several lines, of so many addends each."""
-    places, depth = [], 0
-    for found in re.finditer(r"\\left|\\right|\\[{}]|[{}]| [+-] ", typeset):
-        mark = found.group()
-        depth += (mark in ("\\left", "{")) - (mark in ("\\right", "}"))
-        if not depth and mark in (" + ", " - "):
-            places.append(found.start())
-    if len(places) < most:
-        return typeset
-    cuts = [0, *places[most - 1 :: most], len(typeset)]
-    return r" \\ &\quad {}".join(typeset[a:b].strip() for a, b in itertools.pairwise(cuts))
+def _kept(table):
+    """What must be stored of a table: nothing of one of the package, the keys of a part of it, else its rows."""
+    package = getattr(tables, table.name, {})
+    if all(package.get(key) is row for key, row in table.items()):
+        return {} if list(table) == list(package) else dict(keys=list(table))
+    return dict(rows=[dict(key=key, **row_of(row)) for key, row in table.items()])
 
 
-def _letter(name):
-    letter = NOTATION[name]
-    return dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
+def _number(name, value):
+    found = quantity(name, value)
+    if not isinstance(found, float):
+        raise TypeError(f"{name} takes one number here, not {value!r}")
+    return found
 
 
-def _by_row(sheet, tables):
-    """The sheet without the constants that some row of a table gives itself, and their values for the other rows."""
-    usual = {n: f() for n, f in sheet.formulas.items() if not f.inputs and any(n in row for t in tables for row in t.values())}
-    return Sheet(sheet.name, *(f for n, f in sheet.formulas.items() if n not in usual), doc=sheet.__doc__), usual
+def _values(name, choice):
+    values = [_number(name, x) for x in choice]
+    if isinstance(choice, list) and values:
+        return dict(values=values)
+    if len(values) != 2 or not 0 < values[0] < values[1]:
+        raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}")
+    return dict(range=values)
 
 
-def _menu(name, table, sheet, with_peaks, warned, start, usual):
-    """A menu of the rows that know every letter the sheet needs of this table, its options, and the rows it lacks."""
-    needed = [
-        x for x in sheet.inputs if any(x in row for row in table.values()) and not (with_peaks and x == "peak_flops")
-    ]
-    rows = {k: row for k, row in table.items() if all(x in row or x in usual for x in needed)}
-    if not rows:
-        raise TypeError(f"no row of {table.name} has all of {', '.join(needed)}, which {sheet.name} needs")
-    options = []
-    for key, row in rows.items():
-        known = {**usual, **row}
-        letters = {x: known[x] for x in [*needed, *warned] if x in known and x not in sheet.formulas}
-        option = dict(key=key, label=row.name, letters=letters)
-        if with_peaks and hasattr(row, "at"):
-            peaks = [x for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
-            option["peaks"] = [[x.removeprefix("peak_"), row[x]] for x in peaks]  # a list keeps its order when stored
-        options.append(option)
-    absent = [
-        f"{row.name} ({', '.join(x for x in needed if x not in row)})" for k, row in table.items() if k not in rows
-    ]
-    return _dropdown(name, options, start), options, absent
-
-
-def _dropdown(name, options, start):
-    labels = [o["label"] for o in options]
-    keys = [o.get("key", o["label"]) for o in options]
-    if name in start and start[name] not in keys:
-        raise LookupError(f"start: {name} has no {start[name]!r} to offer; {nearest(str(start[name]), keys)}")
-    index = keys.index(start[name]) if name in start else 0
-    return widgets.Dropdown(
-        options=labels, index=index, description=name.replace("_", " "), style={"description_width": "9rem"}
-    )
-
-
-def _slider(name, choice, start):
-    letter = NOTATION[name]
-    values = [quantity(name, x) for x in choice]
-    if isinstance(choice, tuple):
-        if len(values) != 2 or not 0 < values[0] < values[1]:
-            raise ValueError(
-                f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}"
-            )
-        values = _steps(*values)
-    index = 0
-    if name in start:
-        wanted = quantity(name, start[name])
-        with np.errstate(divide="ignore"):  # a slider may begin at 0
-            index = values.index(wanted) if wanted in values else int(np.argmin(np.abs(np.log(values) - np.log(wanted))))
-    options = [dict(label=show(x, letter.unit), letters={name: x}) for x in values]
-    slider = widgets.SelectionSlider(
-        options=[o["label"] for o in options], index=index, description=name.replace("_", " "), tooltip=letter.meaning,
-        continuous_update=True, style={"description_width": "9rem"},
-    )  # fmt: skip
-    return slider, options
-
-
-def _steps(low, high):
-    """Powers of two and the steps half-way between, from low to high."""
-    steps, x = [], low
-    while x < high:
-        steps += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]
-        x *= 2
-    return [*steps, high]
+def _start(controls, start):
+    """Enter where the controls begin."""
+    if not isinstance(start, Mapping):
+        raise TypeError(f"start takes the first choice of each control by its name, such as dict(batch=8), not {start!r}")
+    by_name = {c["name"]: c for c in controls}
+    for name, first in start.items():
+        if name not in by_name:
+            raise TypeError(f"start names {name!r}, which is no control; {nearest(str(name), by_name)}")
+        is_slider = "values" in by_name[name] or "range" in by_name[name]
+        by_name[name]["start"] = _number(name, first) if is_slider else first

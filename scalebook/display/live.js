@@ -63,17 +63,36 @@ export function showTex(value, unit) {
   return number.replaceAll(",", "{,}") + (rest ? `\\,\\mathrm{${rest}}` : "");
 }
 
+// What a spec names put in its place: formulas and rows of tables, which all calculators of a page share.
+export function whole(spec, data) {
+  const formulas = spec.formulas.map((f) => (typeof f === "string" ? data.formulas[f] : f));
+  const controls = spec.controls.map((control) => (control.keys ? { ...control, options: menu(control, data) } : control));
+  const names = formulas.map((f) => f.letter);
+  const inputs = [...new Set(formulas.flatMap((f) => f.inputs))].filter((x) => !names.includes(x));
+  const body = formulas.map((f) => `const ${f.letter} = ${f.js};`).join(" ");
+  const sheet = new Function("letters", `const {${inputs}} = letters; ${body} return {${names}};`);
+  return { ...spec, controls, formulas, sheet, unknown: Object.fromEntries(inputs.map((x) => [x, NaN])) };
+}
+
+function menu(control, data) {
+  const rows = control.rows ?? data.tables[control.table];
+  return control.keys.map((key) => {
+    const { name, letters, peaks } = rows[key], named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters);
+    return { key, label: name, peaks, letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
+  });
+}
+
 // What the chosen options say together: letters with values, or a message where they do not fit.
 export function known(spec, choice) {
   const options = spec.controls.map((control, i) => control.options[choice[i]]);
-  const letters = Object.assign({}, spec.fixed, ...options.map((option) => option.letters));
+  const letters = Object.assign({}, spec.unknown, spec.fixed, ...options.map((option) => option.letters));
   const precision = options.find((option) => option.peak);
   if (!precision) return { letters };
   const device = options.find((option) => option.peaks);
-  const [, peak] = device.peaks.find(([name]) => name === precision.peak) ?? [];
-  if (peak !== undefined) return { letters: { ...letters, peak_flops: peak } };
+  const [, at] = device.peaks.find(([name]) => name === precision.peak) ?? [];
+  if (at) return { letters: { ...letters, ...Object.fromEntries(spec.by_precision.filter((x) => x in at).map((x) => [x, at[x]])) } };
   const has = device.peaks.map(([name]) => name).join(", ");
-  return { letters: { ...letters, peak_flops: NaN }, message: `${device.label} has no peak at ${precision.peak}; it has ${has}` };
+  return { letters, message: `${device.label} has no peak at ${precision.peak}; it has ${has}` };
 }
 
 // What is computed all the same, but should not be read without a word: `{letter}` stands for its value.
@@ -89,29 +108,29 @@ export function good(value, sign) {
 
 // The conditions of the first formula without a value, if it has some.
 function outside(spec, values, lacking) {
-  const own = (spec.holds ?? []).filter(([name]) => name === lacking);
-  const letters = [...new Set(own.flatMap(([, , , names]) => names))].sort();
-  if (!own.length || letters.some((x) => Number.isNaN(values[x]))) return "";
+  const { name, holds = [] } = spec.formulas.find((f) => f.letter === lacking) ?? {};
+  const letters = [...new Set(holds.flatMap(([, names]) => names))].sort();
+  if (!holds.length || letters.some((x) => Number.isNaN(values[x]))) return "";
   const at = letters.map((x) => `${x}=${show(values[x], spec.units[x])}`).join(", ");
-  return `${own[0][1]} holds for ${own.map(([, , words]) => words).join(" and ")}, not at ${at}`;
+  return `${name} holds for ${holds.map(([words]) => words).join(" and ")}, not at ${at}`;
 }
 
 // Every letter; one without a value of its sign is NaN, and so is what rests on it.
-export function compute(spec, sheet, letters) {
-  const values = { ...letters, ...sheet(letters) };
-  for (const [name, sign, inputs] of spec.order) {
-    if (!good(values[name], sign) || inputs.some((x) => Number.isNaN(values[x]))) values[name] = NaN;
+export function compute(spec, letters) {
+  const values = { ...letters, ...spec.sheet(letters) };
+  for (const { letter, sign, inputs } of spec.formulas) {
+    if (!good(values[letter], sign) || inputs.some((x) => Number.isNaN(values[x]))) values[letter] = NaN;
   }
   return values;
 }
 
-export function answers(spec, sheet, choice) {
+export function answers(spec, choice) {
   const { letters, message } = known(spec, choice);
-  const values = compute(spec, sheet, letters);
+  const values = compute(spec, letters);
   const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
   const first = spec.outputs[0];
   if (texts[0] === "none") {
-    const lacking = spec.order.find(([name, sign]) => !good(values[name], sign))?.[0];
+    const lacking = spec.formulas.find((f) => !good(values[f.letter], f.sign))?.letter;
     return { message: message ?? (outside(spec, values, lacking) || `no ${first.meaning} here`), texts, worked: "", values };
   }
   const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
@@ -126,14 +145,14 @@ function between(low, high) {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-function draw(svg, spec, sheet, choice) {
+function draw(svg, spec, choice) {
   const at = spec.curve.control, control = spec.controls[at];
   const width = Math.max(svg.clientWidth || 480, 240), height = 230, left = 88, right = 14, top = 12, bottom = 44;
   const options = control.options.map((option) => option.letters[spec.curve.x]), here = options[choice[at]];
   const { letters } = known(spec, choice);
   const row = (x) => {
     const values = { ...letters, [spec.curve.x]: x };
-    const found = compute(spec, sheet, values);
+    const found = compute(spec, values);
     return [x, spec.curve.y.map((y) => found[y.letter])];
   };
   const points = (spec.curve.steps ? options : between(Math.min(...options), Math.max(...options))).map(row), now = row(here);
@@ -208,7 +227,7 @@ export default () => {
   ready.promise = new Promise((resolve) => (ready.resolve = resolve));
   return {
     async initialize({ model }) {
-      const spec = model.get("spec"), sheet = new Function(`return ${spec.sheet}`)();
+      const own = model.get("data"), kernel = Boolean(own?.formulas), spec = whole(model.get("spec"), kernel ? own : globalThis.scalebook);
       const controls = await models(model, "controls"), labels = await models(model, "labels");
       const [worked] = await models(model, "worked"), [message] = await models(model, "message");
       const choice = () => controls.map((c) => c.get("index"));
@@ -216,7 +235,7 @@ export default () => {
       let due = false;
       const run = () => {
         due = false;
-        const found = answers(spec, sheet, choice());
+        const found = answers(spec, choice());
         labels.forEach((label, i) => set(label, found.texts[i]));
         set(worked, found.worked);
         set(message, found.message);
@@ -224,12 +243,13 @@ export default () => {
       };
       // At most one run a frame, however fast the slider moves.
       controls.forEach((c) => c.on("change:index", () => { if (!due) { due = true; requestAnimationFrame(run); } }));
-      state = { spec, sheet, choice };
+      if (!kernel) run();  // with a kernel Python has answered
+      state = { spec, choice };
       ready.resolve();
     },
     async render({ el }) {
       await ready.promise;
-      const { spec, sheet, choice } = state;
+      const { spec, choice } = state;
       el.classList.add("sb-live");
       if (!spec.curve) return;
       const figure = document.createElement("figure"), svg = document.createElementNS(SVG, "svg"), caption = document.createElement("figcaption");
@@ -244,8 +264,8 @@ export default () => {
       figure.append(caption, svg);
       el.append(figure);
       const redraw = () => {
-        draw(svg, spec, sheet, choice());
-        const found = answers(spec, sheet, choice());
+        draw(svg, spec, choice());
+        const found = answers(spec, choice());
         svg.setAttribute("aria-label", `${spec.outputs[0].meaning} against ${spec.curve.label}; now ${found.texts[0]}`);
       };
       // ipywidgets leaves slider handles without a name for screen readers.

@@ -13,6 +13,7 @@ from scalebook.orders import SCHEDULES, orders
 from scalebook.schedule import CHUNKS
 
 from .gantt import KINDS
+from .live import stored
 
 __all__ = ["LiveGantt", "live_gantt"]
 
@@ -30,6 +31,10 @@ class LiveGantt(anywidget.AnyWidget):
 
     def __repr__(self):
         return f"LiveGantt({', '.join(self.pipeline['schedules'])})"
+
+    def _repr_mimebundle_(self, **kwargs):
+        """What a notebook is told: the widget, and that it is made of nothing but the package."""
+        return stored(self, super()._repr_mimebundle_(**kwargs), {"live_gantt": {}})
 
 
 def live_gantt() -> LiveGantt:

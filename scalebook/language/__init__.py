@@ -9,7 +9,9 @@ from .sheet import Sheet
 from .sources import SOURCES, cite
 from .units import parse, show
 
+LETTERS = frozenset(NOTATION)  # the book's own; NOTATION holds those that a chapter or a reader enters, too
+
 __all__ = [
-    "FORMULAS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula", "letter", "parse",
+    "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula", "letter", "parse",
     "show", "symbol", "tex",
 ]  # fmt: skip

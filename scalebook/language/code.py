@@ -14,7 +14,7 @@ from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.numpy import NumPyPrinter
 from sympy.printing.pycode import PythonCodePrinter
 
-__all__ = ["BLOCK", "blocks", "broadcast", "javascript", "point", "vector"]
+__all__ = ["BLOCK", "blocks", "broadcast", "expression", "javascript", "point", "vector"]
 
 BLOCK = 16_384  # rows evaluated at a time: the intermediate arrays then stay in the core's cache
 
@@ -123,6 +123,15 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     printer = _JavaScript()
     body = " ".join(f"const {letter} = {printer.doprint(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
+
+
+def expression(expr: sympy.Expr) -> str:
+    """An expression as JavaScript, its letters by name.
+
+    >>> expression(sympy.Max(sympy.Symbol("a") / 2, 3))
+    'Math.max(3, (1/2)*a)'
+    """
+    return _JavaScript().doprint(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:

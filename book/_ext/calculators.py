@@ -1,0 +1,37 @@
+"""Make the widgets of the pages anew from what the notebooks store, so that they hold today's tables and formulas.
+
+Each page gets the state of its widgets, and all pages together one script with the tables' rows, the formulas and the
+widgets' own JavaScript.
+"""
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import scalebook
+from scalebook.display.pages import published, script
+
+ROOT = Path(__file__).parents[2]
+PAGES = {}
+
+
+def gather(app, config):
+    for module in pkgutil.walk_packages(scalebook.__path__, "scalebook."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # its formulas can then be named
+    shared = dict(formulas={}, tables={}, modules={})
+    for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
+        notebook = json.loads(path.read_text("utf-8"))
+        PAGES[str(path.relative_to(ROOT).with_suffix(""))] = json.dumps(published(notebook, path.stem, shared))
+    (ROOT / "book" / "_build" / "assets" / "calculators.js").write_text(script(shared), "utf-8")
+
+
+def put(app, name, source):
+    source[0] = PAGES.get(name, source[0])
+
+
+def setup(app):
+    app.connect("config-inited", gather, priority=900)  # after the folder of assets is made
+    app.connect("source-read", put)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

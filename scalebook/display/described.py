@@ -1,0 +1,244 @@
+"""From what the author of a calculator chose to all that it shows.
+
+A choice is JSON and holds nothing that the package can say again: formulas and tables by name, the range of each
+slider, where the controls begin.  Only what the package does not state stands in it whole: a formula of a chapter, or
+one put together for a sheet, as its JavaScript.  Stored notebooks hold choices; menus, labels, units and JavaScript are
+made of them here, in a kernel and when the site is built, so that neither can show an old table.
+"""
+
+import html
+import itertools
+import re
+
+import numpy as np
+
+from scalebook import tables
+from scalebook.language import FORMULAS, NOTATION, Formula, code, show, tex
+from scalebook.language.notation import Letter, nearest
+
+__all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
+
+BY_PRECISION = ("peak_flops", "matmul_efficiency")  # what `Device.at` sets
+
+
+def reference(f: Formula) -> str | dict:
+    """A formula by its name where the package states it, else all that a calculator needs of it."""
+    return f.name if FORMULAS.get(f.name) is f and f.__module__.startswith("scalebook.") else record(f)
+
+
+def record(f: Formula) -> dict:
+    """All that a calculator needs of a formula to evaluate it."""
+    said = dict(name=f.name, letter=f.letter, sign=NOTATION[f.letter].sign, inputs=list(f.inputs))
+    if f.domain:
+        said["holds"] = [[x.words, list(x.letters)] for x in f.domain]
+    if not f.inputs:
+        said["value"] = f()
+    return said | dict(js=code.expression(f.guarded))
+
+
+def typeset(f: Formula) -> list[str]:
+    """The right-hand side of a formula in letters, and with room for numbers."""
+    return [_wrapped(tex(f.rhs)), _wrapped(f.template())]
+
+
+def row_of(row) -> dict:
+    """What a menu may need of a row: name, letters, what a device gives by precision (in a list, which keeps its order)."""
+    said = dict(name=row.name, letters={x: float(row[x]) for x in row})
+    if hasattr(row, "at"):
+        names = [x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
+    return said
+
+
+def merge(data: dict, more: dict) -> None:
+    """Add to what some calculators name what another names."""
+    data["formulas"].update(more["formulas"])
+    for table, rows in more["tables"].items():
+        known = data["tables"].setdefault(table, {})
+        for key, row in rows.items():
+            letters = {**known.get(key, row)["letters"], **row["letters"]}
+            known[key] = {**known.get(key, {}), **row, "letters": dict(sorted(letters.items()))}
+
+
+class Described:
+    """A choice described: the `spec` for the browser, and by control the `options` and the `index` it begins at.
+
+    The spec names what the package states and `data` holds what it names: a kernel sends both, the site says the data
+    once for all its pages.  Raises TypeError or LookupError, naming it, for what does not fit together.
+    """
+
+    def __init__(self, choice: dict):
+        self.choice, self.spec, self.data = choice, {}, dict(formulas={}, tables={})
+        self._letters = {name: Letter(name, *said) for name, said in choice["letters"].items()}
+        self._rows = {c["name"]: _rows(c) for c in choice["controls"] if "table" in c}
+        self._formulas()
+        self.options, self.index, controls, left_out = {}, {}, [], []
+        for c in choice["controls"]:
+            name = c["name"]
+            if "table" in c:
+                controls.append(self._menu(c, left_out))
+            else:
+                self.options[name] = self._listed(c)
+                controls.append(dict(name=name, options=self.options[name]))
+            self.index[name] = _begin(c, self.options[name])
+        self._refuse()
+        note = f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else ""
+        self.spec |= dict(controls=controls, fixed=choice["fixed"], warn=choice["warn"], note=note, **self._words())
+
+    def letter(self, name: str) -> Letter:
+        """A letter of the book, or one that the chapter has entered itself."""
+        return self._letters.get(name) or NOTATION[name]
+
+    def _formulas(self):
+        """The formulas, but for constants that some row gives itself: those fill the rows that do not."""
+        known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
+        given = {x for rows in self._rows.values() for row in rows.values() for x in row["letters"]}
+        self._usual = {f["letter"]: f["value"] for _, f in known if "value" in f and f["letter"] in given}
+        known = [(x, f) for x, f in known if f["letter"] not in self._usual]
+        self.spec["formulas"] = [x for x, _ in known]
+        self.data["formulas"] = {x: f for x, f in known if isinstance(x, str)}
+        self.formulas = {f["letter"]: f for _, f in known}
+        self.inputs = sorted({x for f in self.formulas.values() for x in f["inputs"]} - self.formulas.keys())
+        controls = self.choice["controls"]
+        chosen = self.choice["fixed"].keys() | {c["name"] for c in controls}
+        by_precision = any("precisions" in c for c in controls)
+        self._at = [x for x in BY_PRECISION if by_precision and x in self.inputs and x not in chosen]
+        self.spec["by_precision"] = self._at
+
+    def _menu(self, c, left_out):
+        """A menu of the rows that know every letter the sheet needs of this table; the others are `left_out`."""
+        rows = self._rows[c["name"]]
+        own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
+        needed = [x for x in own if x not in self._at]
+        lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
+        left_out += [f"{rows[k]['name']} ({', '.join(x)})" for k, x in lacking.items() if x]
+        keys = [k for k, x in lacking.items() if not x]
+        if not keys:
+            raise TypeError(f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs")
+        letters = [*needed, *(x for x in self._warned() if x not in self.formulas and x not in needed)]
+        usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
+        rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
+        self.options[c["name"]] = [
+            dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
+        ]
+        control = dict(name=c["name"], keys=keys, usual=usual)
+        if "rows" in c:
+            return control | dict(rows=rows)
+        merge(self.data, dict(formulas={}, tables={c["table"]: rows}))
+        return control | dict(table=c["table"], letters=letters)
+
+    def _listed(self, c):
+        """The options of a slider, or of the menu of precisions."""
+        if "precisions" in c:
+            return [dict(label=p, letters={}, peak=p) for p in c["precisions"]]
+        values = c["values"] if "values" in c else _steps(*c["range"])
+        return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
+
+    def _warned(self):
+        return list(dict.fromkeys(x for left, right, _ in self.choice["warn"] for x in (left, right)))
+
+    def _refuse(self):
+        """Raise TypeError for what the sheet lacks and for words about what is not there."""
+        by_precision = "precision" in self.options
+        if by_precision and not any("peaks" in o for options in self.options.values() for o in options):
+            raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
+        first = [options[0] for options in self.options.values()]
+        given = {x for o in first for x in o["letters"]} | self.choice["fixed"].keys()
+        given |= {x for options in self.options.values() for o in options for _, at in o.get("peaks", ()) for x in self._at if x in at}
+        if lacking := [x for x in self.inputs if x not in given]:
+            raise TypeError(
+                f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
+            )
+        known = given | self.formulas.keys() | {x for options in self.options.values() for o in options for x in o["letters"]}
+        for left, right, text in self.choice["warn"]:
+            said = re.findall(r"\{(\w+)\}", text)
+            if strange := [x for x in (left, right, *said) if x not in known]:
+                raise TypeError(f"warn names {strange[0]!r}, which nothing here gives; {nearest(strange[0], known)}")
+        sliders = [c["name"] for c in self.choice["controls"] if "values" in c or "range" in c]
+        if self.choice["curve"] and (along := self.choice["curve"][0]) not in sliders:
+            raise TypeError(f"the curve runs along a slider, and {along!r} is none; {nearest(along, self.options)}")
+
+    def _words(self):
+        """What stands around the numbers: letters, units, the equation, where formulas hold."""
+        answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
+        main = self.formulas[answer]
+        equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
+        left, right, template = (html.escape(x, quote=False) for x in (self.letter(answer).tex, *equation))
+        placed = [name for _, _, text in self.choice["warn"] for name in re.findall(r"\{(\w+)\}", text)]
+        of_domains = [n for f in self.formulas.values() for _, names in f.get("holds", ()) for n in names]
+        names = [*main["inputs"], *self._warned(), *placed, *of_domains]
+        words = dict(
+            outputs=[self._said(x) for x in [answer, *also]], left=left, right=right, template=template,
+            units={n: self.letter(n).unit for n in names},
+        )  # fmt: skip
+        if x:
+            unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
+            label = f"{x.replace('_', ' ')}{f' ({unit})' if unit else ''}"
+            at = list(self.options).index(x)
+            words["curve"] = dict(x=x, unit=unit, label=label, control=at, y=[self._said(y) for y in ys or [answer]])
+            if "values" in control:  # a list has nothing between its values
+                words["curve"]["steps"] = True
+        return words
+
+    def _said(self, name):
+        letter = self.letter(name)
+        return dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
+
+
+def _stated(name):
+    if name not in FORMULAS:
+        raise LookupError(f"the package states no formula {name!r}: store the notebook anew (make notebooks)")
+    return record(FORMULAS[name])
+
+
+def _rows(c):
+    """The rows of a menu, by key: of a table of the package, whole or some, or the chapter's own."""
+    if "rows" in c:
+        return {row["key"]: row for row in c["rows"]}
+    table = getattr(tables, c["table"])
+    return {key: row_of(table[key]) for key in c.get("keys", table)}
+
+
+def _cut(row, letters, by_precision):
+    """What a page needs of a row: some letters of it, and some by precision."""
+    cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
+    return cut | ({"peaks": row["peaks"]} if by_precision and "peaks" in row else {})
+
+
+def _begin(c, options):
+    """The index of the option a control begins at: the first, or the one its author chose."""
+    if "start" not in c:
+        return 0
+    if "table" in c or "precisions" in c:
+        keys = [o.get("key", o["label"]) for o in options]
+        if c["start"] not in keys:
+            raise LookupError(f"start: {c['name']} has no {c['start']!r} to offer; {nearest(str(c['start']), keys)}")
+        return keys.index(c["start"])
+    values = [o["letters"][c["name"]] for o in options]
+    if c["start"] in values:
+        return values.index(c["start"])
+    with np.errstate(divide="ignore"):  # a slider may begin at 0
+        return int(np.argmin(np.abs(np.log(values) - np.log(c["start"]))))
+
+
+def _steps(low, high):
+    """Powers of two and the steps half-way between, from low to high."""
+    steps, x = [], low
+    while x < high:
+        steps += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]
+        x *= 2
+    return [*steps, high]
+
+
+def _wrapped(typeset, most=5):
+    """A long sum over several lines, of so many addends each."""
+    places, depth = [], 0
+    for found in re.finditer(r"\\left|\\right|\\[{}]|[{}]| [+-] ", typeset):
+        mark = found.group()
+        depth += (mark in ("\\left", "{")) - (mark in ("\\right", "}"))
+        if not depth and mark in (" + ", " - "):
+            places.append(found.start())
+    if len(places) < most:
+        return typeset
+    cuts = [0, *places[most - 1 :: most], len(typeset)]
+    return r" \\ &\quad {}".join(typeset[a:b].strip() for a, b in itertools.pairwise(cuts))

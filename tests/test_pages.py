@@ -1,0 +1,196 @@
+"""Pages hold today's tables and formulas: every calculator of every notebook, as the site is built from it.
+
+What a notebook stores of a calculator nbval compares with what its cell makes; here it is followed to the page.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+from scalebook import tables
+from scalebook.display import calculator
+from scalebook.display.live import STORED
+from scalebook.display.pages import VIEW, published, script
+from scalebook.kernels import matrix_product
+from scalebook.language import FORMULAS, Formula, Sheet, symbol
+from scalebook.language.row import Cell, Row
+from scalebook.roofline import ridge_intensity
+from scalebook.tables import accelerators
+from tools.notebooks import normal, notebooks
+
+from .support import calculators, live, package_sheet, python_says
+
+ROOT = Path(__file__).parents[1]
+PLAYED = live()
+
+
+class Page:
+    """A notebook as its page has it: the specs of its calculators, played by live.js on the data of all pages."""
+
+    def __init__(self, path):
+        notebook, shared = json.loads(Path(path).read_text("utf-8")), dict(formulas={}, tables={}, modules={})
+        self.said, self.calculators = zip(*calculators(path), strict=True)
+        book = published(notebook, "page", shared)
+        states = book["metadata"].get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {"state": {}})["state"]
+        self.specs = [x["state"]["spec"] for x in states.values() if "spec" in x["state"]]
+        PLAYED(f"(() => {{ {script(shared)} return 0 }})()")
+
+    def __call__(self, number, several):
+        """The answers of one of its calculators for each of several choices of its controls, by index."""
+        spec = json.dumps(self.specs[number])
+        play = f"((spec) => {json.dumps(several)}.map((x) => answers(spec, x).texts))(whole({spec}, globalThis.scalebook))"
+        return PLAYED(play)
+
+
+WITH = [p for p in notebooks() if STORED in p.read_text("utf-8")]
+CHAPTER = next(p for p in notebooks() if p.stem == "memory-bottlenecks")
+
+
+@pytest.mark.parametrize("path", WITH, ids=lambda p: p.stem)
+def test_a_page_opens_with_what_the_notebook_says(path):
+    """Python wrote the stored words, and nbval holds them to what it writes today."""
+    page = Page(path)
+    assert len(page.specs) == len(page.calculators) > 0
+    for number, (calc, said) in enumerate(zip(page.calculators, page.said, strict=True)):
+        [texts] = page(number, [[control.index for control in calc.controls.values()]])
+        answers = ", ".join(f"{x['letter']}={text!r}" for x, text in zip(calc.spec["outputs"], texts, strict=True))
+        assert f"Calculator({answers})" == said, f"{path.stem}, calculator {number + 1}: run `make notebooks`"
+
+
+@pytest.mark.parametrize("path", WITH, ids=lambda p: p.stem)
+def test_a_page_answers_what_the_package_does(path):
+    page, rng = Page(path), np.random.default_rng(0)
+    for number, calc in enumerate(page.calculators):
+        if not package_sheet(calc):
+            continue  # a formula of the chapter itself: nbval holds its JavaScript to today's
+        several = np.stack([rng.integers(len(x), size=60) for x in calc.options.values()], axis=1).tolist()
+        for choice, texts in zip(several, page(number, several), strict=True):
+            labels = [options[i]["label"] for options, i in zip(calc.options.values(), choice, strict=True)]
+            assert texts == python_says(calc, labels), f"{path.stem}, calculator {number + 1}: {labels}"
+
+
+def opened(number=0):
+    """What a calculator of the chapter says first on its page, as the tables and formulas are now."""
+    page = Page(CHAPTER)
+    calc = page.calculators[number]
+    return calc, page(number, [[control.index for control in calc.controls.values()]])[0]
+
+
+def test_a_changed_cell_changes_the_page(monkeypatch):
+    """The notebook is as it was; the device it begins with is given another bandwidth."""
+    calc, before = opened()
+    row = accelerators.mi325x
+    faster = type(row)(row.name, row.cells | {"hbm_bandwidth": Cell(2 * row.hbm_bandwidth, row.name)}, row.words)
+    monkeypatch.setitem(accelerators._rows, "mi325x", faster)
+    calc, after = opened()
+    labels = [options[x.index]["label"] for options, x in zip(calc.options.values(), calc.controls.values(), strict=True)]
+    assert after == python_says(calc, labels) != before
+
+
+def test_a_precision_chooses_what_the_device_does_at_it():
+    """Its peak, and the share of it that matrix products reach there."""
+    large = dict(rows=8192, columns=8192, inner=8192, copies=1, activation_bits=8, weight_bits=8)
+    choices = dict(device=accelerators, precision=["bf16", "fp8"], start=dict(device="h100"))
+    calc = calculator(matrix_product, "matmul_share", **choices, **large)
+    for precision in ("bf16", "fp8"):
+        calc.controls["precision"].value = precision
+        row = matrix_product(accelerators.h100.at(precision), **large)
+        assert calc.values["matmul_share"] == row.matmul_share
+    assert accelerators.h100.at("fp8").matmul_efficiency != accelerators.h100.matmul_efficiency
+    own = calculator(matrix_product, "matmul_share", matmul_efficiency=[0.5], **choices, **large)
+    assert own.values["matmul_efficiency"] == 0.5
+
+
+def test_a_new_row_and_a_new_name_are_in_the_menus_and_the_start_stays(monkeypatch):
+    row = accelerators.mi325x
+    rows = {"mi400x": type(row)("MI400X", row.cells, row.words), **accelerators._rows}
+    rows["mi325x"] = type(row)("MI325X by another name", row.cells, row.words)
+    monkeypatch.setattr(accelerators, "_rows", rows)
+    calc, _ = opened()
+    assert calc.controls["device"].options[0] == "MI400X"
+    assert calc.controls["device"].value == "MI325X by another name"
+
+
+def test_a_changed_formula_changes_the_page(monkeypatch):
+    _, before = opened()
+    slower = Formula("memory_time", "memory_time", 3 * symbol("traffic") / symbol("hbm_bandwidth"))
+    monkeypatch.setitem(FORMULAS, "memory_time", slower)
+    _, after = opened()
+    assert after != before
+
+
+def test_what_the_package_does_not_state_is_stored_whole():
+    """A chapter's own formula, a composed one, a row of its own, a letter of its own: nbval compares all of it."""
+    twice = Formula("ridge_intensity", "ridge_intensity", 2 * symbol("peak_flops") / symbol("hbm_bandwidth"))
+    rows = tables.Table("accelerators", {"mine": Row("Mine", {"hbm_bandwidth": Cell(1e12), "peak_flops": Cell(1e15)})})
+    calc = calculator(Sheet("own", twice), "ridge_intensity", device=rows)
+    assert calc.choice["formulas"][0]["js"] == "2*peak_flops/hbm_bandwidth"
+    assert calc.choice["controls"][0]["rows"][0]["letters"] == {"hbm_bandwidth": 1e12, "peak_flops": 1e15}
+    assert type(calc)(json.loads(json.dumps(calc.choice))).spec == calc.spec
+    assert calculator(ridge_intensity, device=accelerators).choice["formulas"] == ["ridge_intensity"]
+    assert calculator(ridge_intensity, device=accelerators[["h100"]]).choice["controls"][0]["keys"] == ["h100"]
+
+
+def test_a_formula_that_is_gone_is_named():
+    choice = calculator(ridge_intensity, device=accelerators).choice
+    with pytest.raises(LookupError, match="the package states no formula 'gone'"):
+        type(calculator(ridge_intensity, device=accelerators))(choice | dict(formulas=["gone"]))
+
+
+OWN = """from scalebook.display import calculator
+from scalebook.language import formula
+from scalebook.tables import accelerators
+
+@formula("ridge_intensity", "williams2009")
+def own(peak_flops, hbm_bandwidth):
+    return FACTOR * peak_flops / hbm_bandwidth
+
+calculator(own, device=accelerators, start={"device": "h100"})"""
+
+
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory):
+    """A notebook whose own formula has changed since it was stored, and one whose has not, as nbval sees them."""
+    folder = tmp_path_factory.mktemp("stale")
+    for name, factor in (("fresh", 1), ("stale", 2)):
+        bundle = run(OWN.replace("FACTOR", "1"))
+        cell = nbformat.v4.new_code_cell(OWN.replace("FACTOR", str(factor)), execution_count=1)
+        cell.outputs = [nbformat.v4.new_output("execute_result", bundle, execution_count=1)]
+        (folder / f"{name}.ipynb").write_text(normal(nbformat.v4.new_notebook(cells=[cell])), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "-p", "no:cacheprovider", str(folder)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+
+
+def run(source):
+    """What the last line of a cell shows."""
+    *lines, last = source.split("\n")
+    space = {"__name__": "__main__"}
+    kept = dict(FORMULAS)
+    exec("\n".join(lines), space)
+    shown = eval(last, space)._repr_mimebundle_()
+    FORMULAS.clear()
+    FORMULAS.update(kept)
+    return shown[0] if isinstance(shown, tuple) else shown
+
+
+def test_nbval_fails_in_the_chapter_whose_own_formula_changed(stale):
+    assert "1 failed, 1 passed" in stale and "stale.ipynb" in stale and STORED in stale
+
+
+def test_a_stored_notebook_holds_no_state_of_widgets():
+    cell = nbformat.v4.new_code_cell("x", execution_count=1)
+    cell.outputs = [nbformat.v4.new_output("execute_result", run(OWN.replace("FACTOR", "1")), execution_count=1)]
+    stored = json.loads(normal(nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {"state": {}}})))
+    assert "widgets" not in stored["metadata"] and VIEW not in stored["cells"][0]["outputs"][0]["data"]
+
+
+def test_a_widget_that_no_page_could_show_is_not_stored():
+    cell = nbformat.v4.new_code_cell("x", execution_count=1)
+    cell.outputs = [nbformat.v4.new_output("execute_result", {VIEW: {"model_id": "a"}, "text/plain": "Play()"}, execution_count=1)]
+    with pytest.raises(ValueError, match=r"could not show this widget again: Play\(\)"):
+        normal(nbformat.v4.new_notebook(cells=[cell]))
