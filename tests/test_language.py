@@ -702,7 +702,7 @@ def test_a_share_lies_between_0_and_1():
         (lambda: H100["layers"], KeyError, "NVIDIA H100 SXM has no layers"),
         (lambda: formula("flops")(lambda hiden: hiden), LookupError, "did you mean 'hidden'"),
         (lambda: formula("flop"), LookupError, "no letter is called 'flop'; did you mean 'flops'"),
-        (lambda: stated("flops", "2*hiden").inputs, LookupError, "did you mean 'hidden'"),
+        (lambda: stated("flops", 2 * sympy.Symbol("hiden")).inputs, LookupError, "did you mean 'hidden'"),
         (lambda: stated("flops", 1 / (batch - 1))(batch=1), ValueError, "flops has no value at batch=1"),
         (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be a finite number, not inf"),
         (

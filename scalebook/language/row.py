@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import sympy
 
-from .notation import NOTATION, in_letters, nearest
+from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted
 from .sources import cite_html
 from .units import parse, show
 
-__all__ = ["Cell", "Row", "Why", "gather", "quantity"]
+__all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -46,7 +46,7 @@ def quantity(name: str, value) -> Value:
 
     Accepts a number, an array, a SymPy expression, or a string with the letter's unit.
     Raises TypeError or ValueError, naming the letter, its unit and its meaning, for anything else:
-    a wrong unit, NaN, infinity, a negative number, or zero where zero makes no sense.
+    a wrong unit, NaN, infinity, a masked array, a negative number, or zero where zero makes no sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -55,15 +55,22 @@ def quantity(name: str, value) -> Value:
         ...
     ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
     """
-    if type(value) in (float, int) and 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share"):
-        return float(value)  # the common case, quickly
+    if type(value) is int and 0 <= value < 1 << 53:
+        value = float(value)
+    if type(value) is float and _is_usual(name, value):
+        return value
     if isinstance(value, str):
         try:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
     if isinstance(value, sympy.Expr) and not value.is_number:
-        return in_letters(value)
+        try:
+            return in_letters(expression(value))
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; {_what(name)}") from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} has masked values, which are no numbers: give those that there are; {_what(name)}")
     try:
         array = np.asarray(value)
         if array.dtype.kind != "O":
@@ -72,16 +79,34 @@ def quantity(name: str, value) -> Value:
             numeric = all(isinstance(x, (Real, Decimal, sympy.Expr)) and not isinstance(x, bool) for x in array.flat)
         if not numeric:
             raise TypeError
-        array = array.astype(float)  # a copy: a row does not change when the caller's array does
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {value!r}: {_what(name)}") from None
-    refuse(name, array)
-    return array if array.ndim else float(array)
+        with np.errstate(over="ignore"):
+            array = array.astype(float)  # a copy: a row does not change when the caller's array does
+    except OverflowError:
+        raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # as arrays of objects and deep lists have it
+        raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
+    return fitting(name, array)
 
 
-def refuse(name: str, array: np.ndarray, where: str = "") -> None:
-    """Raise ValueError unless every value is finite and has the letter's sign."""
-    sign = NOTATION[name].sign
+EDGE = 1e-9  # so far beyond 0 or 1 a share is its last digit's rounding
+
+
+def _is_usual(name, value: float) -> bool:
+    """The common case, quickly."""
+    return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")
+
+
+def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray | float:
+    """The values, of a share those at its edges put there; raises ValueError unless all are finite and of the letter's sign.
+
+    >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
+    array([0.5, 1. ])
+    """
+    if type(array) is float and _is_usual(name, array):
+        return array
+    array, sign = np.asarray(array), NOTATION[name].sign
+    if sign == "share":
+        array = np.where((array < 0) & (array >= -EDGE), 0.0, np.where((array > 1) & (array <= 1 + EDGE), 1.0, array))
     bad = ~np.isfinite(array)
     if sign != "real":
         bad |= array <= 0 if sign == "positive" else array < 0
@@ -93,7 +118,8 @@ def refuse(name: str, array: np.ndarray, where: str = "") -> None:
             sign
         ]
         wanted = wanted if np.isfinite(first) else "a finite number"
-        raise ValueError(f"{name} must be {wanted}, not {first:g}{where}: {_what(name)}")
+        raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where}: {_what(name)}")
+    return array if array.ndim else float(array)
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
@@ -108,7 +134,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
             hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
-            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {row!r}")
+            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {quoted(row)}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
@@ -136,6 +162,8 @@ def _brief(value: Value, unit: str) -> str:
     if isinstance(value, sympy.Basic):
         return str(value)
     if np.ndim(value):
+        if not np.size(value):
+            return "no values"
         return f"{show(np.min(value), unit)} … {show(np.max(value), unit)} ({np.size(value)} values)"
     return show(value, unit)
 
@@ -149,9 +177,12 @@ class Row(Mapping):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
 
     def __getitem__(self, name):
-        if name in self.cells:
+        if name in self:
             return self.cells[name].value
         raise KeyError(self._absent(name))
+
+    def __contains__(self, name):
+        return isinstance(name, str) and name in self.cells
 
     def __getattr__(self, name):
         if name.startswith("_") or "cells" not in self.__dict__:
@@ -160,7 +191,7 @@ class Row(Mapping):
             return self.cells[name].value
         if name in self.words:
             return self.words[name]
-        raise AttributeError(self._absent(name))
+        raise no_attribute(self._absent(name))
 
     def __dir__(self):
         return [*super().__dir__(), *self.cells, *self.words]
@@ -172,6 +203,8 @@ class Row(Mapping):
         return len(self.cells)
 
     def _absent(self, name):
+        if not isinstance(name, str):
+            return f"{self.name} has letters, and none is called {quoted(name)}"
         if name in self.missing:
             return f"{name} of {self.name} {self.missing[name]}"
         if name in NOTATION:
@@ -179,7 +212,7 @@ class Row(Mapping):
                 f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
             )
         return (
-            f"{self.name} has nothing called {name!r}; {nearest(str(name), [*self.cells, *self.missing, *self.words])}"
+            f"{self.name} has nothing called {quoted(name)}; {nearest(name, [*self.cells, *self.missing, *self.words])}"
         )
 
     def why(self, name: str) -> "Why":
