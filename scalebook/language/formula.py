@@ -35,9 +35,10 @@ from . import code
 from .domain import Condition, guarded, put, refuse_outside
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
-from .units import show, show_tex, words_in
+from .units import show, words_in
+from .worked import Worked
 
-__all__ = ["FORMULAS", "Formula", "Worked", "formula"]
+__all__ = ["FORMULAS", "Formula", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
 
@@ -308,27 +309,6 @@ class Formula:
 
     def _sympy_(self):
         return self.rhs
-
-
-class Worked:
-    """A formula at one point, shown in three steps."""
-
-    def __init__(self, formula: Formula, values: dict[str, float], value: float):
-        self.formula, self.values, self.value = formula, values, value
-
-    def __repr__(self):
-        f = self.formula
-        numbers = {n: show(x, NOTATION[n].unit) for n, x in self.values.items()}
-        pad = " " * len(f.letter)
-        return f"{f.letter} = {f.text()}\n{pad} = {f.text(numbers)}\n{pad} = {show(self.value, f.unit)}"
-
-    def _repr_latex_(self):
-        f, numbers = self.formula, self.formula.template()
-        for n, x in self.values.items():
-            numbers = numbers.replace(f"⟦{n}⟧", show_tex(x, NOTATION[n].unit))
-        left, right = f.latex.split(" = ", 1)
-        steps = rf"{left} &= {right} \\ &= {numbers} \\ &= {show_tex(self.value, f.unit)}"
-        return rf"$$\begin{{aligned}}{steps}\end{{aligned}}$$"
 
 
 def formula(
