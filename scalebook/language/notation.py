@@ -18,6 +18,7 @@ LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 import keyword
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -29,8 +30,8 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
 __all__ = [
-    "NOTATION", "Latex", "Letter", "Text", "either", "expression", "free", "in_letters", "letter", "listed", "nearest", "no_attribute",
-    "quoted", "symbol", "tex", "word",
+    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter", "listed",
+    "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
 ]  # fmt: skip
 
 
@@ -56,6 +57,12 @@ def quoted(value) -> str:
         text = re.sub(r"\s*\n\s*", " ", repr(value))
     except (ValueError, RecursionError):  # more digits than Python writes, lists within lists without end
         return f"a very large {type(value).__name__}"
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def brief(error: Exception) -> str:
+    """What an error says, as part of a sentence: on one line, and cut where it is long."""
+    text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
@@ -114,6 +121,7 @@ class Letter:
     meaning: str
     tex: str
     sign: str = "positive"  # one of SIGNS
+    whole: bool = False  # it counts what a model or a machine has; a mean or a solution may still be between two
 
     @property
     def symbol(self) -> sympy.Symbol:
@@ -134,7 +142,7 @@ NOTATION = Notation()
 SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 and 1
 
 
-def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive") -> sympy.Symbol:
+def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False) -> sympy.Symbol:
     """Enter a letter and return its symbol.  Entering the same letter again is harmless.
 
     Raises ValueError for a name that cannot be a parameter and for one that means something else, TypeError for no text.
@@ -151,7 +159,7 @@ def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str
             raise TypeError(f"the {what} of {name} is text, not {quoted(text)}")
     if sign not in SIGNS:
         raise ValueError(f"the sign of {name} is {either(map(repr, SIGNS))}, not {quoted(sign)}")
-    new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign)
+    new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign, whole)
     if NOTATION.setdefault(name, new) != new:
         raise ValueError(f"{name!r} already means {NOTATION[name].meaning!r}")
     return new.symbol
@@ -208,7 +216,8 @@ def expression(value) -> sympy.Basic:
     if hasattr(type(value), "_sympy_"):  # a formula
         return value._sympy_()
     if isinstance(value, Real) and not isinstance(value, bool):
-        value = sympy.sympify(value, strict=True)
+        with suppress(sympy.SympifyError):  # NumPy counts spans of time as numbers
+            value = sympy.sympify(value, strict=True)
     if not isinstance(value, sympy.Expr) or value.has(sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I):
         raise TypeError(f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}")
     return value

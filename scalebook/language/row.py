@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import sympy
 
-from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted
+from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
 from .units import parse, show
 
-__all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity"]
+__all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -55,6 +55,7 @@ def quantity(name: str, value) -> Value:
         ...
     ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
     """
+    name = word(name)
     if type(value) is int and 0 <= value < 1 << 53:
         value = float(value)
     if type(value) is float and _is_usual(name, value):
@@ -85,6 +86,8 @@ def quantity(name: str, value) -> Value:
         raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
     except (TypeError, ValueError, ArithmeticError, RecursionError):  # as arrays of objects and deep lists have it
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
+    if array.ndim > 32:  # NumPy's own limit where arrays are joined
+        raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)
 
 
@@ -120,6 +123,20 @@ def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray
         wanted = wanted if np.isfinite(first) else "a finite number"
         raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where}: {_what(name)}")
     return array if array.ndim else float(array)
+
+
+def refuse_parts(name: str, value: Value) -> None:
+    """Raise ValueError where a letter that counts what a model or a machine has is no whole number.
+
+    Formulas take means and ratios, so this is asked where a table, a model or a machine comes in.
+
+    >>> refuse_parts("layers", 2.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: layers must be a whole number, not 2.5: it is transformer blocks, a count
+    """
+    if NOTATION[name].whole and not isinstance(value, sympy.Basic) and (parts := np.asarray(value) % 1 != 0).any():
+        raise ValueError(f"{name} must be a whole number, not {np.asarray(value)[parts].flat[0]:.12g}: {_what(name)}")
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
@@ -234,7 +251,7 @@ class Row(Mapping):
     def _repr_html_(self):
         rows = "".join(
             f"<tr><td><code>{n}</code></td><td>{html.escape(_brief(c.value, NOTATION[n].unit))}</td>"
-            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c)._repr_html_()}</td></tr>"
+            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c).page(self.cells.keys() - {n})}</td></tr>"
             for n, c in self.cells.items()
         )
         head = "<tr><th>letter</th><th>value</th><th>meaning</th><th>where it comes from</th></tr>"
@@ -287,8 +304,13 @@ class Why:
         ]
 
     def _repr_html_(self):
+        return self.page(set())
+
+    def page(self, seen: set[str]) -> str:
+        """As HTML; what the letters in `seen` follow from stands elsewhere: each is unfolded once."""
         line = f"{html.escape(self.equation)} <small>[{self._said(cite_html, html.escape)}]</small>"
-        if not self.cell.inputs:
+        if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{line}</span>'
-        inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)
+        seen.add(self.name)
+        inside = "".join(f"<li>{x.page(seen)}</li>" for x in self.inputs)
         return f'<details class="sb-why tex2jax_ignore"><summary>{line}</summary><ul>{inside}</ul></details>'

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from scalebook.language.notation import NOTATION, nearest, no_attribute, quoted, word
-from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.units import show
 
@@ -170,7 +170,8 @@ def _row(file, key, stanza, kind, words, finish):
             unit = NOTATION[name].unit
             raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
         try:
-            cells[name] = Cell(quantity(name, value), said.get("name", key), source, note)
+            refuse_parts(name, number := quantity(name, value))
+            cells[name] = Cell(number, said.get("name", key), source, note)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
     finish(key, cells)
