@@ -159,7 +159,8 @@ class Formula:
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
         names = inspect.signature(self.__wrapped__).parameters
         if stray := [x for x in expressions if x not in names]:
-            raise TypeError(f"{self.name} is a function of {', '.join(names)}, not of {quoted(', '.join(stray))}; {nearest(stray[0], names)}")
+            strays = quoted(", ".join(stray))
+            raise TypeError(f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}")
         places = {x: expression(expressions[x]) if x in expressions else symbol(x) for x in names}
         for x, value in places.items():
             if value.is_number:

@@ -95,7 +95,14 @@ class Confrontation:
             self._asked(where, self.group, row)
         known = {row["row_id"] for row in own if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
-        return Result(self, kept, self._predicted(where, kept), measured, fitted, left_out)
+        predicted = self._predicted(where, kept)
+        with np.errstate(over="ignore"):
+            far = np.flatnonzero(~np.isfinite(predicted / measured))
+        if far.size:
+            row = kept[far[0]]
+            raise ValueError(f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
+                             f"{quoted(row[self.measured])}: no error can be told")  # fmt: skip
+        return Result(self, kept, predicted, measured, fitted, left_out)
 
     def _predicted(self, where, rows) -> np.ndarray:
         """The predictions; raises ValueError, naming the file, the row and its column, where there is none."""
