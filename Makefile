@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SITE := book/_build/html
+QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/found.py README.md \
+  tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
-.PHONY: help lab test setup site notebooks bench confront lint constraints clean
+.PHONY: help lab test interpreters setup site notebooks bench confront lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
 
 help:
@@ -14,6 +16,21 @@ lab: setup ## open the book in JupyterLab
 
 test: site ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval notebooks tests scalebook README.md
+
+# Every other Python that pyproject.toml names and that is at hand (a pyenv shim may stand for none), each in an
+# environment of its own: the doctests and the quick tests.
+interpreters: ## run doctests and quick tests on the other Pythons at hand
+	@own=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); tried=; \
+	for v in $$(sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml); do \
+	  [ "$$v" != "$$own" ] || continue; \
+	  py=; for x in python$$v $$HOME/.pyenv/versions/$$v.*/bin/python; do \
+	    if "$$x" -c "import sys, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$v')" 2> /dev/null; then py=$$x; break; fi; done; \
+	  [ -n "$$py" ] || { echo "Python $$v is not at hand: not tried"; continue; }; \
+	  echo "Python $$v"; tried=1; \
+	  "$$py" -m venv .venv-others/$$v && .venv-others/$$v/bin/python -m pip install -q uv \
+	  && .venv-others/$$v/bin/uv pip install -q --python .venv-others/$$v/bin/python -c constraints.txt -e '.[book,test]' \
+	  && .venv-others/$$v/bin/python -m pytest -q -n 2 $(QUICK) || exit 1; \
+	done; [ -n "$$tried" ] || echo "no other Python is at hand"
 
 setup: .venv/ready ## create .venv with everything the other targets need
 
@@ -40,7 +57,7 @@ constraints: setup ## renew constraints.txt, the exact versions of a set-up
 	  --custom-compile-command "make constraints" pyproject.toml -o constraints.txt
 
 clean: ## remove everything made, .venv too
-	rm -rf .venv book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build
+	rm -rf .venv .venv-others book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/ready: pyproject.toml constraints.txt

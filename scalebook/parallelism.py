@@ -12,7 +12,6 @@ Traceback (most recent call last):
 ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -36,7 +35,7 @@ from scalebook.block import (
 )  # fmt: skip
 from scalebook.collectives import collective, near_of, port_times
 from scalebook.language import Formula, symbol
-from scalebook.language.notation import either
+from scalebook.language.notation import either, quoted
 from scalebook.work import both_passes, phase_of, stream, tensors_of, trained, work
 
 __all__ = ["CHOICES", "Strategy", "block_formulas", "head"]
@@ -72,8 +71,8 @@ class Strategy:
     def __post_init__(self):
         for field in fields(self):
             value, allowed = getattr(self, field.name), CHOICES[field.name]
-            if not isinstance(value, Hashable) or value not in allowed:
-                raise ValueError(f"{field.name} is {either(map(repr, allowed))}, not {value!r}")
+            if not isinstance(value, str | bool) or value not in allowed:
+                raise ValueError(f"{field.name} is {either(map(repr, allowed))}, not {quoted(value)}")
 
     @property
     def of_block(self) -> "Strategy":

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from numbers import Rational, Real
 
-from scalebook.language.notation import NOTATION, nearest
+import numpy as np
+
+from scalebook.language.notation import NOTATION, nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.orders import SCHEDULES, Operation, orders
 
 __all__ = ["SCHEDULES", "Run", "Slot", "simulate"]
 
 PASSES = {"F": "forward_time", "B": "input_gradient_time", "W": "weight_gradient_time"}
+MOST_STAGES, MOST_PASSES = 2048, 200_000  # some seconds
 CHUNKS = {"zb_v": 2}  # every other schedule but the interleaved has one
 
 
@@ -150,7 +152,8 @@ def simulate(
     and the start of one that needs its result on another device.  `scale` says how long each stage
     takes beside the others, one number a stage along the model (`pp` times `chunks` of them).
 
-    Raises LookupError for an unknown schedule, ValueError for numbers a schedule cannot run.
+    Raises LookupError for an unknown schedule, ValueError for numbers a schedule cannot run and for more passes than
+    can be executed in some seconds.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)
@@ -161,20 +164,25 @@ def simulate(
         ...
     LookupError: no schedule is called '1f1'; did you mean '1f1b'?
     """
-    if schedule not in SCHEDULES:
-        raise LookupError(f"no schedule is called {schedule!r}; {nearest(str(schedule), SCHEDULES)}")
+    if not isinstance(schedule, str) or schedule not in SCHEDULES:
+        raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")
     if schedule != "interleaved":
         fixed = CHUNKS.get(schedule, 1)
-        if chunks not in (None, fixed):
+        if chunks is not None and (not isinstance(chunks, int) or chunks != fixed):
             raise ValueError(
-                f"{schedule} has {fixed} chunk{'s' * (fixed > 1)} a device, not {chunks}; interleaved takes any"
+                f"{schedule} has {fixed} chunk{'s' * (fixed > 1)} a device, not {quoted(chunks)}; interleaved takes any"
             )
         chunks = fixed
     elif chunks is None:
         raise ValueError("interleaved needs chunks, the number of stages on each device")
     for name, value in {"pp": pp, "microbatches": microbatches, "chunks": chunks}.items():
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1 up, not {value!r}: it is {NOTATION[name].meaning}")
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1 up, not {quoted(value)}: it is {NOTATION[name].meaning}")
+    if pp * chunks > MOST_STAGES or pp * chunks * microbatches > MOST_PASSES:
+        raise ValueError(f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
+                         f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more")  # fmt: skip
+    if not isinstance(scale, list | tuple | np.ndarray | None) or np.ndim(scale) > 1:
+        raise TypeError(f"scale is a list of numbers, one a stage, not {quoted(scale)}")
     scale = [1] * (pp * chunks) if scale is None else list(scale)
     if len(scale) != pp * chunks:
         raise ValueError(f"scale has {len(scale)} numbers for {pp * chunks} stages")
@@ -197,11 +205,11 @@ def simulate(
 
 
 def _exact(name, value):
-    if isinstance(value, (str, Real)) and not isinstance(value, Rational):
-        value = quantity(name, value)
-    elif not isinstance(value, Rational) or value < 0 or (value == 0 and NOTATION[name].sign == "positive"):
-        quantity(name, value)  # says what is wrong
-    return Fraction(value)
+    exact = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
+    value = quantity(name, value)  # says what is wrong
+    if not isinstance(value, float):
+        raise TypeError(f"{name} is one number here, not {quoted(value)}")
+    return Fraction(value if exact is None else exact)
 
 
 def _execute(ordered, lasts, transfer, last):

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sympy import Basic
 
-from scalebook.language import Sheet
+from scalebook.language import NOTATION, Sheet
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
-from scalebook.language.row import quantity
+from scalebook.language.row import quantity, refuse_parts
 from scalebook.parallelism import CHOICES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
@@ -62,6 +63,18 @@ def _split(whole, ways):
 def _stage(layers, pp):
     return -(-layers // pp)  # rounded up
 
+
+SHAPES = (  # what no model is, whatever the strategy
+    Rule("kv_heads divide heads", "kv_heads", lambda kv_heads, heads: _split(heads, kv_heads),
+         "kv_heads={kv_heads} do not divide the {heads} heads"),
+    Rule("embeddings are one or two", "embeddings", lambda embeddings: (embeddings == 1) | (embeddings == 2),
+         "embeddings={embeddings} is neither one matrix for input and output nor one for each"),
+    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1), "gating={gating} is neither with a gate nor without"),
+    Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
+         "moe_layers={moe_layers} is more than the {layers} layers"),
+    Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
+         "top_k={top_k} is more than the {experts} experts"),
+)  # fmt: skip
 
 RULES = (
     Rule("dimensions multiply to the devices", "dp", lambda devices, tp, cp, pp, dp: devices == tp * cp * pp * dp,
@@ -129,6 +142,7 @@ RULES = (
          "multiple of them"),
     Rule("offload has near_blocks", "pp", lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
+    *SHAPES,
 )  # fmt: skip
 
 
@@ -164,6 +178,9 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     domains of its formulas are checked too, as far as their letters are known.
     """
     own = _own(values, sheet)
+    for name, value in values.items():
+        if name not in CHOICES and NOTATION[name].whole:
+            refuse_parts(name, quantity(name, value))
     broadcast(own)
     known = derived(own)
     by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()  # stages dealt out otherwise
@@ -177,7 +194,10 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 def _own(values, sheet):
     """What the rules are about, as numbers and words."""
     names = _NAMES | {n for f in (sheet.formulas.values() if sheet else ()) for x in f.domain for n in x.letters}
-    return {n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names}
+    own = {n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names}
+    if symbols := [n for n, x in own.items() if isinstance(x, Basic)]:
+        raise TypeError(f"a strategy is priced for numbers, not for symbols ({', '.join(symbols)})")
+    return own
 
 
 def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
@@ -250,12 +270,14 @@ def _sentence(rule, known):
 
 
 def _number(x):
-    return x if isinstance(x, (str, bool)) else f"{float(x):g}" if abs(x) < 1e6 else f"{float(x):,.0f}"
+    if isinstance(x, (str, bool)):
+        return x
+    return f"{float(x):,.0f}" if 1e6 <= abs(x) < 1e15 else f"{float(x):g}"
 
 
 def _would_do(letter, known, rules):
     """The values of a letter that break none of these rules, few enough to read."""
-    most = 4096 + int(2 * known.get(letter, 1))
+    most = 4096 + 2 * min(known.get(letter, 1), 100_000)
     tried = np.arange(1.0, min(most, 100_000))
     fine = np.ones(tried.shape, bool)
     for rule in rules:

@@ -83,6 +83,18 @@ def test_imports_are_declared(path):
         assert BROUGHT.get(package, package) in allowed, f"{name} is not declared in pyproject.toml"
 
 
+def test_the_versions_of_python_are_said_alike():
+    """In the classifiers, in what is required and in the matrix of the tests; the site is built on one of them."""
+    prefix = "Programming Language :: Python :: 3."
+    versions = ["3." + x.removeprefix(prefix) for x in PROJECT["classifiers"] if x.startswith(prefix)]
+    assert PROJECT["requires-python"] == f">={versions[0]}" and f"{sys.version_info[0]}.{sys.version_info[1]}" in versions
+    flows = {x: yaml.safe_load((ROOT / f".github/workflows/{x}.yml").read_text())["jobs"][x] for x in ("test", "publish")}
+    assert flows["test"]["strategy"]["matrix"]["python"] == versions
+    [setup] = [x["with"] for x in flows["publish"]["steps"] if "setup-python" in x.get("uses", "")]
+    assert setup["python-version"] in versions
+    assert "make interpreters" in (ROOT / ".ci/run").read_text()
+
+
 def test_package_data_is_declared():
     """Every file of the package that is not Python travels with an installation."""
     kinds = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["scalebook"]

@@ -14,8 +14,10 @@ from sympy import Max, Min, Piecewise, ceiling
 from scalebook.language import (
     FORMULAS,
     NOTATION,
+    Cell,
     Formula,
     OutsideDomain,
+    Row,
     Sheet,
     code,
     formula,
@@ -41,7 +43,7 @@ from scalebook.memory import (
     weight_memory,
 )
 from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
-from scalebook.tables import accelerators, models
+from scalebook.tables import Table, accelerators, models
 
 from .support import STATED, draw, live
 
@@ -80,6 +82,60 @@ def test_entering_letters():
         symbol("hiden")
     assert nearest("H100", ["h100"]) == "did you mean 'h100'?"
     assert tex(hidden / layers) == r"\frac{h}{L}"
+
+
+def test_text_is_never_run(tmp_path):
+    touched = tmp_path / "touched"
+    payload = f"__import__('pathlib').Path({str(touched)!r}).touch()"
+    attention_peak = FORMULAS["attention_peak_bf16"]
+    for attempt in (
+        lambda: stated("flops", payload).rhs,
+        lambda: stated("flops", lambda: payload).rhs,
+        lambda: attention_peak.of(peak_bf16=payload),
+        lambda: tex(payload),
+        lambda: letter(f"batch={payload}", "", "nothing"),
+        lambda: letter("lambda", "", "nothing"),
+        lambda: ridge_intensity(peak_flops=payload),
+        lambda: ridge_intensity(**{payload: 1}),
+        lambda: ridge_intensity({payload: 1}),
+        lambda: ridge_intensity.solve(payload),
+        lambda: roofline.formula(payload),
+        lambda: models[payload],
+        lambda: parse("1 B", payload),
+        lambda: symbol(payload),
+    ):
+        with pytest.raises((ValueError, TypeError, LookupError)) as refused:
+            attempt()
+        assert "\n" not in str(refused.value)
+    assert not touched.exists()
+
+
+def test_what_a_page_shows_is_text():
+    evil = "<script>alert(1)</script>"
+    sheet = Sheet(evil, Formula("f", "flops", 2 * batch, [evil], evil))
+    row = sheet(batch=2)
+    table = Table(evil, {evil: Row(evil, {"layers": Cell(3.0, evil, evil, evil)})})
+    for shown in (sheet, row, row.why("flops"), table, table[evil], sheet.formulas["flops"]):
+        assert "<script>" not in shown._repr_html_()
+
+
+def test_a_second_formula_of_one_name_is_refused():
+    def kv_cache(batch):
+        """Of another module."""
+        return 2 * batch
+
+    kv_cache.__module__ = "scalebook.elsewhere"
+    with pytest.raises(ValueError, match=r"kv_cache of scalebook\.elsewhere needs another name: scalebook\.memory has a formula"):
+        formula("flops", "williams2009")(kv_cache)
+    kv_cache.__module__ = "__main__"  # a reader may call it so; what is published stays
+    assert formula("flops", "williams2009")(kv_cache)(batch=2) == 4
+    assert FORMULAS["kv_cache"].__module__ == "scalebook.memory"
+    own = FORMULAS["kv_cache"]
+    try:  # a module may be loaded again
+        kv_cache.__module__ = "scalebook.memory"
+        assert FORMULAS["kv_cache"] is not formula("flops", "williams2009")(kv_cache) or FORMULAS["kv_cache"] is not own
+    finally:
+        FORMULAS["kv_cache"] = own
 
 
 # Units
@@ -635,6 +691,10 @@ def test_worked_view_of_every_formula(f):
         (sympy.true, TypeError, "must be a number"),
         ({}, TypeError, "must be a number"),
         (ridge_intensity, TypeError, "must be a number"),
+        (10**400, ValueError, "must be a finite number, not 1000"),
+        (-(10**400), ValueError, "must be a finite number, not -1000"),
+        (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
+        (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
     ],
 )
 def test_values_that_are_refused(value, error, words):
@@ -650,6 +710,9 @@ def test_a_share_lies_between_0_and_1():
     assert token_time_overhead(**knowns, bandwidth_efficiency="90 %") == token_time_overhead(
         **knowns, bandwidth_efficiency=0.9
     )
+    assert token_time_overhead(**knowns, bandwidth_efficiency=1 + 1e-12) == token_time_overhead(**knowns, bandwidth_efficiency=1)
+    with pytest.raises(ValueError, match=r"between 0 and 1, not 1\.0000001"):
+        token_time_overhead(**knowns, bandwidth_efficiency=1.0000001)
     for value in (90, 1.01, -0.1):
         with pytest.raises(ValueError, match="bandwidth_efficiency must be between 0 and 1"):
             token_time_overhead(**knowns, bandwidth_efficiency=value)
@@ -702,7 +765,7 @@ def test_a_share_lies_between_0_and_1():
         (lambda: H100["layers"], KeyError, "NVIDIA H100 SXM has no layers"),
         (lambda: formula("flops")(lambda hiden: hiden), LookupError, "did you mean 'hidden'"),
         (lambda: formula("flop"), LookupError, "no letter is called 'flop'; did you mean 'flops'"),
-        (lambda: stated("flops", "2*hiden").inputs, LookupError, "did you mean 'hidden'"),
+        (lambda: stated("flops", 2 * sympy.Symbol("hiden")).inputs, LookupError, "did you mean 'hidden'"),
         (lambda: stated("flops", 1 / (batch - 1))(batch=1), ValueError, "flops has no value at batch=1"),
         (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be a finite number, not inf"),
         (

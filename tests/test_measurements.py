@@ -307,7 +307,7 @@ HEADER = "row_id,engine,model,quant,gpu,n_gpus,phase,batch,tok_s,spec_bw_gbs,sou
 ROW = "x-1,llama cpp,Llama2-7B,FP16,RTX 4090,1,decode,1,{},1008.0,mine\n"
 WRONG = {
     "an unknown name": (["batch1_flor"], None, "did you mean 'batch1_floor'"),
-    "no file": (["batch1_floor", "--csv", "none.csv"], None, "none.csv: No such file"),
+    "no file": (["batch1_floor", "--csv", "none.csv"], None, "cannot read 'none.csv': No such file"),
     "a column missing": (["batch1_floor"], "row_id,engine\n", "lacks the columns model, quant, gpu"),
     "one column missing": (["batch1_floor"], HEADER.replace(",source", ""), "lacks the column source"),
     "no row": (["batch1_floor"], HEADER, "has no row to confront batch1_floor with: it is empty"),

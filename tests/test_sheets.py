@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sympy
 
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
 from scalebook.memory import decoding, full_attention, kv_cache
@@ -164,7 +165,7 @@ def test_refused(formulas, error, words):
 
 def test_more_that_is_refused():
     with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
-        Sheet("s", Formula("f", "flops", "2 * hiden"))
+        Sheet("s", Formula("f", "flops", 2 * sympy.Symbol("hiden")))
     with pytest.raises(TypeError, match="takes formulas, not 'kv_cache'"):
         Sheet("s", "kv_cache")
     with pytest.raises(TypeError, match="closed forms, and compute_time of roofline_time is found numerically"):

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from scalebook.language import symbol
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.validity import RULES, check, derived, reason
@@ -55,6 +56,11 @@ BROKEN = {
     "shard_group in groups of experts": (
         MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
     ),
+    "kv_heads divide heads": (MODEL, dict(kv_heads=5), "kv_heads=5 do not divide the 128 heads: kv_heads=1, 2"),
+    "embeddings are one or two": (MODEL, dict(embeddings=3), "embeddings=1 or 2 would do"),
+    "a gate or none": (MODEL, dict(gating=2), "gating=2 is neither"),
+    "moe_layers within layers": (MODEL, dict(moe_layers=129), "moe_layers=129 is more than the 128 layers"),
+    "top_k within experts": (MOE, dict(top_k=9), "top_k=9 is more than the 8 experts"),
     "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
 }
 
@@ -152,3 +158,22 @@ def test_one_stage_may_be_empty_and_no_more():
     assert reason({"pp": 8, "layers": 28}) is None and reason({"pp": 32, "layers": 61}) is None
     assert reason({"pp": 31, "layers": 32}).startswith("pp=31 stages of at most 2 blocks leave more than one of them empty")
     check({"pp": 31, "layers": 32, "stage_blocks": 2})  # dealt out by hand
+
+
+@pytest.mark.parametrize(
+    ("letters", "words"),
+    [
+        ({"layers": 2.5}, "layers must be a whole number, not 2.5: it is transformer blocks"),
+        ({"hidden": 1.5}, "hidden must be a whole number"),
+        ({"head_dim": [128, 0.5]}, "head_dim must be a whole number, not 0.5"),
+        ({"scaleup_size": 0.5}, "scaleup_size must be a whole number"),
+        ({"cores": 0.5}, "cores must be a whole number"),
+        ({"kv_heads": 3, "tp": 1}, "kv_heads=3 do not divide the 32 heads"),
+        ({"embeddings": 3}, "embeddings=3 is neither"),
+        ({"seq": symbol("hidden")}, "a strategy is priced for numbers, not for symbols"),
+    ],
+)
+def test_a_step_of_no_model_is_refused(letters, words):
+    known = dict(tp=2, pp=2, dp=2, microbatches=4, seq=4096) | letters
+    with pytest.raises((ValueError, TypeError), match=words):
+        training_step(models.llama3_8b, accelerators.h100, **known)

@@ -13,16 +13,20 @@ ValueError: an application has no field 'hiden'; did you mean 'hidden'?
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 from os import PathLike
 from pathlib import Path
 
+from sympy import divisors as all_divisors
+
 from scalebook.language import Row
-from scalebook.language.notation import either, nearest
+from scalebook.language.notation import brief, either, nearest, quoted
 from scalebook.language.row import Cell
 
 __all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
 
 SOURCE = "calculon-runs"
+MOST = 10**12  # of what an application or an execution counts
 BITS = {"float8": 8, "float16": 16, "bfloat16": 16, "float32": 32}
 _SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_heads": "heads", "attn_size": "head_dim",
           "num_blocks": "layers"}  # fmt: skip
@@ -48,14 +52,14 @@ def fields(document, kind: str, known) -> dict:
         try:
             document = json.loads(Path(document).read_text("utf-8"))
         except OSError:
-            raise ValueError(f"cannot read {kind} from '{document}': give the path of a JSON file") from None
-        except ValueError as error:
-            raise ValueError(f"'{document}' is not JSON, as {kind} is: {error}") from None
+            raise ValueError(f"cannot read {kind} from {quoted(str(document))}: give the path of a JSON file") from None
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{quoted(str(document))} is not JSON, as {kind} is: {brief(error)}") from None
         if not isinstance(document, Mapping):
             raise ValueError(f"{kind} is an object of fields, not a {type(document).__name__}")
     for name in document:
         if name not in known:
-            raise ValueError(f"{kind} has no field {name!r}; {nearest(str(name), known)}")
+            raise ValueError(f"{kind} has no field {quoted(name)}; {nearest(quoted(name), known)}")
     if lacking := [name for name in known if name not in document]:
         raise ValueError(f"{kind} needs the field{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
     return dict(document)
@@ -66,7 +70,9 @@ def _counts(given, kind, letters):
     for name, letter in letters.items():
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{kind}: {name} is {value!r}, not a positive whole number")
+            raise ValueError(f"{kind}: {name} is {quoted(value)}, not a positive whole number")
+        if value > MOST:
+            raise ValueError(f"{kind}: {name} is read up to {MOST:,}; it is {quoted(value)}")
         cells[letter] = Cell(float(value), kind, SOURCE)
     return cells
 
@@ -135,14 +141,14 @@ def execution(document, name: str = "execution") -> Execution:
     given = fields(document, kind, (*_COUNTS, *_TIERS, *_WORDS, *_FLAGS))
     cells = _counts(given, kind, _COUNTS)
     for field, words in _WORDS.items():
-        if given[field] not in words:
-            raise ValueError(f"{kind}: {field} is {given[field]!r}; there are: {', '.join(words)}")
+        if not isinstance(given[field], str) or given[field] not in words:
+            raise ValueError(f"{kind}: {field} is {quoted(given[field])}; there are: {', '.join(words)}")
     for field in _FLAGS:
         if not isinstance(given[field], bool):
-            raise ValueError(f"{kind}: {field} is {given[field]!r}, neither true nor false")
+            raise ValueError(f"{kind}: {field} is {quoted(given[field])}, neither true nor false")
     for field in _TIERS:
         if isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 0:
-            raise ValueError(f"{kind}: {field} is {given[field]!r}, not the number of a network (0, 1, ...)")
+            raise ValueError(f"{kind}: {field} is {quoted(given[field])}, not the number of a network (0, 1, ...)")
     _refuse(given)
     bits = BITS[given["datatype"]]
     more = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
@@ -198,6 +204,6 @@ def divisors(*numbers: int, most: int = 12) -> str:
     >>> divisors(96, 64)
     '1, 2, 4, 8, 16 or 32'
     """
-    common = [str(n) for n in range(1, int(min(numbers)) + 1) if not any(int(x) % n for x in numbers)]
+    common = list(map(str, all_divisors(gcd(*map(int, numbers)))))
     shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
     return either(shown)

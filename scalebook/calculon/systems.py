@@ -11,7 +11,7 @@ from functools import lru_cache
 from sympy import Expr, Float, Ge, Integer, Piecewise, S
 
 from scalebook.language import Formula, Row
-from scalebook.language.notation import symbol
+from scalebook.language.notation import quoted, symbol
 from scalebook.language.row import Cell
 
 from .cases import by_tier
@@ -20,6 +20,7 @@ from .documents import BITS, SOURCE, Execution, fields
 __all__ = ["Network", "System", "Tables", "Tiers", "efficiency", "exact", "reached", "system"]
 
 Steps = tuple[tuple[float, float], ...]
+MOST, MOST_DEVICES = 10**30, 10**6
 _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
 
@@ -155,16 +156,16 @@ def efficiency(steps: Steps, of: str, letter: str) -> Formula:
 def system(document, name: str = "system") -> System:
     """A machine from its JSON file's path or dict.  Raises ValueError, naming the field, for a bad one."""
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
-    if given["processing_mode"] not in ("roofline", "no_overlap"):
+    if not isinstance(given["processing_mode"], str) or given["processing_mode"] not in ("roofline", "no_overlap"):
         raise ValueError(
-            f"a system: processing_mode is {given['processing_mode']!r}, neither 'roofline' nor 'no_overlap'"
+            f"a system: processing_mode is {quoted(given['processing_mode'])}, neither 'roofline' nor 'no_overlap'"
         )
     rates = []
     for engine in ("matrix", "vector"):
         rates.append({})
         for datatype, entry in _object(given[engine], engine).items():
             if datatype not in BITS:
-                raise ValueError(f"a system: {engine} has the datatype {datatype!r}; known are {', '.join(BITS)}")
+                raise ValueError(f"a system: {engine} has the datatype {quoted(datatype)}; known are {', '.join(BITS)}")
             entry = fields(entry, f"{engine} {datatype} of a system", ("tflops", "gflops_efficiency"))
             rates[-1][datatype] = (_number(entry, "tflops") * 1e12, _steps(entry, "gflops_efficiency", 1e9))
     tiers = []
@@ -186,14 +187,17 @@ def _network(document) -> Network:
     ops = fields(given["ops"], "ops of a network", _OPS)
     for op, pair in ops.items():
         numbers = (
-            isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(x or 0, (int, float)) for x in pair)
+            isinstance(pair, (list, tuple)) and len(pair) == 2 and all(_is_number(x) for x in pair[:1])
+            and (pair[1] is None or _is_number(pair[1]))
         )
-        if not numbers or pair[0] is None:
+        if not numbers:
             raise ValueError(
-                f"ops of a network: {op} is {pair!r}, not [scale, offset] such as [2.0, -1] or [1.0, null]"
+                f"ops of a network: {op} is {quoted(pair)}, not [scale, offset] such as [2.0, -1] or [1.0, null]"
             )
     if not isinstance(given["must_be_filled"], bool):
-        raise ValueError(f"{kind}: must_be_filled is {given['must_be_filled']!r}, neither true nor false")
+        raise ValueError(f"{kind}: must_be_filled is {quoted(given['must_be_filled'])}, neither true nor false")
+    if _number(given, "size") > MOST_DEVICES or given["size"] % 1:
+        raise ValueError(f"{kind}: size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}")
     return Network(_number(given, "bandwidth") * 1e9 * _number(given, "efficiency"), _number(given, "latency", least=0),
                    int(_number(given, "size")), given["must_be_filled"], _number(given, "processor_usage", least=0),
                    tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()))  # fmt: skip
@@ -201,18 +205,22 @@ def _network(document) -> Network:
 
 def _object(value, name):
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"a system: {name} is {value!r}, not an object of data types")
+        raise ValueError(f"a system: {name} is {quoted(value)}, not an object of data types")
     return value
 
 
 def _number(entry, name, least=None) -> float:
     value = entry[name]
-    right = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not right or not (value > 0 if least is None else value >= least):
+    if not _is_number(value) or not (value > 0 if least is None else value >= least):
         raise ValueError(
-            f"a system: {name} is {value!r}, not a {'positive number' if least is None else 'number of zero or more'}"
+            f"a system: {name} is {quoted(value)}, not a {'positive number' if least is None else 'number of zero or more'}"
         )
     return float(value)
+
+
+def _is_number(value) -> bool:
+    """Whether a rate, a size or a share can be so: nothing that a machine has is as large as the bound."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _steps(entry, name, unit) -> Steps:
@@ -220,6 +228,8 @@ def _steps(entry, name, unit) -> Steps:
     pairs = entry[name]
     try:
         steps = tuple((float(least) * unit, float(share)) for least, share in pairs)
+        if not all(_is_number(x) for pair in pairs for x in pair):
+            raise ValueError
         falling = [least for least, _ in steps]
         if (
             falling != sorted(falling, reverse=True)
@@ -227,7 +237,7 @@ def _steps(entry, name, unit) -> Steps:
             or not all(0 < share <= 1 for _, share in steps)
         ):
             raise ValueError
-    except (TypeError, ValueError, IndexError):
-        raise ValueError(f"a system: {name} is {pairs!r}, not pairs [size, efficiency] whose sizes fall to 0 "
+    except (TypeError, ValueError, IndexError, OverflowError):
+        raise ValueError(f"a system: {name} is {quoted(pairs)}, not pairs [size, efficiency] whose sizes fall to 0 "
                          "and whose efficiencies lie between 0 and 1") from None  # fmt: skip
     return steps

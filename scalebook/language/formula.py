@@ -33,11 +33,12 @@ import sympy
 
 from . import code
 from .domain import Condition, guarded, put, refuse_outside
-from .notation import NOTATION, Latex, Text, free, in_letters, nearest, symbol, tex
-from .row import gather, refuse
-from .units import show, show_tex, words_in
+from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
+from .row import fitting, gather, quantity
+from .units import show, words_in
+from .worked import Worked
 
-__all__ = ["FORMULAS", "Formula", "Worked", "formula"]
+__all__ = ["FORMULAS", "Formula", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
 
@@ -59,12 +60,12 @@ class Formula:
         self.__doc__ = doc
         self._rhs, self._domain = rhs, domain
         self._filled = {}
-        NOTATION[letter]
+        NOTATION[word(letter)]
 
     @cached_property
     def rhs(self) -> sympy.Expr:
         """The right-hand side; the body of a decorated function runs when it is first needed."""
-        return in_letters(sympy.sympify(self._rhs() if callable(self._rhs) else self._rhs))
+        return in_letters(expression(self._rhs() if callable(self._rhs) else self._rhs))
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
@@ -132,15 +133,13 @@ class Formula:
         if any(map(np.ndim, values.values())):
             [result] = code.blocks(lambda *x: (self.numpy(*x),), values)
             self._check(values, result)
-            refuse(self.letter, result, _at(values))
-            return result
+            return fitting(self.letter, result, _at(values))
         try:
             result = float(self._point(*values.values())[0])
         except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
             raise ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}") from None
         self._check(values, result)
-        refuse(self.letter, np.asarray(result), _at(values))
-        return result
+        return fitting(self.letter, result, _at(values))
 
     def _check(self, values, result=None):
         """Raise OutsideDomain where the formula does not hold."""
@@ -153,10 +152,20 @@ class Formula:
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
         """The right-hand side of a decorated function, which runs anew with expressions in the place of letters.
 
-        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.
+        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.  Raises
+        TypeError for a letter that it does not have, for what is no expression, and for a formula that is not decorated.
         """
+        if not hasattr(self, "__wrapped__"):
+            raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
         names = inspect.signature(self.__wrapped__).parameters
-        return self.__wrapped__(**{x: expressions.get(x, symbol(x)) for x in names})
+        if stray := [x for x in expressions if x not in names]:
+            strays = quoted(", ".join(stray))
+            raise TypeError(f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}")
+        places = {x: expression(expressions[x]) if x in expressions else symbol(x) for x in names}
+        for x, value in places.items():
+            if value.is_number:
+                quantity(x, value)
+        return expression(self.__wrapped__(**places))
 
     def compose(self, *formulas: "Formula") -> "Formula":
         """Put formulas in the place of the letters they give; their sources come along.
@@ -164,6 +173,9 @@ class Formula:
         Raises ValueError for a formula whose letter is not used, for two that give one letter, and
         for a circle.
         """
+        for x in formulas:
+            if not isinstance(x, Formula):
+                raise TypeError(f"{self.name} is composed with formulas, such as other.solve(letter), not with {quoted(x)}")
         rhs, given = self.rhs, {x.letter: x for x in formulas}
         places = {symbol(n): x.rhs for n, x in given.items()}
         domain = (*self.domain, *(c for x in formulas for c in put(x.domain, {symbol(x.letter): x.rhs}, x.name)))
@@ -191,7 +203,7 @@ class Formula:
         """
         from .solve import invert
 
-        unknown = NOTATION[str(letter)].name
+        unknown = NOTATION[word(letter)].name
         formula = self if unknown in self.inputs else self._fill({unknown})
         if unknown not in formula.inputs:
             raise ValueError(f"{self.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
@@ -286,7 +298,7 @@ class Formula:
     def _repr_html_(self):
         """The equation, and under it what its letters are."""
         words = [self.letter, *self.inputs]
-        where = "; ".join(rf"\({NOTATION[x].tex}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words)
+        where = "; ".join(rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words)
         holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
         return (
             rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
@@ -298,27 +310,6 @@ class Formula:
 
     def _sympy_(self):
         return self.rhs
-
-
-class Worked:
-    """A formula at one point, shown in three steps."""
-
-    def __init__(self, formula: Formula, values: dict[str, float], value: float):
-        self.formula, self.values, self.value = formula, values, value
-
-    def __repr__(self):
-        f = self.formula
-        numbers = {n: show(x, NOTATION[n].unit) for n, x in self.values.items()}
-        pad = " " * len(f.letter)
-        return f"{f.letter} = {f.text()}\n{pad} = {f.text(numbers)}\n{pad} = {show(self.value, f.unit)}"
-
-    def _repr_latex_(self):
-        f, numbers = self.formula, self.formula.template()
-        for n, x in self.values.items():
-            numbers = numbers.replace(f"⟦{n}⟧", show_tex(x, NOTATION[n].unit))
-        left, right = f.latex.split(" = ", 1)
-        steps = rf"{left} &= {right} \\ &= {numbers} \\ &= {show_tex(self.value, f.unit)}"
-        return rf"$$\begin{{aligned}}{steps}\end{{aligned}}$$"
 
 
 def formula(
@@ -339,18 +330,22 @@ def formula(
         ...
     scalebook.language.domain.OutsideDomain: few holds for at least pp micro-batches, not at microbatches=4, pp=8
     """
-    NOTATION[letter]
+    NOTATION[word(letter)]
 
     def enter(function):
         def of_letters(f):
             return [NOTATION[x].symbol for x in inspect.signature(f).parameters]
 
         letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
-        new = Formula(function.__name__, letter, lambda: sympy.sympify(function(*letters)), sources,
+        new = Formula(function.__name__, letter, lambda: function(*letters), sources,
                       inspect.getdoc(function), given,
                       lambda: [Condition(words, f(*known)) for words, f, known in conditions])  # fmt: skip
         new.__module__, new.__wrapped__ = function.__module__, function
-        FORMULAS[new.name] = new
+        old = FORMULAS.get(new.name, new)
+        if old.__module__ == new.__module__ or old.__module__ == "__main__":
+            FORMULAS[new.name] = new
+        elif new.__module__ != "__main__":  # a reader's session may call a formula as it likes; it is not entered
+            raise ValueError(f"{new.name} of {new.__module__} needs another name: {old.__module__} has a formula of this one")
         return new
 
     return enter

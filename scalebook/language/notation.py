@@ -15,17 +15,24 @@ Traceback (most recent call last):
 LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 """
 
-from collections.abc import Iterable
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from numbers import Real
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
-__all__ = ["NOTATION", "Latex", "Letter", "Text", "either", "free", "in_letters", "letter", "nearest", "symbol", "tex"]
+__all__ = [
+    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter", "listed",
+    "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
+]  # fmt: skip
 
 
 def either(words: Iterable[str]) -> str:
@@ -38,6 +45,55 @@ def either(words: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def quoted(value) -> str:
+    """A value as a sentence names it: on one line, and cut where it is long.
+
+    >>> quoted("80 GB"), quoted(sympy.eye(2))
+    ("'80 GB'", 'Matrix([ [1, 0], [0, 1]])')
+    >>> quoted("x" * 1000)[-3:], quoted(10**5000)
+    ('xx…', 'a very large int')
+    """
+    try:
+        text = re.sub(r"\s*\n\s*", " ", repr(value))
+    except (ValueError, RecursionError):  # more digits than Python writes, lists within lists without end
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def brief(error: Exception) -> str:
+    """What an error says, as part of a sentence: on one line, and cut where it is long."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def word(name, kind: str = "a letter") -> str:
+    """The name that was given, of a symbol its name; raises TypeError for what is no text.
+
+    >>> word(["hidden"])
+    Traceback (most recent call last):
+        ...
+    TypeError: a letter is named by a word, such as 'hidden', not by ['hidden']
+    """
+    if isinstance(name, sympy.Symbol):
+        return name.name
+    if not isinstance(name, str):
+        example = ", such as 'hidden'" if kind == "a letter" else ""
+        raise TypeError(f"{kind} is named by a word{example}, not by {quoted(name)}")
+    return str(name)
+
+
+def listed(words, kind: str = "a letter") -> list:
+    """Words that were given as a list, a tuple or a set of them, or one by itself; raises TypeError for all else."""
+    if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
+        raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
+    return [words] if isinstance(words, str | sympy.Symbol) else list(words)
+
+
+def no_attribute(sentence: str) -> AttributeError:
+    """An error that says this sentence alone: since 3.12 Python adds a hint of its own to one raised without a name."""
+    return AttributeError(sentence, name="", obj=None)
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """Say which of the words come nearest to a mistyped one, or list them when none does.
 
@@ -46,7 +102,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("zzz", ["h100", "a100"])
     'there are: a100, h100'
     """
-    words, word = sorted(words), str(word).lower()
+    words, word = sorted(words), str(word)[:80].lower()
     close = get_close_matches(word, words, n=3, cutoff=0.65)
     if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
         close = [w for w in words if word in w][:4]
@@ -64,7 +120,8 @@ class Letter:
     unit: str
     meaning: str
     tex: str
-    sign: str = "positive"  # or "nonnegative", "real", or "share": between 0 and 1
+    sign: str = "positive"  # one of SIGNS
+    whole: bool = False  # it counts what a model or a machine has; a mean or a solution may still be between two
 
     @property
     def symbol(self) -> sympy.Symbol:
@@ -78,21 +135,31 @@ class Notation(dict):
     """Letters by name; a name that is missing is answered with the nearest ones."""
 
     def __missing__(self, name):
-        raise LookupError(f"no letter is called {name!r}; {nearest(str(name), self)}")
+        raise LookupError(f"no letter is called {quoted(name)}; {nearest(word(name), self)}")
 
 
 NOTATION = Notation()
+SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 and 1
 
 
-def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive") -> sympy.Symbol:
+def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False) -> sympy.Symbol:
     """Enter a letter and return its symbol.  Entering the same letter again is harmless.
+
+    Raises ValueError for a name that cannot be a parameter and for one that means something else, TypeError for no text.
 
     >>> letter("layers", "", "birds in a tree")
     Traceback (most recent call last):
         ...
     ValueError: 'layers' already means 'transformer blocks'
     """
-    new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign)
+    if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise ValueError(f"{quoted(name)} cannot be a letter: its word is a parameter too, such as hbm_bandwidth")
+    for what, text in {"unit": unit, "meaning": meaning, "printed form": tex or "", "sign": sign}.items():
+        if not isinstance(text, str):
+            raise TypeError(f"the {what} of {name} is text, not {quoted(text)}")
+    if sign not in SIGNS:
+        raise ValueError(f"the sign of {name} is {either(map(repr, SIGNS))}, not {quoted(sign)}")
+    new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign, whole)
     if NOTATION.setdefault(name, new) != new:
         raise ValueError(f"{name!r} already means {NOTATION[name].meaning!r}")
     return new.symbol
@@ -100,7 +167,7 @@ def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str
 
 def symbol(name: str) -> sympy.Symbol:
     """The symbol of a letter.  Raises LookupError, naming the nearest letters, for an unknown one."""
-    return NOTATION[str(name)].symbol
+    return NOTATION[word(name)].symbol
 
 
 class _Ordered:
@@ -138,6 +205,24 @@ def _free(expr):
     return frozenset().union(*map(free, expr.args))
 
 
+def expression(value) -> sympy.Basic:
+    """A number or an expression as SymPy has it.  Raises TypeError for all else: text would be run, so none is read.
+
+    >>> expression("2 * hidden")
+    Traceback (most recent call last):
+        ...
+    TypeError: an expression is made of letters and numbers, such as 2 * symbol('hidden'), not '2 * hidden'
+    """
+    if hasattr(type(value), "_sympy_"):  # a formula
+        return value._sympy_()
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(sympy.SympifyError):  # NumPy counts spans of time as numbers
+            value = sympy.sympify(value, strict=True)
+    if not isinstance(value, sympy.Expr) or value.has(sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I):
+        raise TypeError(f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}")
+    return value
+
+
 def in_letters(expr: sympy.Expr) -> sympy.Expr:
     """The expression with each symbol replaced by the letter of its name; raises LookupError if there is none.
 
@@ -154,5 +239,6 @@ def tex(expr, names: dict | None = None) -> str:
     >>> tex(symbol("peak_flops") / symbol("hbm_bandwidth"))
     '\\frac{F}{W_{\\mathrm{hbm}}}'
     """
-    printed = {x: NOTATION[x.name].tex for x in sympy.sympify(expr).free_symbols if x.name in NOTATION}
-    return Latex({"symbol_names": printed | (names or {})}).doprint(sympy.sympify(expr))
+    expr = expression(expr)
+    printed = {x: NOTATION[x.name].tex for x in expr.free_symbols if x.name in NOTATION}
+    return Latex({"symbol_names": printed | (names or {})}).doprint(expr)

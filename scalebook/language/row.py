@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import sympy
 
-from .notation import NOTATION, in_letters, nearest
+from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
 from .units import parse, show
 
-__all__ = ["Cell", "Row", "Why", "gather", "quantity", "strays"]
+__all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -46,7 +46,7 @@ def quantity(name: str, value) -> Value:
 
     Accepts a number, an array, a SymPy expression, or a string with the letter's unit.
     Raises TypeError or ValueError, naming the letter, its unit and its meaning, for anything else:
-    a wrong unit, NaN, infinity, a negative number, or zero where zero makes no sense.
+    a wrong unit, NaN, infinity, a masked array, a negative number, or zero where zero makes no sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -55,15 +55,23 @@ def quantity(name: str, value) -> Value:
         ...
     ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
     """
-    if type(value) in (float, int) and 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share"):
-        return float(value)  # the common case, quickly
+    name = word(name)
+    if type(value) is int and 0 <= value < 1 << 53:
+        value = float(value)
+    if type(value) is float and _is_usual(name, value):
+        return value
     if isinstance(value, str):
         try:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
     if isinstance(value, sympy.Expr) and not value.is_number:
-        return in_letters(value)
+        try:
+            return in_letters(expression(value))
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; {_what(name)}") from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} has masked values, which are no numbers: give those that there are; {_what(name)}")
     try:
         array = np.asarray(value)
         if array.dtype.kind != "O":
@@ -72,11 +80,15 @@ def quantity(name: str, value) -> Value:
             numeric = all(isinstance(x, (Real, Decimal, sympy.Expr)) and not isinstance(x, bool) for x in array.flat)
         if not numeric:
             raise TypeError
-        array = array.astype(float)  # a copy: a row does not change when the caller's array does
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {value!r}: {_what(name)}") from None
-    refuse(name, array)
-    return array if array.ndim else float(array)
+        with np.errstate(over="ignore"):
+            array = array.astype(float)  # a copy: a row does not change when the caller's array does
+    except OverflowError:
+        raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # as arrays of objects and deep lists have it
+        raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
+    if array.ndim > 32:  # NumPy's own limit where arrays are joined
+        raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
+    return fitting(name, array)
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:
@@ -94,16 +106,48 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
     return bad
 
 
-def refuse(name: str, array: np.ndarray, where: str = "") -> None:
-    """Raise ValueError unless every value is finite and has the letter's sign."""
-    bad, sign = strays(name, array), NOTATION[name].sign
+EDGE = 1e-9  # so far beyond 0 or 1 a share is its last digit's rounding
+
+
+def _is_usual(name, value: float) -> bool:
+    """The common case, quickly."""
+    return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")
+
+
+def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray | float:
+    """The values, of a share those at its edges put there; raises ValueError unless all are finite and of the letter's sign.
+
+    >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
+    array([0.5, 1. ])
+    """
+    if type(array) is float and _is_usual(name, array):
+        return array
+    array, sign = np.asarray(array), NOTATION[name].sign
+    if sign == "share":
+        array = np.where((array < 0) & (array >= -EDGE), 0.0, np.where((array > 1) & (array <= 1 + EDGE), 1.0, array))
+    bad = strays(name, array)
     if bad.any():
         first = array[bad].flat[0] if array.ndim else float(array)
         wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite", "share": "between 0 and 1"}[
             sign
         ]
         wanted = wanted if np.isfinite(first) else "a finite number"
-        raise ValueError(f"{name} must be {wanted}, not {first:g}{where}: {_what(name)}")
+        raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where}: {_what(name)}")
+    return array if array.ndim else float(array)
+
+
+def refuse_parts(name: str, value: Value) -> None:
+    """Raise ValueError where a letter that counts what a model or a machine has is no whole number.
+
+    Formulas take means and ratios, so this is asked where a table, a model or a machine comes in.
+
+    >>> refuse_parts("layers", 2.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: layers must be a whole number, not 2.5: it is transformer blocks, a count
+    """
+    if NOTATION[name].whole and not isinstance(value, sympy.Basic) and (parts := np.asarray(value) % 1 != 0).any():
+        raise ValueError(f"{name} must be a whole number, not {np.asarray(value)[parts].flat[0]:.12g}: {_what(name)}")
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
@@ -118,7 +162,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
             hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
-            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {row!r}")
+            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {quoted(row)}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
@@ -146,6 +190,8 @@ def _brief(value: Value, unit: str) -> str:
     if isinstance(value, sympy.Basic):
         return str(value)
     if np.ndim(value):
+        if not np.size(value):
+            return "no values"
         return f"{show(np.min(value), unit)} … {show(np.max(value), unit)} ({np.size(value)} values)"
     return show(value, unit)
 
@@ -159,9 +205,12 @@ class Row(Mapping):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
 
     def __getitem__(self, name):
-        if name in self.cells:
+        if name in self:
             return self.cells[name].value
         raise KeyError(self._absent(name))
+
+    def __contains__(self, name):
+        return isinstance(name, str) and name in self.cells
 
     def __getattr__(self, name):
         if name.startswith("_") or "cells" not in self.__dict__:
@@ -170,7 +219,7 @@ class Row(Mapping):
             return self.cells[name].value
         if name in self.words:
             return self.words[name]
-        raise AttributeError(self._absent(name))
+        raise no_attribute(self._absent(name))
 
     def __dir__(self):
         return [*super().__dir__(), *self.cells, *self.words]
@@ -182,6 +231,8 @@ class Row(Mapping):
         return len(self.cells)
 
     def _absent(self, name):
+        if not isinstance(name, str):
+            return f"{self.name} has letters, and none is called {quoted(name)}"
         if name in self.missing:
             return f"{name} of {self.name} {self.missing[name]}"
         if name in NOTATION:
@@ -189,7 +240,7 @@ class Row(Mapping):
                 f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
             )
         return (
-            f"{self.name} has nothing called {name!r}; {nearest(str(name), [*self.cells, *self.missing, *self.words])}"
+            f"{self.name} has nothing called {quoted(name)}; {nearest(name, [*self.cells, *self.missing, *self.words])}"
         )
 
     def why(self, name: str) -> "Why":
@@ -211,7 +262,7 @@ class Row(Mapping):
     def _repr_html_(self):
         rows = "".join(
             f"<tr><td><code>{n}</code></td><td>{html.escape(_brief(c.value, NOTATION[n].unit))}</td>"
-            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c)._repr_html_()}</td></tr>"
+            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c).page(self.cells.keys() - {n})}</td></tr>"
             for n, c in self.cells.items()
         )
         head = "<tr><th>letter</th><th>value</th><th>meaning</th><th>where it comes from</th></tr>"
@@ -264,8 +315,13 @@ class Why:
         ]
 
     def _repr_html_(self):
+        return self.page(set())
+
+    def page(self, seen: set[str]) -> str:
+        """As HTML; what the letters in `seen` follow from stands elsewhere: each is unfolded once."""
         line = f"{html.escape(self.equation)} <small>[{self._said(cite_html, html.escape)}]</small>"
-        if not self.cell.inputs:
+        if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{line}</span>'
-        inside = "".join(f"<li>{x._repr_html_()}</li>" for x in self.inputs)
+        seen.add(self.name)
+        inside = "".join(f"<li>{x.page(seen)}</li>" for x in self.inputs)
         return f'<details class="sb-why tex2jax_ignore"><summary>{line}</summary><ul>{inside}</ul></details>'

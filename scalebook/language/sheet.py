@@ -2,14 +2,14 @@
 
 >>> from scalebook.language import Sheet, formula
 >>> @formula("compute_time", "williams2009")
-... def compute_time(flops, peak_flops):
+... def arithmetic_time(flops, peak_flops):
 ...     '''Arithmetic at the peak rate.'''
 ...     return flops / peak_flops
 >>> @formula("memory_time", "williams2009")
-... def memory_time(traffic, hbm_bandwidth):
+... def traffic_time(traffic, hbm_bandwidth):
 ...     '''Traffic at the peak rate.'''
 ...     return traffic / hbm_bandwidth
->>> kernel = Sheet("kernel", compute_time, memory_time)
+>>> kernel = Sheet("kernel", arithmetic_time, traffic_time)
 >>> row = kernel(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
 >>> row.memory_time
 0.0005
@@ -30,8 +30,8 @@ import sympy
 from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, either, nearest, tex
-from .row import Cell, Row, gather, refuse
+from .notation import NOTATION, either, listed, nearest, quoted, tex, word
+from .row import Cell, Row, fitting, gather
 from .units import show
 
 __all__ = ["Sheet"]
@@ -49,7 +49,7 @@ class Sheet:
         by_letter = {}
         for f in formulas:
             if not isinstance(f, Formula):
-                raise TypeError(f"{name} takes formulas, not {f!r}")
+                raise TypeError(f"{name} takes formulas, not {quoted(f)}")
             if f.method == "numeric":
                 raise TypeError(f"{name} takes closed forms, and {f.letter} of {f.name} is found numerically")
             if by_letter.setdefault(f.letter, f) is not f:
@@ -105,7 +105,7 @@ class Sheet:
                 continue
             try:
                 f._check({i: cells[i].value for i in f.inputs})
-                refuse(name, np.asarray(result))
+                result = fitting(name, result)
             except OutsideDomain as error:
                 missing[name] = f"has no value here: {error}{self._would_do(f, known)}"
                 continue
@@ -134,7 +134,7 @@ class Sheet:
 
     def _plan(self, known):
         """What can be computed from these letters, and the code that does it, made once."""
-        if known not in self._plans:
+        if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
                 if name in known:
@@ -148,9 +148,10 @@ class Sheet:
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
-            self._plans[known] = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
-                                  _once(code.vector, inputs, statements, outputs))  # fmt: skip
-        return self._plans[known]
+            plan = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
+                    _once(code.vector, inputs, statements, outputs))  # fmt: skip
+            plan = self._plans.setdefault(known, plan)  # that of the thread that came first
+        return plan
 
     def _at_point(self, function, values, outputs):
         try:
@@ -169,6 +170,8 @@ class Sheet:
         """The sheet with these formulas for their letters; raises ValueError for a letter it does not use."""
         used = {*self.inputs, *self.formulas}
         for f in formulas:
+            if not isinstance(f, Formula):
+                raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
             if f.letter not in used:
                 raise ValueError(
                     f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}"
@@ -179,7 +182,8 @@ class Sheet:
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
         """The part of the sheet that these letters rest on when others are given; raises ValueError for one it lacks."""
-        wanted, todo = {}, list(letters)
+        wanted, todo = {}, [word(x) for x in letters]
+        given = {word(x) for x in listed(given)}
         while todo:
             name = todo.pop()
             if name in self.formulas and name not in wanted and name not in given:
@@ -191,10 +195,10 @@ class Sheet:
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
         """The closed form of a letter in the sheet's inputs and the letters to `keep`."""
-        if letter not in self.formulas:
-            raise ValueError(f"{self.name} has no formula for {letter!r}; {nearest(letter, self.formulas)}")
-        if stray := [x for x in keep if x not in self.formulas]:
-            raise ValueError(f"{self.name} has no formula for {stray[0]!r} to keep; {nearest(stray[0], self.formulas)}")
+        if (letter := word(letter)) not in self.formulas:
+            raise ValueError(f"{self.name} has no formula for {quoted(letter)}; {nearest(letter, self.formulas)}")
+        if stray := [x for x in map(word, listed(keep)) if x not in self.formulas]:
+            raise ValueError(f"{self.name} has no formula for {quoted(stray[0])} to keep; {nearest(stray[0], self.formulas)}")
         f, others = self.formulas[letter], dict(self.formulas)
         for name in (letter, *keep):
             others.pop(name, None)
@@ -216,13 +220,13 @@ class Sheet:
 
     def _repr_html_(self):
         rows = "".join(
-            rf'<tr><td class="mathjax_process tex2jax_process">\({NOTATION[n].tex} = {html.escape(tex(f.rhs))}\)</td>'
-            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{NOTATION[n].unit}</td><td>{', '.join(f.sources)}</td></tr>"
+            rf'<tr><td class="mathjax_process tex2jax_process">\({html.escape(NOTATION[n].tex)} = {html.escape(tex(f.rhs))}\)</td>'
+            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{NOTATION[n].unit}</td><td>{html.escape(', '.join(f.sources))}</td></tr>"
             for n, f in self.formulas.items()
         )
         head = "<tr><th>formula</th><th>meaning</th><th>unit</th><th>source</th></tr>"
         return (
-            f'<table class="sb-sheet"><caption>{self.name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+            f'<table class="sb-sheet"><caption>{html.escape(self.name)}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
         )
 
 

@@ -7,7 +7,7 @@ from sympy import Abs, Max, Min, Piecewise, ceiling, floor
 from .code import broadcast
 from .domain import relaxed
 from .formula import Formula
-from .notation import NOTATION, nearest, symbol
+from .notation import NOTATION, nearest, quoted, symbol
 from .row import quantity
 from .units import show
 
@@ -68,9 +68,12 @@ class Numeric(Formula):
         if unknown not in formula.inputs:
             raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
         high = 1 if NOTATION[unknown].sign == "share" else 1e36
-        self.formula, self.between = formula, tuple(quantity(unknown, x) for x in between or (1e-12, high))
-        if len(self.between) != 2 or not 0 < self.between[0] < self.between[1]:
-            raise ValueError(f"between is (low, high) with 0 < low < high, not {between!r}")
+        self.formula, between = formula, (1e-12, high) if between is None else between
+        if not isinstance(between, list | tuple) or len(between) != 2 or any(np.ndim(x) for x in between):
+            raise TypeError(f"between is two numbers, (low, high), not {quoted(between)}")
+        self.between = tuple(quantity(unknown, x) for x in between)
+        if any(isinstance(x, sympy.Basic) for x in self.between) or not 0 < self.between[0] < self.between[1]:
+            raise ValueError(f"between is (low, high) with 0 < low < high, not {quoted(between)}")
 
     @property
     def rhs(self):

@@ -7,8 +7,9 @@ was not read; `SOURCES.add` names a folder of them, which is read when a source 
 import html
 import tomllib
 from collections.abc import Mapping
+from threading import RLock
 
-from .notation import nearest
+from .notation import nearest, quoted
 
 __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
 
@@ -17,28 +18,33 @@ class Sources(Mapping):
     """Every source by its key."""
 
     def __init__(self):
-        self._folders, self._entries = [], {}
+        self._folders, self._entries, self._lock = [], {}, RLock()
 
     def add(self, folder) -> None:
         """Add the files `sources*.toml` of a folder."""
-        self._folders.append(folder)
+        with self._lock:
+            self._folders.append(folder)
 
     def _read(self):
-        while self._folders:
-            for path in sorted(self._folders.pop().iterdir(), key=lambda p: p.name):
-                if path.name.startswith("sources") and path.name.endswith(".toml"):
-                    for key, entry in tomllib.loads(path.read_text("utf-8")).items():
-                        if self._entries.setdefault(key, entry) != entry:
-                            raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
+        with self._lock:  # a second thread waits until all are in
+            while self._folders:
+                entries = dict(self._entries)
+                for path in sorted(self._folders[-1].iterdir(), key=lambda p: p.name):
+                    if path.name.startswith("sources") and path.name.endswith(".toml"):
+                        for key, entry in tomllib.loads(path.read_text("utf-8")).items():
+                            if entries.setdefault(key, entry) != entry:
+                                raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
+                self._entries = entries
+                self._folders.pop()
         return self._entries
 
     def __getitem__(self, key):
-        if key not in self._read():
-            raise KeyError(f"no source is called {key!r}; {nearest(key, self._entries)}")
+        if key not in self:
+            raise KeyError(f"no source is called {quoted(key)}; {nearest(key, self._entries)}")
         return self._entries[key]
 
     def __contains__(self, key):
-        return key in self._read()
+        return isinstance(key, str) and key in self._read()
 
     def __iter__(self):
         return iter(self._read())

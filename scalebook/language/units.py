@@ -4,13 +4,14 @@ Inside, everything is in bytes, seconds, joules and dollars; FLOP, tokens and pa
 The prefixes are for people.
 """
 
+import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
 
 import numpy as np
 
-from .notation import NOTATION, Letter
+from .notation import NOTATION, Letter, quoted, word
 
 __all__ = ["BASE", "check", "dimension", "parse", "show", "show_tex"]
 
@@ -32,7 +33,6 @@ _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-@cache
 def dimension(unit: str) -> tuple[int, ...]:
     """The powers of byte, second, joule and dollar in a unit.
 
@@ -43,11 +43,16 @@ def dimension(unit: str) -> tuple[int, ...]:
         ...
     ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, W, bit, h, s, token, year, and one over another (B/s)
     """
+    return _dimension(word(unit, "a unit"))
+
+
+@cache
+def _dimension(unit):
     powers = dict.fromkeys(BASE, 0)
     for sign, part in zip((1, -1), unit.split("/"), strict=False):
         if part not in _UNITS or unit.count("/") > 1:
             known = ", ".join(sorted(filter(None, _UNITS)))
-            raise ValueError(f"{unit!r} is not a unit; there are: {known}, and one over another (B/s)")
+            raise ValueError(f"{quoted(unit)} is not a unit; there are: {known}, and one over another (B/s)")
         for base, power in _UNITS[part][1].items():
             powers[base] += sign * power
     return tuple(powers.values())
@@ -72,7 +77,8 @@ def parse(quantity: str, unit: str) -> float:
         "s": "2.5 us",
         "year": "2022-03",
     }
-    found = re.match(r"([-+.\d]*(?:[eE][-+]?\d+)?) ?(.*)", str(quantity).strip())
+    dimension(unit)  # refuses what is no unit
+    found = re.match(r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", str(quantity).strip() if isinstance(quantity, str) else "")
     number, rest = found.groups()
     try:
         if unit == "%" and rest == unit:
@@ -89,11 +95,13 @@ def parse(quantity: str, unit: str) -> float:
         small, binary = _PREFIXES[prefix] < 1, prefix.endswith("i")
         if (small and unit not in ("s", "J", "W")) or (binary and not unit.startswith("B")):
             raise ValueError
-        return float(Decimal(number) * Decimal(str(_PREFIXES[prefix])))
+        if not math.isfinite(value := float(Decimal(number) * Decimal(str(_PREFIXES[prefix])))):
+            raise ValueError
+        return value
     except (ValueError, ArithmeticError):
         hint = f"such as {example.get(unit, '3 ' + unit)!r}"
         wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
-        raise ValueError(f"{quantity!r} is not {wanted}") from None
+        raise ValueError(f"{quoted(quantity)} is not {wanted}") from None
 
 
 def _round(value: float) -> float:
@@ -114,12 +122,25 @@ def show(value: float, unit: str = "") -> str:
     ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
     >>> show(2.5, "$/h"), show(0.109375), show(0.109375, "%"), show(2022.5, "year"), show(1.5e28, "FLOP")
     ('2.5 $/h', '0.1094', '10.94 %', '2022-07', '1.5×10²⁸ FLOP')
+
+    Raises TypeError for what is no number, ValueError for one that is not finite and for what is no unit.
     """
+    dimension(unit)  # refuses what is no unit
+    try:
+        value = float(value) if not isinstance(value, str | bytes | bytearray) and not np.ndim(value) else None
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        value = None
+    if value is None:
+        raise TypeError("only a number can be shown with a unit")
+    if not math.isfinite(value):
+        raise ValueError(f"a number is shown, and {value} is none")
     if unit == "year":
         months = round(value * 12)
         return f"{months // 12}-{months % 12 + 1:02d}"
-    dimension(unit)  # refuses what is no unit
-    value = float(value) * (100 if unit == "%" else 1)
+    if unit == "%":
+        if abs(value) > 1e306:
+            raise ValueError(f"a share of {value:g} is too large to be shown in percent")
+        value *= 100
     if unit == "" and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
     value = _round(value)

@@ -9,7 +9,7 @@ Traceback (most recent call last):
 LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_decode' or ...?
 """
 
-from scalebook.language.notation import nearest
+from scalebook.language.notation import nearest, quoted, word
 
 from . import (
     attention,
@@ -62,8 +62,8 @@ CONFRONTATIONS: dict[str, Confrontation] = {
 
 def find(name: str) -> Confrontation:
     """The confrontation of that name; raises LookupError, naming the nearest, where there is none."""
-    if name not in CONFRONTATIONS:
-        raise LookupError(f"no confrontation is called {name!r}; {nearest(name, CONFRONTATIONS)}")
+    if word(name, "a confrontation") not in CONFRONTATIONS:
+        raise LookupError(f"no confrontation is called {quoted(name)}; {nearest(name, CONFRONTATIONS)}")
     return CONFRONTATIONS[name]
 
 

@@ -10,7 +10,10 @@ from . import CONFRONTATIONS, confront
 
 
 def main(arguments: list[str] | None = None) -> str:
-    """What the command prints.  Exits with one line on what was wrong and what would have worked."""
+    """What the command prints, or nothing where it wrote a file and has printed it.
+
+    Exits with one line on what was wrong and what would have worked.
+    """
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
     parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed")
     parser.add_argument("--csv", metavar="FILE", help="other measurements, with the columns of the package's file")
@@ -25,19 +28,31 @@ def main(arguments: list[str] | None = None) -> str:
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
     try:
         results = {name: confront(name, given.csv) for name in (CONFRONTATIONS if given.all else [given.name])}
-    except OSError as error:
-        parser.exit(2, f"{error.filename}: {error.strerror}\n")
     except (LookupError, ValueError) as error:
         parser.exit(2, f"{error}\n")
-    said = "\n\n".join(f"{result!r}\n{_worst(result)}" for result in results.values())
+    text = "\n\n".join(f"{result!r}\n{_worst(result)}" for result in results.values())
     if given.json:
-        record = {name: result.record() for name, result in results.items()}
+        print(text, flush=True)  # first of all: what took minutes is not lost on a full disk
+        text = ""
         try:
-            Path(given.json).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:  # what was computed is not lost with the file
-            print(said, flush=True)
-            parser.exit(2, f"{given.json}: {error.strerror}: the errors were not written there\n")
-    return said
+            _write(Path(given.json), {name: result.record() for name, result in results.items()})
+        except OSError as error:
+            parser.exit(2, f"{given.json} could not be written: {error.strerror}\n")
+    return text
+
+
+def _write(path, record):
+    """Write the whole file or leave what was there: a file beside it takes its place when it is complete."""
+    text = json.dumps(record, indent=2) + "\n"
+    if path.exists() and not path.is_file():  # a device, a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _worst(result):
@@ -51,7 +66,8 @@ def _worst(result):
 
 if __name__ == "__main__":
     try:
-        print(main(sys.argv[1:]), flush=True)
+        if said := main(sys.argv[1:]):
+            print(said, flush=True)
     except BrokenPipeError:  # the reader has gone, as `head` does: nothing is left to say, at exit neither
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -9,20 +9,33 @@
 import csv
 import gzip
 import html
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
+from scalebook.language.notation import brief, quoted
 from scalebook.tables import cite
 
 __all__ = ["Confrontation", "Result"]
 
 Measurement = dict[str, str]  # one line of a CSV file
+
+
+class _Read(dict):
+    """A row that knows which of its columns was read last."""
+
+    last = ""
+
+    def __getitem__(self, column):
+        self.last = column
+        return super().__getitem__(column)
 
 
 @dataclass(frozen=True)
@@ -52,8 +65,9 @@ class Confrontation:
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
 
-        Raises ValueError for a file that lacks a column, has a word where a number belongs, or no
-        row that can be predicted.  Only rows of the package's file count as calibrated on.
+        Raises ValueError, naming the file, the row and the column, for a file that cannot be read, lacks a column or
+        has what nothing can be predicted from, and for one without a row that is kept.  Only
+        rows of the package's file count as calibrated on.
 
         >>> from scalebook.measurements import CONFRONTATIONS
         >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
@@ -64,20 +78,57 @@ class Confrontation:
         own, columns = _read(files("scalebook.measurements") / self.file)
         rows, where = own, self.file
         if path is not None:
+            if not isinstance(path, str | PathLike):
+                raise TypeError(f"other measurements are given as the path of a CSV file, not as {quoted(path)}")
             rows, found = _read(Path(path))
-            where = str(path)
+            where = str(path) if len(str(path)) <= 160 else quoted(str(path))
             if lacking := [c for c in columns if c not in found and c not in self.optional]:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
-        reasons = [self.left_out(row) for row in rows]
+        reasons = [self._asked(where, self.left_out, row) for row in rows]
         kept = [row for row, reason in zip(rows, reasons, strict=True) if not reason]
         left_out = dict(Counter(filter(None, reasons)).most_common())
         if not kept:
             said = "; ".join(f"{n} {reason}" for reason, n in left_out.items()) or "it is empty"
             raise ValueError(f"{where} has no row to confront {self.name} with: {said}")
-        measured = np.array([number(row, self.measured) for row in kept])
+        measured = np.array([self._asked(where, lambda row: number(row, self.measured), row) for row in kept])
+        for row in kept:
+            self._asked(where, self.group, row)
         known = {row["row_id"] for row in own if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
-        return Result(self, kept, np.asarray(self.predict(kept), float), measured, fitted, left_out)
+        predicted = self._predicted(where, kept)
+        with np.errstate(over="ignore"):
+            far = np.flatnonzero(~np.isfinite(predicted / measured))
+        if far.size:
+            row = kept[far[0]]
+            raise ValueError(f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
+                             f"{quoted(row[self.measured])}: no error can be told")  # fmt: skip
+        return Result(self, kept, predicted, measured, fitted, left_out)
+
+    def _predicted(self, where, rows) -> np.ndarray:
+        """The predictions; raises ValueError, naming the file, the row and its column, where there is none."""
+        try:
+            predicted = np.asarray(self.predict(rows), float)
+        except Exception as error:  # whatever a column that does not fit led to: it is said where it stands
+            for row in rows:
+                self._asked(where, lambda x: self.predict([x]), row)
+            raise ValueError(f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}") from None
+        if not np.isfinite(predicted).all():
+            row = rows[np.flatnonzero(~np.isfinite(predicted))[0]]
+            raise ValueError(f"{where}, row {quoted(row['row_id'])}: nothing finite is predicted for it")
+        return predicted
+
+    def _asked(self, where, question, row):
+        """What a question has for an answer; raises ValueError, naming the file, the row and the column it read last."""
+        read = _Read(row)
+        try:
+            with np.errstate(all="ignore"):
+                return question(read)
+        except Exception as error:
+            if brief(error).startswith(f"{row['row_id']}: "):  # as `number` says it
+                raise ValueError(f"{where}, row {brief(error)}") from None
+            column = f", {read.last} is {quoted(row.get(read.last))}" if read.last else ""
+            said = f"{type(error).__name__}: " * (not isinstance(error, ValueError)) + brief(error)
+            raise ValueError(f"{where}, row {quoted(row['row_id'])}{column}: {said}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +227,21 @@ def number(row: Measurement, column: str) -> float:
         if not 0 < value < np.inf:
             raise ValueError
     except (TypeError, ValueError):
-        raise ValueError(f"{row['row_id']}: {column} is {row[column]!r}, not a positive number") from None
+        raise ValueError(f"{row['row_id']}: {column} is {quoted(row[column])}, not a positive number") from None
     return value
 
 
 def _read(path):
-    zipped = path.name.endswith(".gz")
-    with (
-        gzip.open(path, "rt", encoding="utf-8", newline="")
-        if zipped
-        else path.open(encoding="utf-8", newline="") as file
-    ):
-        reader = csv.DictReader(file, restval="")
-        rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
-        return rows, reader.fieldnames or []
+    opened = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
+            names = reader.fieldnames or []
+    except OSError as error:
+        raise ValueError(f"cannot read {quoted(str(path))}: {error.strerror or brief(error)}") from None
+    except (ValueError, EOFError, csv.Error, zlib.error) as error:  # no UTF-8, a field without end, a file that was cut
+        raise ValueError(f"{quoted(str(path))} is no CSV file in UTF-8: {brief(error)}") from None
+    if long := next((row for row in rows if None in row), None):
+        raise ValueError(f"{quoted(str(path))}, row {quoted(long['row_id'])}: it has more cells than there are columns")
+    return rows, names

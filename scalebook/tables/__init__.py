@@ -11,6 +11,7 @@ AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 
 from functools import cache
 from importlib.resources import files
+from threading import RLock
 
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
@@ -90,10 +91,17 @@ _TABLES = {
     "precisions": dict(words=["kind", "peak"]),
 }
 
+_LOCK = RLock()
+
 
 @cache
-def _table(name):
+def _read(name):
     return Table.read(files(__name__) / f"{name}.toml", **_TABLES[name])
+
+
+def _table(name):
+    with _LOCK:  # threads that come at once get one table, not one each
+        return _read(name)
 
 
 def model_from_config(config, name: str | None = None) -> Row:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from scalebook.language.notation import nearest
+from scalebook.language.notation import brief, nearest, quoted
 
 __all__ = ["KINDS", "Kind", "from_config"]
 
+MOST, MOST_BLOCKS = 10**15, 100_000  # far more than there will be; the blocks are gone through one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
 
 
@@ -94,9 +95,9 @@ def _load(config) -> Mapping:
         path = path / "config.json" if path.is_dir() else path
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"cannot read '{path}': give the path of a config.json or of its folder") from error
-    except ValueError as error:
-        raise ValueError(f"'{path}' is not JSON, as a Hugging Face config.json is: {error}") from error
+        raise ValueError(f"cannot read {quoted(str(path))}: give the path of a config.json or of its folder") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{quoted(str(path))} is not JSON, as a Hugging Face config.json is: {brief(error)}") from None
     if not isinstance(config, Mapping):
         raise ValueError(f"'{path}' holds a {type(config).__name__}, but a config.json holds an object of fields")
     return config
@@ -108,7 +109,7 @@ def _language_model(config: Mapping) -> dict:
     if not isinstance(kind := config.get("model_type"), str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")
     if kind not in KINDS:
-        raise ValueError(f"model_type {kind!r} is not one that can be read; {nearest(kind, KINDS)}")
+        raise ValueError(f"model_type {quoted(kind)} is not one that can be read; {nearest(kind, KINDS)}")
     return config
 
 
@@ -120,8 +121,11 @@ def _count(config: Mapping, field: str, default: int | None = None, least: int =
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(
-            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; it is {value!r}"
+            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; it is {quoted(value)}"
         )
+    most = MOST_BLOCKS if field in ("num_hidden_layers", "n_layer") else MOST
+    if value > most:
+        raise ValueError(f"{field!r} of model_type {config['model_type']!r} is read up to {most:,}; it is {quoted(value)}")
     return value
 
 
@@ -130,7 +134,7 @@ def _typed(config: Mapping, field: str, kind: type, default):
         return default
     if not isinstance(value, kind):
         wanted = {bool: "true or false", list: "a list", dict: "an object of fields"}[kind]
-        raise ValueError(f"{field!r} must be {wanted}; it is {value!r}")
+        raise ValueError(f"{field!r} must be {wanted}; it is {quoted(value)}")
     return value
 
 

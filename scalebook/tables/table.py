@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scalebook.language.notation import NOTATION, nearest
-from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.notation import NOTATION, nearest, no_attribute, quoted, word
+from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.units import show
 
@@ -31,11 +31,12 @@ class Device(Row):
         >>> accelerators.h100.at("fp8").peak_flops
         1978900000000000.0
         """
+        precision = word(precision, "a precision")
         peaks = {name.removeprefix("peak_"): cell for name, cell in self.cells.items() if name.startswith("peak_")}
         for other in ("flops", "vector"):
             peaks.pop(other, None)
         if precision not in peaks:
-            raise LookupError(f"{self.name} has no peak at {precision!r}; it has {', '.join(peaks)}")
+            raise LookupError(f"{self.name} has no peak at {quoted(precision)}; it has {', '.join(peaks)}")
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": Cell(cell.value, cell.origin, cell.source, note)}
@@ -68,9 +69,9 @@ class Table(Mapping):
 
     def __getitem__(self, key):
         if isinstance(key, (list, tuple)):
-            return Table(self.name, {k: self[k] for k in key})
-        if key not in self._rows:
-            raise KeyError(f"{self.name} has no {key!r}; {nearest(str(key), self._rows)}")
+            return Table(self.name, {word(k, f"a row of {self.name}"): self[k] for k in key})
+        if word(key, f"a row of {self.name}") not in self._rows:
+            raise KeyError(f"{self.name} has no {quoted(key)}; {nearest(key, self._rows)}")
         return self._rows[key]
 
     def __getattr__(self, key):
@@ -79,13 +80,13 @@ class Table(Mapping):
         try:
             return self[key]
         except KeyError as error:
-            raise AttributeError(error.args[0]) from None
+            raise no_attribute(error.args[0]) from None
 
     def __dir__(self):
         return [*super().__dir__(), *self._rows]
 
     def __contains__(self, key):
-        return key in self._rows
+        return isinstance(key, str) and key in self._rows
 
     def __iter__(self):
         return iter(self._rows)
@@ -96,7 +97,7 @@ class Table(Mapping):
     def having(self, *letters: str) -> "Table":
         """The rows that know all these letters."""
         for name in letters:
-            NOTATION[name]
+            NOTATION[word(name)]
         return Table(self.name, {k: row for k, row in self.items() if all(x in row for x in letters)})
 
     @property
@@ -114,12 +115,13 @@ class Table(Mapping):
         letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
         head = "".join(f'<th title="{html.escape(NOTATION[x].meaning)}">{x.replace("_", " ")}</th>' for x in letters)
         body = "".join(
-            f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{key}</code></th>{''.join(_cell(row, x) for x in letters)}</tr>"
+            f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{html.escape(key)}</code></th>"
+            f"{''.join(_cell(row, x) for x in letters)}</tr>"
             for key, row in self.items()
         )
         return (
             '<div class="sb-table tex2jax_ignore" style="overflow-x: auto"><table style="white-space: nowrap">'
-            f"<thead><tr><th>{self.name}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f"<thead><tr><th>{html.escape(self.name)}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
             "<p>Hover over a value, or follow its mark, for the source.</p>"
         )
 
@@ -168,7 +170,8 @@ def _row(file, key, stanza, kind, words, finish):
             unit = NOTATION[name].unit
             raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
         try:
-            cells[name] = Cell(quantity(name, value), said.get("name", key), source, note)
+            refuse_parts(name, number := quantity(name, value))
+            cells[name] = Cell(number, said.get("name", key), source, note)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
     finish(key, cells)

@@ -1,0 +1,311 @@
+"""Every public entry answers what nobody should give it with a value or one sentence, and never with an error from inside."""
+
+import copy
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import scalebook.measurements as measurements
+from scalebook.calculon import Strategies, application, calculon_step, execution, library, system
+from scalebook.display.calculator import calculator
+from scalebook.language import NOTATION, Formula, Sheet, letter, parse, show, symbol, tex
+from scalebook.language.row import quantity
+from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.memory import decoding, kv_cache, max_batch, weight_memory
+from scalebook.parallelism import CHOICES
+from scalebook.roofline import ridge_intensity, roofline, roofline_time
+from scalebook.schedule import SCHEDULES, simulate
+from scalebook.search import search
+from scalebook.tables import accelerators, links, model_from_config, models, precisions
+from scalebook.training import training_step
+
+from .fuzz import Record, odd
+from .support import SHEETS, STATED, draw
+from .test_huggingface import CONFIGS
+
+LETTERS = list(NOTATION)
+CLOSED = [f for f in STATED if f.inputs]
+STEP = dict(tp=2, pp=2, dp=2, microbatches=4, batch=1, seq=4096)
+
+
+def mutated(rng, valid, names=(), depth=0):
+    """A copy of a mapping in which some values are odd, missing, extra or renamed."""
+    new = dict(valid)
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
+        what, keys = rng.random(), list(new)
+        if what < 0.7 and keys:
+            key = rng.choice(keys)
+            if isinstance(new[key], dict) and rng.random() < 0.7 and depth < 4:
+                new[key] = mutated(rng, new[key], (), depth + 1)
+            elif isinstance(new[key], list) and new[key] and rng.random() < 0.7:
+                new[key] = [*new[key]]
+                new[key][rng.randrange(len(new[key]))] = odd(rng)
+            else:
+                new[key] = odd(rng)
+        elif what < 0.8 and keys:
+            new.pop(rng.choice(keys))
+        elif what < 0.9 and keys:
+            new[rng.choice(keys)[:-1] or "x"] = new.pop(rng.choice(keys))
+        else:
+            new[rng.choice([*names, "x", "layers"])] = odd(rng)
+    return new
+
+
+def point(rng, f):
+    return {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=rng.randrange(1000)).items()}
+
+
+def formulas(rng, record):
+    f = rng.choice(CLOSED)
+    letters, knowns = mutated(rng, point(rng, f), LETTERS), [odd(rng)] if rng.random() < 0.2 else []
+    record(f.name, (knowns, letters), lambda: f(*knowns, **letters))
+
+
+def _methods(rng):
+    f = rng.choice([*CLOSED[:40], kv_cache, max_batch, roofline_time, weight_memory, ridge_intensity])
+    name, letters = rng.choice(f.inputs), mutated(rng, point(rng, f), LETTERS)
+    other, strange = rng.choice(CLOSED), odd(rng)
+    between = rng.choice([strange, (odd(rng), odd(rng)), (1e-3, odd(rng)), None])
+    of = {x: odd(rng) for x in rng.sample(f.inputs, 1)}
+    unknown = rng.choice([name, strange, "hiden"])
+    yield "solve", (f.name, unknown, between), lambda: f.solve(unknown, between)
+    yield "solve then call", (f.name, name, letters), lambda: f.solve(name)(**letters)
+    yield "compose", (f.name, strange), lambda: f.compose(strange)
+    yield "compose", (f.name, other.name), lambda: f.compose(other)
+    yield "worked", (f.name, letters), lambda: f.worked(**letters)
+    yield "of", (f.name, of), lambda: f.of(**of)
+    yield "of", (f.name, strange), lambda: f.of(**{str(unknown)[:50]: symbol("batch")})
+    yield "Formula", (strange, between), lambda: Formula("f", rng.choice(["flops", strange]), rng.choice([strange, symbol("batch")]))
+
+
+def methods(rng, record):
+    record(*rng.choice(list(_methods(rng))))
+
+
+def _words(rng):
+    """Notation and units."""
+    value, name, unit = odd(rng), rng.choice(LETTERS), rng.choice([x.unit for x in NOTATION.values()])
+    number = rng.choice([1.0, 3e9, value])
+    digits = rng.choice(["80", "-1", "1e400", "nan", "", "1e-400", "٣", "1_0"])
+    text = f"{digits} {rng.choice(['', 'k', 'M', 'Gi', 'm', 'z'])}{unit}"
+    odd_unit = rng.choice([unit, value])
+    yield "quantity", (name, value), lambda: quantity(name, value)
+    yield "quantity", (name, text), lambda: quantity(name, text)
+    yield "quantity", (value,), lambda: quantity(value, 3)
+    yield "parse", (value, odd_unit), lambda: parse(value, odd_unit)
+    yield "parse", (text, odd_unit), lambda: parse(text, odd_unit)
+    yield "show", (number, odd_unit), lambda: show(number, odd_unit)
+    yield "symbol", (value,), lambda: symbol(value)
+    yield "tex", (value,), lambda: tex(value)
+    yield "letter", (value,), lambda: letter(value, "", "a thing that is not")
+    yield "letter", (value, odd_unit), lambda: letter("hidden", odd_unit, value)
+
+
+def words(rng, record):
+    record(*rng.choice(list(_words(rng))))
+
+
+def _sheets(rng):
+    sheet = rng.choice([*SHEETS, roofline, decoding])
+    strange, name = odd(rng), rng.choice(list(sheet.formulas))
+    letters = mutated(rng, {n: float(x[0]) for n, x in draw(sheet.inputs, 1, seed=rng.randrange(1000)).items()}, LETTERS)
+    knowns = [odd(rng)] if rng.random() < 0.2 else []
+    for _ in range(4):
+        yield sheet.name, (knowns, letters), lambda: sheet(*knowns, **letters)
+    yield "using", (sheet.name, strange), lambda: sheet.using(strange)
+    yield "only", (sheet.name, strange), lambda: sheet.only(strange)
+    yield "only", (sheet.name, name, strange), lambda: sheet.only(name, given=strange)
+    yield "formula", (sheet.name, strange), lambda: sheet.formula(strange)
+    yield "formula", (sheet.name, name, strange), lambda: sheet.formula(name, keep=rng.choice([strange, [strange]]))
+    yield "Sheet", (strange,), lambda: Sheet("s", rng.choice([strange, ridge_intensity]), strange)
+    yield "why", (sheet.name, strange), lambda: roofline(flops=1e9, peak_flops=1e12).why(strange)
+    yield "row", (sheet.name, strange), lambda: roofline(flops=1e9, peak_flops=1e12)[strange]
+
+
+def sheets(rng, record):
+    record(*rng.choice(list(_sheets(rng))))
+
+
+def _tables(rng):
+    table = rng.choice([accelerators, links, models, precisions])
+    row, strange = rng.choice(list(table.values())), odd(rng)
+    yield "key", strange, lambda: table[strange]
+    yield "keys", strange, lambda: table[[strange]]
+    yield "attribute", strange, lambda: getattr(table, strange if isinstance(strange, str) else "h10")
+    yield "in", strange, lambda: strange in table
+    yield "get", strange, lambda: table.get(strange)
+    yield "having", strange, lambda: table.having(strange)
+    yield "columns", strange, lambda: table[rng.sample(list(table), 2)].columns
+    yield "row", strange, lambda: row[strange]
+    yield "row in", strange, lambda: strange in row
+    yield "row.why", strange, lambda: row.why(strange)
+    yield "row attribute", strange, lambda: getattr(row, strange if isinstance(strange, str) else "hbm_bandwith")
+    device = rng.choice(list(accelerators.values()))
+    yield "at", strange, lambda: device.at(strange)
+
+
+def tables(rng, record):
+    record(*rng.choice(list(_tables(rng))))
+
+
+def configs(rng, record, folder):
+    config = mutated(rng, copy.deepcopy(CONFIGS[rng.choice(list(CONFIGS))]), ["num_hidden_layers", "text_config", "layer_types"])
+    what = rng.random()
+    if what < 0.75:
+        record("config", config, lambda: model_from_config(config))
+    elif what < 0.8:
+        strange = odd(rng)
+        record("config", strange, lambda: model_from_config(strange))
+    else:
+        path = broken(rng, folder, CONFIGS[rng.choice(list(CONFIGS))])
+        record("config file", path.read_bytes()[:300], lambda: model_from_config(path))
+
+
+def broken(rng, folder, document):
+    """A JSON file that was cut, spoiled or nested."""
+    text = json.dumps(document).encode()
+    at = rng.randrange(len(text))
+    text = rng.choice([
+        text[:at], text[:at] + b"\xff" + text[at:], b"[" * 100_000, text[:at] + b"9" * 5000 + text[at:], b"", b"[]", b"1e999",
+        b'{"a":' * 50_000, text.replace(b'": ', b'": -', 1), text.replace(b"1", b"NaN"), text.decode().encode("utf-16"),
+    ])  # fmt: skip
+    path = folder / "config.json"
+    path.write_bytes(text)
+    return path
+
+
+def _documents(rng, folder):
+    model = mutated(rng, library.models[rng.choice(list(library.models))])
+    given = mutated(rng, library.example)
+    raw = json.loads(Path(measurements.__file__).parents[1].joinpath("calculon/systems.json").read_text("utf-8"))
+    machine = mutated(rng, raw[rng.choice(list(raw))])
+    strange, shape = odd(rng), library.models["gpt3-175B"]
+    yield "application", model, lambda: application(model)
+    yield "application", strange, lambda: application(strange)
+    yield "execution", given, lambda: execution(given)
+    yield "execution", given, lambda: calculon_step(shape, given, library.systems["a100_80g"])
+    yield "application", model, lambda: calculon_step(model, library.example, library.systems["h100_80g_nvl8"])
+    for _ in range(4):
+        yield "system", machine, lambda: calculon_step(shape, library.example, system(machine))
+    yield "calculon_step", strange, lambda: calculon_step(*rng.choice([(strange, library.example, library.systems["a100_80g"]),
+        (shape, strange, library.systems["a100_80g"]), (shape, library.example, strange)]))  # fmt: skip
+    yield "file", "", lambda: execution(broken(rng, folder, library.example))
+
+
+def documents(rng, record, folder):
+    record(*rng.choice(list(_documents(rng, folder))))
+
+
+WORDS = ["", "x", "0", "-1", "nan", "inf", "1e999", "99999999999999999999", "0.5", "1e-300", "0x10", "1_0", "None", "٣", "a,b", "\x00",
+         "  ", "1e308"]  # fmt: skip
+SLOW = ("calculon_mended", "megatron_bridge", "llm_foundry")  # each row makes a sheet, as those of other sets do
+READ = {}
+
+
+def tables_of_measurements(rng, record, folder):
+    name = rng.choice([x for x in CONFRONTATIONS if x not in SLOW])
+    own = Path(measurements.__file__).parent / CONFRONTATIONS[name].file
+    if own not in READ:
+        with own.open(encoding="utf-8", newline="") as file:
+            READ[own] = list(csv.DictReader(file))
+    rows = [dict(x) for x in rng.sample(READ[own], min(2, len(READ[own])))]
+    for _ in range(rng.choice([1, 1, 2])):
+        row = rng.choice(rows)
+        row[rng.choice(list(row))] = rng.choice([*WORDS, rng.choice(list(row.values()))])
+    path, what = folder / "other.csv", rng.random()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        names = [x for x in rows[0] if x != CONFRONTATIONS[name].measured or what > 0.02]
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    text = path.read_bytes()
+    at = rng.randrange(len(text))
+    if what > 0.9:
+        path.write_bytes(rng.choice([
+            text[:at], text[:at] + b"\xff\xfe" + text[at:], text[:at] + b'"' + text[at:], b"", b"\x1f\x8b\x00",
+            text[:at] + b"," * 40 + text[at:], text + b"a" * 200_000, text[:at] + b"\n" + text[at:],
+        ]))  # fmt: skip
+    if 0.88 < what < 0.9:
+        (path := folder / "other.csv.gz").write_bytes(text)
+    if 0.87 < what < 0.88:
+        path = odd(rng)
+    record(f"confront {name}", text[-400:], lambda: confront(name, path))
+
+
+def _knowns(rng):
+    """A model and a device, or what is none."""
+    model = rng.choice([models.llama3_8b, models.llama3_8b, models.mixtral_8x7b])
+    device = rng.choice([accelerators.h100, accelerators.a100.at("bf16"), accelerators.mi300x])
+    if rng.random() < 0.1:
+        model = rng.choice([odd(rng), {**model, rng.choice(list(model)): odd(rng)}])
+    if rng.random() < 0.1:
+        device = rng.choice([odd(rng), links["nvlink4"] if "nvlink4" in links else next(iter(links.values()))])
+    return model, device
+
+
+def steps(rng, record):
+    known, free = _knowns(rng), [*CHOICES, *training_letters()]
+    letters = mutated(rng, {**STEP, "recompute": rng.choice(["none", "full"])}, free)
+    record("training_step", (known, letters), lambda: training_step(*known, **letters))
+
+
+def training_letters():
+    return ["weight_offload", "dp_overlap", "scaleup_size", "kv_heads", "head_dim", "layers", "stage", "chunks", "cp", "ep", "peak_flops",
+            "embeddings", "stage_blocks", "near_blocks", "weight_bits", "shard_group", "hidden", "devices", "global_batch"]  # fmt: skip
+
+
+def simulations(rng, record):
+    name = rng.choice(list(SCHEDULES))
+    given = dict(schedule=name, pp=4, microbatches=8) | ({"chunks": 2} if name == "interleaved" else {})
+    given = mutated(rng, given, ["forward_time", "input_gradient_time", "weight_gradient_time", "transfer_time", "scale", "chunks"])
+    record("simulate", given, lambda: simulate(**given))
+
+
+def many(trial, number, seed, *more):
+    record = Record()
+    for i in range(number):
+        trial(random.Random(1_000_003 * seed + i), record, *more)
+    return record
+
+
+CALLED = [(formulas, 700), (methods, 500), (words, 1000), (sheets, 400), (tables, 400), (steps, 60), (simulations, 200)]
+
+
+@pytest.mark.parametrize(("trial", "number"), CALLED)
+def test_what_is_called(trial, number):
+    many(trial, number, 1).check(number)
+
+
+@pytest.mark.parametrize(("trial", "number"), [(configs, 400), (documents, 150), (tables_of_measurements, 60)])
+def test_what_is_read(trial, number, tmp_path):
+    many(trial, number, 2, tmp_path).check(number)
+
+
+def searches(rng, record):
+    known = _knowns(rng)
+    given = dict(devices=8, global_batch=16, seq=4096, tp=[1, 2], pp=1, batch=1, recompute=["none"], sharding=["zero1"], schedule="1f1b",
+                 progress=False)  # fmt: skip
+    given = mutated(rng, given, ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()])
+    sheet = rng.choice([training_step] * 9 + [odd(rng), roofline, Strategies(library.systems["a100_80g"])])
+    record("search", (sheet, known, given), lambda: search(sheet, *known, **given))
+
+
+def test_search():
+    many(searches, 120, 3).check(120)
+
+
+def calculators(rng, record):
+    given = dict(
+        answer="token_time", also=["kv_cache"], curve=["batch"], start={"batch": 8}, precision=["bf16"], warn=[], batch=(1, 64),
+        context=[1024, 2048], model=models[["llama3_8b", "llama2_7b"]], device=accelerators[["h100", "a100"]], weight_bits=16, kv_bits=16,
+    )  # fmt: skip
+    given = mutated(rng, given, LETTERS)
+    sheet = decoding if rng.random() < 0.95 else odd(rng)
+    record("calculator", (sheet, given), lambda: calculator(sheet, **given).spec and None)
+
+
+def test_calculators():
+    many(calculators, 150, 4).check(150)
