@@ -14,7 +14,8 @@ from scalebook.language import formula
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
-    "attention_efficiency", "collective_cores", "every_expert", "host_efficiency", "one_port", "quantized_bits", "sustained_rate",
+    "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "host_efficiency", "one_port",
+    "quantized_bits", "sustained_rate",
 ]  # fmt: skip
 
 
@@ -147,7 +148,17 @@ def host_efficiency():
     return Rational(43, 50)
 
 
+@formula("etp", "liu2025-folding")
+def expert_ways_same(tp):
+    """Where nothing else is said, experts' widths are split as the rest is.
+
+    >>> expert_ways_same(tp=8)
+    8.0
+    """
+    return tp
+
+
 MEASURED = (
     sustained_rate, collective_cores, attention_efficiency, attention_backward, attended_half, quantized_bits, one_port,
-    every_expert, host_efficiency, *FABRIC,
+    every_expert, expert_ways_same, host_efficiency, *FABRIC,
 )  # fmt: skip

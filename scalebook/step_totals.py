@@ -14,7 +14,6 @@ __all__ = [
     "attention_peak_same",
     "batch_of_microbatches",
     "devices_of_ways",
-    "expert_ways_same",
     "hardware_flops",
     "hfu",
     "link_of_host",
@@ -100,16 +99,6 @@ def ways_left(devices, tp, cp, pp):
     8.0
     """
     return devices / (tp * cp * pp)
-
-
-@formula("etp", "liu2025-folding")
-def expert_ways_same(tp):
-    """Where nothing else is said, experts' widths are split as the rest is.
-
-    >>> expert_ways_same(tp=8)
-    8.0
-    """
-    return tp
 
 
 @formula("devices", "narayanan2021 §2.1")

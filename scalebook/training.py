@@ -27,7 +27,6 @@ from scalebook.step_totals import (
     attention_peak_same,
     batch_of_microbatches,
     devices_of_ways,
-    expert_ways_same,
     hardware_flops,
     hfu,
     link_of_host,
@@ -205,7 +204,7 @@ class Training:
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
-        more += [longest_sequence, wide_efficiency, expert_ways_same]
+        more += [longest_sequence, wide_efficiency]
         more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
         more = [f for f in more if f.letter not in known]
         return training_sheet(*blocks, strategy, *more), strategy, blocks

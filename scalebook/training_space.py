@@ -91,7 +91,7 @@ TRAINING = Space(
     words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
     layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), needed=("devices", "global_batch", "seq"), assumed=_longest,
-    follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch), "etp": lambda tp: tp}, offloads=OFFLOADS,
+    follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch)}, offloads=OFFLOADS,
     elsewhere={
         "offload": "offload follows from weight_offload, activation_offload and optimizer_offload: give these",
         "microbatches": "microbatches follow from global_batch, dp and batch: give these",

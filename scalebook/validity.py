@@ -47,6 +47,8 @@ class Rule:
         """Whether it holds: a truth, or an array of them; None where something is not known."""
         if "stage_blocks" in self.needs and "stage_blocks" not in values and {"layers", "pp"} <= values.keys():
             values = {**values, "stage_blocks": _stage(values["layers"], values["pp"])}
+        if "etp" in self.needs and "etp" not in values and "tp" in values:  # experts' widths are split as the rest
+            values = {**values, "etp": values["tp"]}
         try:
             return self.holds(*[values[x] for x in self.needs])
         except KeyError:

@@ -209,8 +209,8 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
         ),
         (
             lambda: calculator(roofline, flops=1, traffic=(1, 2)),
-            ValueError,
-            "roofline has no formula for None; there are: ",
+            TypeError,
+            "a calculator answers one letter, not None; name one: ",
         ),
         (lambda: calculator(3, "intensity"), TypeError, "of a sheet or of a formula, not of 3"),
         (lambda: calculator(roofline, ["intensity"], flops=1, traffic=(1, 2)), TypeError, "answers one letter, not"),

@@ -75,7 +75,7 @@ def test_no_two_letters_print_alike():
 
 
 def test_entering_letters():
-    assert letter("hidden", "", NOTATION["hidden"].meaning, "h") == hidden
+    assert letter("hidden", "", NOTATION["hidden"].meaning, "h", whole=True) == hidden
     with pytest.raises(ValueError, match="'hidden' already means 'width of the residual stream'"):
         letter("hidden", "B", "something else")
     with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):

@@ -294,7 +294,7 @@ def test_a_file_that_cannot_be_written_loses_nothing(file, said, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["batch1_floor", "--json", file])
     shown = capsys.readouterr()
-    assert stopped.value.code == 2 and f"{file}: {said}: the errors were not written there" in shown.err
+    assert stopped.value.code == 2 and f"{file} could not be written: {said}" in shown.err
     assert shown.out.strip() == main(["batch1_floor"])
 
 

@@ -56,7 +56,7 @@ BROKEN = {
     "shard_group in groups of experts": (
         MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
     ),
-    "kv_heads divide heads": (MODEL, dict(kv_heads=5), "kv_heads=5 do not divide the 128 heads: kv_heads=1, 2"),
+    "kv_heads divide heads": (MODEL, dict(kv_heads=7), "kv_heads=7 do not divide the 160 heads: kv_heads=1, 2"),
     "embeddings are one or two": (MODEL, dict(embeddings=3), "embeddings=1 or 2 would do"),
     "a gate or none": (MODEL, dict(gating=2), "gating=2 is neither"),
     "moe_layers within layers": (MODEL, dict(moe_layers=129), "moe_layers=129 is more than the 128 layers"),

@@ -52,8 +52,9 @@ def calculator(
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
     if not isinstance(sheet, Sheet):
         raise TypeError(f"a calculator is of a sheet or of a formula, not of {sheet!r}")
-    if not isinstance(answer, str | None):
-        raise TypeError(f"a calculator answers one letter, not {answer!r}; name the others in also")
+    if not isinstance(answer, str):
+        hint = "name the others in also" if answer is not None else f"name one: {', '.join(sheet.formulas)}"
+        raise TypeError(f"a calculator answers one letter, not {answer!r}; {hint}")
     also, curve, precision = (_names(*x) for x in (("also", also), ("curve", curve), ("precision", precision)))
     warn = [_warning(x) for x in ([warn] if isinstance(warn, str) else _several("warn", warn))]
     if answer in choices:

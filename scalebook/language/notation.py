@@ -102,7 +102,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("zzz", ["h100", "a100"])
     'there are: a100, h100'
     """
-    words, word = sorted(words), str(word)[:80].lower()
+    words, word = sorted(words), str(word)[:80].lower().strip("'")  # it may come quoted
     close = get_close_matches(word, words, n=3, cutoff=0.65)
     if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
         close = [w for w in words if word in w][:4]

@@ -62,7 +62,7 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     Raises TypeError naming the letters that it rests on and nobody gave, and a row that nothing is taken from.
     """
     space = problem.space
-    searched = [*problem.letters, *space.layout, *problem.follows]
+    searched = [*problem.letters, *space.layout, *space.follows]
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
     knowns = tuple(x for x in problem.knowns if not isinstance(x, Formula))

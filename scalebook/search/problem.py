@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -64,14 +64,9 @@ class Problem:
     def columns(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The same with the letters that follow from them."""
         columns = dict(columns)
-        for name, follows in self.follows.items():
+        for name, follows in self.space.follows.items():
             columns[name] = told(follows, {**self.values, **columns})
         return columns
-
-    @property
-    def follows(self) -> dict[str, Callable]:
-        """Letters that follow from the others, and were not given."""
-        return {n: f for n, f in self.space.follows.items() if n not in self.letters and n not in self.values}
 
     def first(self, name: str) -> Any:
         """What a letter or word is where it says nothing."""

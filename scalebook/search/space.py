@@ -16,8 +16,6 @@ import sympy
 from scalebook.language import Row, Sheet
 
 if TYPE_CHECKING:
-    from scalebook.validity import Rule
-
     from .problem import Problem
 
 __all__ = ["Searchable", "Space", "divisors", "needs", "told"]
@@ -76,7 +74,7 @@ class Space:
     beside: tuple[str, ...] = ()
     follows: Mapping[str, Callable] = field(default_factory=dict)
     offloads: tuple[str, ...] = ()
-    rules: "tuple[Rule, ...]" = ()
+    rules: tuple[Any, ...] = ()  # each with a name, what it needs, and `of`, whether it holds
     limits: tuple[str, ...] = ()
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
     is_signed: bool = False
