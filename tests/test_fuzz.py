@@ -48,7 +48,7 @@ def mutated(rng, valid, names=(), depth=0):
         elif what < 0.8 and keys:
             new.pop(rng.choice(keys))
         elif what < 0.9 and keys:
-            new[rng.choice(keys)[:-1] or "x"] = new.pop(rng.choice(keys))
+            new[str(rng.choice(keys))[:-1] or "x"] = new.pop(rng.choice(keys))
         else:
             new[rng.choice([*names, "x", "layers"])] = odd(rng)
     return new

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from scalebook import tables
 from scalebook.language import LETTERS, NOTATION, Formula, Sheet
-from scalebook.language.notation import nearest
+from scalebook.language.notation import nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.tables import Table
 
@@ -51,10 +51,10 @@ def calculator(
     if isinstance(sheet, Formula):
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
     if not isinstance(sheet, Sheet):
-        raise TypeError(f"a calculator is of a sheet or of a formula, not of {sheet!r}")
+        raise TypeError(f"a calculator is of a sheet or of a formula, not of {quoted(sheet)}")
     if not isinstance(answer, str):
         hint = "name the others in also" if answer is not None else f"name one: {', '.join(sheet.formulas)}"
-        raise TypeError(f"a calculator answers one letter, not {answer!r}; {hint}")
+        raise TypeError(f"a calculator answers one letter, not {quoted(answer)}; {hint}")
     also, curve, precision = (_names(*x) for x in (("also", also), ("curve", curve), ("precision", precision)))
     warn = [_warning(x) for x in ([warn] if isinstance(warn, str) else _several("warn", warn))]
     if answer in choices:
@@ -79,7 +79,7 @@ def calculator(
 
 def _several(what, words):
     if not isinstance(words, (list, tuple)):
-        raise TypeError(f"{what} takes a list, not {words!r}")
+        raise TypeError(f"{what} takes a list, not {quoted(words)}")
     return words
 
 
@@ -87,17 +87,17 @@ def _names(what, words):
     """One name or several, as a list."""
     words = [words] if isinstance(words, str) else _several(what, words)
     if strange := [x for x in words if not isinstance(x, str)]:
-        raise TypeError(f"{what} takes names, not {strange[0]!r}")
+        raise TypeError(f"{what} takes names, not {quoted(strange[0])}")
     if what == "precision":
         known = [x.removeprefix("peak_") for x in NOTATION if x.startswith("peak_")]
         if strange := [x for x in words if x not in known]:
-            raise LookupError(f"no precision is called {strange[0]!r}; {nearest(strange[0], known)}")
+            raise LookupError(f"no precision is called {quoted(strange[0])}; {nearest(strange[0], known)}")
     return list(words)
 
 
 def _warning(said):
     if not isinstance(said, (list, tuple)) or len(said) != 3 or not all(isinstance(x, str) for x in said):
-        raise TypeError(f"a warning is (left, right, sentence), two letters and a text, not {said!r}")
+        raise TypeError(f"a warning is (left, right, sentence), two letters and a text, not {quoted(said)}")
     return list(said)
 
 
@@ -127,7 +127,7 @@ def _kept(table):
 def _number(name, value):
     found = quantity(name, value)
     if not isinstance(found, float):
-        raise TypeError(f"{name} takes one number here, not {value!r}")
+        raise TypeError(f"{name} takes one number here, not {quoted(value)}")
     return found
 
 
@@ -136,14 +136,14 @@ def _values(name, choice):
     if isinstance(choice, list) and values:
         return dict(values=values)
     if len(values) != 2 or not 0 < values[0] < values[1]:
-        raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {choice!r}")
+        raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {quoted(choice)}")
     return dict(range=values)
 
 
 def _start(controls, start):
     """Enter where the controls begin."""
     if not isinstance(start, Mapping):
-        raise TypeError(f"start takes the first choice of each control by its name, such as dict(batch=8), not {start!r}")
+        raise TypeError(f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}")
     by_name = {c["name"]: c for c in controls}
     for name, first in start.items():
         if name not in by_name:

@@ -65,7 +65,7 @@ class Formula:
     @cached_property
     def rhs(self) -> sympy.Expr:
         """The right-hand side; the body of a decorated function runs when it is first needed."""
-        return in_letters(expression(self._rhs() if callable(self._rhs) else self._rhs))
+        return in_letters(expression(self._rhs() if inspect.isfunction(self._rhs) else self._rhs))
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
