@@ -154,8 +154,8 @@ class Record:
 
     def __call__(self, entry, given, call, limit=10.0):
         """Try one input: `call` makes a result, which must be finite and must show itself."""
-        before = signal.signal(signal.SIGALRM, _alarm)
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        before = signal.signal(signal.SIGPROF, _alarm)
+        signal.setitimer(signal.ITIMER_PROF, limit)
         wrong = ""
         try:
             with warnings.catch_warnings():
@@ -174,8 +174,8 @@ class Record:
             wrong = _unclear(error)
             outcome = "from inside" if wrong else "clear sentence"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
         self.counts["inputs"] += 1
         self.counts[outcome] += 1
         if wrong:

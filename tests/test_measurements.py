@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -175,10 +176,22 @@ BOUNDS = {
 }
 
 
+@cache
+def known(name, file=None):
+    """A confrontation of the package's own rows, run once for all tests."""
+    return confront(name, file)
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch):
+    """The command runs no confrontation again that another test ran."""
+    monkeypatch.setattr("scalebook.measurements.__main__.confront", known)
+
+
 @pytest.mark.parametrize("name", NAMES)
 class TestEvery:
     def test_has_finite_errors_and_all_figures(self, name):
-        result = confront(name)
+        result = known(name)
         assert set(result.summary) == KEYS
         assert all(np.isfinite(x) for group in [result.summary, *result.groups.values()] for x in group.values())
         assert len(result.rows) == len(result.predicted) == len(result.measured)
@@ -187,7 +200,7 @@ class TestEvery:
         assert bool(result.confrontation.calibrated) == bool(result.fitted.any())
 
     def test_accounts_for_every_row(self, name):
-        result = confront(name)
+        result = known(name)
         with (FOLDER / result.confrontation.file).open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(result.rows) + sum(result.left_out.values()) == len(rows)
@@ -195,13 +208,13 @@ class TestEvery:
         assert all(row.get("source", "in the README") for row in rows)
 
     def test_shows_its_worst_rows_first(self, name):
-        worst = confront(name).worst(4)
-        assert len(worst) == min(4, len(confront(name).rows))
+        worst = known(name).worst(4)
+        assert len(worst) == min(4, len(known(name).rows))
         assert [abs(row["error"]) for row in worst] == sorted((abs(row["error"]) for row in worst), reverse=True)
-        assert abs(worst[0]["error"]) == np.abs(confront(name).errors).max()
+        assert abs(worst[0]["error"]) == np.abs(known(name).errors).max()
 
     def test_shows_a_table(self, name):
-        result = confront(name)
+        result = known(name)
         shown = result._repr_html_()
         assert shown.count("<tr>") == 2 + len(result.groups)
         assert all(str(g["rows"]) in shown for g in result.groups.values())
@@ -214,7 +227,7 @@ class TestEvery:
         own = FOLDER / CONFRONTATIONS[name].file
         other = tmp_path / "other.csv"
         other.write_bytes(own.read_bytes())
-        assert confront(name, other).groups == confront(name).groups
+        assert confront(name, other).groups == known(name).groups
 
     def test_rows_that_were_not_calibrated_on_are_a_test(self, name, tmp_path):
         other = tmp_path / "other.csv"
@@ -225,19 +238,19 @@ class TestEvery:
     def test_command(self, name):
         said = main([name])
         assert said.startswith(f"{name}: ")
-        assert said.count("predicted ") == min(5, len(confront(name).rows))
+        assert said.count("predicted ") == min(5, len(known(name).rows))
 
 
 @pytest.mark.parametrize(("name", "group"), BOUNDS)
 def test_errors_stay_within_what_was_found(name, group):
     mean, worst = BOUNDS[name, group]
-    found = confront(name).groups[group]
+    found = known(name).groups[group]
     assert 0.6 * mean < found["mean"] < mean
     assert 0.6 * worst < found["worst"] < worst
 
 
 def test_nothing_is_faster_than_the_floor():
-    rates, times = confront("batch1_floor"), confront("batch_floor_mi300x")
+    rates, times = known("batch1_floor"), known("batch_floor_mi300x")
     assert (rates.measured < rates.predicted).all()
     assert (times.measured > times.predicted).all()
     assert (rates.measured / rates.predicted).max() == pytest.approx(0.87, abs=0.01)
@@ -250,7 +263,7 @@ def _seconds(function, rows):
 
 
 def test_the_calibrated_numbers_fit_the_rows_they_name():
-    result = confront("batch1_decode")
+    result = known("batch1_decode")
     rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
     engines = np.array([decode.ENGINES[row["engine"]][0] for row in rows])
     assert set(engines) == set(decode.BLOCK_OVERHEAD)
@@ -264,7 +277,7 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
 
 
 def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
-    result = confront("batch_decode_mi300x")
+    result = known("batch_decode_mi300x")
     rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
     assert {(row["model"][:13], row["batch"]) for row in rows} == {("Llama-3.1-70B", "1")}
     measured = result.measured[result.fitted]
@@ -286,7 +299,7 @@ def test_all_are_written_to_a_file(tmp_path):
     main(["--all", "--json", str(file)])
     record = json.loads(file.read_text())
     assert list(record) == NAMES
-    assert all(confront(name).summary.items() <= record[name].items() for name in NAMES)
+    assert all(known(name).summary.items() <= record[name].items() for name in NAMES)
 
 
 @pytest.mark.parametrize("file, said", [("/dev/full", "No space left on device"), ("/none/x.json", "No such file or directory")])

@@ -15,7 +15,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training import OFFLOADS, training_step
 from scalebook.validity import reason
 
-MODELS = ["qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "turing_530b", "mixtral_8x7b", "gpt_oss_120b", "deepseek_v3"]
+MODELS = ["qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "megatron_1t", "mixtral_8x7b", "gpt_oss_120b", "deepseek_v3"]
 DEVICES = ["a100", "h100", "h200", "b200", "mi300x", "gb200"]
 EACH, KINDS = 20, 30  # strategies of one kind of sheet, and kinds
 
