@@ -19,8 +19,10 @@ from scalebook.language import Formula, symbol
 from scalebook.memory import decoding, kv_cache
 from scalebook.roofline import ridge_intensity
 from scalebook.tables import accelerators, models
+from scalebook.validity import check
 
 from .browser import browser, open_page, serve
+from .test_validity import interleaved
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
@@ -155,7 +157,7 @@ def main():
     def event():
         slider.index = next(places) % 18
 
-    hundred = hundred_operations()
+    hundred, strategy = hundred_operations(), interleaved()
     batch = np.arange(1, 1_000_001, dtype=float)
     theirs, theirs_searched, theirs_peak = searching(CALCULONS)
     strategies, searched, peak = searching(SPACE)
@@ -164,6 +166,7 @@ def main():
         "one evaluation, by a row (µs)": (1e6 * seconds(lambda: ridge_intensity(h100)), 100),
         "one evaluation, by a row and keywords (µs)": (1e6 * seconds(lambda: kv_cache(llama, batch=8, context=8192, kv_bits=16)), 100),
         f"one sheet of {len(decoding.formulas)} letters (µs)": (1e6 * seconds(lambda: decoding(llama, h100, **knowns)), None),
+        "one check of a strategy (ms)": (1e3 * seconds(lambda: check(*strategy)), 1),
         "one slider event in Python (ms)": (1e3 * seconds(event), 5),
         f"formula of {hundred.rhs.count_ops()} operations (million a second)": (1e-6 * rate(hundred), -10),
         "decoding sheet over a million batches (million a second)": (

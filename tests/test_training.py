@@ -347,3 +347,14 @@ def test_the_second_tier_is_split_as_the_first_for_every_stage(sharding, schedul
 
 def test_a_word_is_no_letter():
     assert not CHOICES.keys() & NOTATION.keys()
+
+
+@pytest.mark.parametrize("name", ["mixtral_8x7b", "deepseek_v3"])
+def test_whole_experts_are_dealt_out_as_megatron_does(name):
+    """With etp 1 a device holds experts/ep of them, whole: counted by hand, and their state shared by tp dp/ep devices."""
+    model = models[name]
+    run = training_step(model, H100, tp=8, dp=8, ep=8, etp=1, microbatches=4, seq=4096)
+    routed = model.moe_layers * 3 * model.hidden * model.expert_ffn * model.experts / 8
+    assert run.routed_params == pytest.approx(routed) and run.routed_shards == 8
+    state = 2 * run.dense_params + 2 * routed + 4 * (run.dense_params + routed) + 12 * (run.dense_params / 8 + routed / 8)
+    assert run.weight_memory + run.gradient_memory + run.optimizer_memory == pytest.approx(state)
