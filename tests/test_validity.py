@@ -123,7 +123,7 @@ def test_the_domains_of_a_schedule():
 def test_the_first_row_outside_a_domain():
     values, sheet = interleaved()
     check(values | {"batch": np.array([1, 2, 4, 8])}, sheet)
-    said = r"in 2 of 5 rows, the first: bubbleinterleaved .* not at microbatches=4, pp=16: microbatches=16, 32"
+    said = r"in 2 of 5 rows, the first: bubble_interleaved .* not at microbatches=4, pp=16: microbatches=16, 32"
     with pytest.raises(ValueError, match=said):
         check(values | {"batch": np.array([1, 2, 32, 4, 64])}, sheet)
     with pytest.raises(ValueError, match=r"in 1 of 3 rows, the first: .*microbatches=24, pp=16"):
