@@ -117,20 +117,21 @@ class Sheet:
 
     def _would_do(self, f, known):
         """The end of a sentence about a formula that does not hold: for each letter that could change, its nearest value."""
-        asked = {n for x in f.domain for n in x.letters}
-        part, found, tried_in_vain = self.only(*(asked & self.formulas.keys())), [], []
-        for letter, values in self.changes.items():
-            if letter not in part.inputs or letter not in known or any(np.ndim(x.value) for x in known.values()):
-                continue
-            tried = np.asarray(list(values), float)
-            row = {**{n: x.value for n, x in known.items()}, letter: tried}
-            row |= {n: row[n] if n in row else part(row).get(n, np.nan) for n in asked}
-            fine = tried[np.all([np.broadcast_to(x.holds(row), tried.shape) for x in f.domain], axis=0)]
-            tried_in_vain.append(letter)
-            if len(fine):
-                nearest_one = fine[np.argmin(np.abs(np.log(fine / known[letter].value)))]
+        given = {n: x.value for n, x in known.items()}
+        if any(map(np.ndim, given.values())):
+            return ""
+        part = self.only(*({n for x in f.domain for n in x.letters} & self.formulas.keys()))
+        tried = {x: np.asarray(list(self.changes[x]), float) for x in self.changes if x in part.inputs and x in given}
+        found = []
+        for letter, values in tried.items():
+            row = given | {letter: values}
+            row |= part(row)
+            if len(fine := values[np.all([np.broadcast_to(x.holds(row), values.shape) for x in f.domain], axis=0)]):
+                nearest_one = fine[np.argmin(np.abs(np.log(fine / given[letter])))]
                 found.append(f"{letter}={show(nearest_one, NOTATION[letter].unit)}")
-        return f"; {either(found)} would do" if found else f"; no {either(tried_in_vain)} alone would do" if tried_in_vain else ""
+        if found or not tried:
+            return f"; {either(found)} would do" if found else ""
+        return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
         """What can be computed from these letters, and the code that does it, made once."""
