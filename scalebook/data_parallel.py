@@ -18,7 +18,7 @@ from scalebook.training_time import with_waits
 
 __all__ = [
     "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
-    "dp_window", "dp_window_back", "last_window", "last_window_back",
+    "dp_window", "dp_window_back", "dp_window_through", "last_window", "last_window_back",
     "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
     "routed_shards", "shards", "shards_dualpipe",
 ]  # fmt: skip
@@ -108,6 +108,17 @@ def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time
     1.8
     """
     return dp_passes * (forward_time + input_gradient_time + weight_gradient_time)
+
+
+@formula("dp_window", "narayanan2021 §2.2", "data-parallelism")
+def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradient_time, bubble_time):
+    """What every micro-batch repeats runs on while its stage waits for the pipeline: a step is never shorter than its collectives.
+
+    >>> dp_window_through(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
+    ...                   bubble_time="0.2 s")
+    2.0
+    """
+    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time) + bubble_time
 
 
 @formula("last_window", "narayanan2021 §2.2")
@@ -307,7 +318,7 @@ def data_parallel_formulas(sharding: str, schedule: str = "1f1b", offload: bool 
 
     passes, unhidden = (dp_passes_all, dp_unhidden_all) if sharding in PER_MICROBATCH else (dp_passes_once, dp_unhidden_once)
     windows = (dp_window_back, last_window_back) if sharding == "replicated" else (dp_window, last_window)
-    windows = windows if unhidden is dp_unhidden_once else windows[:1]
+    windows = windows if unhidden is dp_unhidden_once else [dp_window_through]
     optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
     return (
         made("dp_reduce", 0, "Gradients summed over devices.", ("dp_reduce",)),

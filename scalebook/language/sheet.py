@@ -120,12 +120,15 @@ class Sheet:
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
-        part = self.only(*({n for x in f.domain for n in x.letters} & self.formulas.keys()))
+        asked = {n for x in f.domain for n in x.letters}
+        part = self.only(*(asked & self.formulas.keys()))
         tried = {x: np.asarray(list(self.changes[x]), float) for x in self.changes if x in part.inputs and x in given}
         found = []
         for letter, values in tried.items():
             row = given | {letter: values}
             row |= part(row)
+            if not asked <= row.keys():  # a letter of the condition has itself no value
+                continue
             if len(fine := values[np.all([np.broadcast_to(x.holds(row), values.shape) for x in f.domain], axis=0)]):
                 nearest_one = fine[np.argmin(np.abs(np.log(fine / given[letter])))]
                 found.append(f"{letter}={show(nearest_one, NOTATION[letter].unit)}")
