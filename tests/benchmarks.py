@@ -15,11 +15,12 @@ import sympy
 
 from scalebook.block import LLAMA
 from scalebook.display import calculator
+from scalebook.inference.tokens import decoding
 from scalebook.language import Formula, symbol
-from scalebook.memory import decoding, kv_cache
-from scalebook.roofline import ridge_intensity
+from scalebook.machine.roofline import ridge_intensity
+from scalebook.memory.serving import kv_cache
 from scalebook.tables import accelerators, models
-from scalebook.validity import check
+from scalebook.training.rules import check
 
 from .browser import browser, open_page, serve
 from .test_validity import interleaved

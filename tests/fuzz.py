@@ -20,8 +20,9 @@ import numpy as np
 import sympy
 
 import scalebook
+from scalebook.inference.tokens import decoding
 from scalebook.language import Formula, Sheet
-from scalebook.memory import decoding, weight_memory
+from scalebook.memory.serving import weight_memory
 from scalebook.tables import accelerators, models
 
 FOLDER = str(Path(scalebook.__file__).parent)

@@ -6,8 +6,9 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import attention, attention_io
-from scalebook.attention import attention_share, layer_flops
+from scalebook import attention
+from scalebook.attention import kernels as attention_io
+from scalebook.attention.arithmetic import attention_share, layer_flops
 from scalebook.block import GPT, LLAMA, MLA, MLA_ABSORBED, blocks_of, cached, flash, unbiased
 from scalebook.display import calculator
 from scalebook.language import symbol

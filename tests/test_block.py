@@ -41,8 +41,8 @@ from scalebook.block.transformations import (
     unbiased,
 )
 from scalebook.language.notation import symbol
-from scalebook.memory import used_params
 from scalebook.tables import models
+from scalebook.tables.shapes import used_params
 
 BLOCKS = {
     "GPT": GPT,

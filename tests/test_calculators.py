@@ -7,10 +7,11 @@ import pytest
 
 from scalebook.display.calculator import calculator
 from scalebook.display.described import _wrapped
+from scalebook.inference.tokens import decoding, token_time
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
-from scalebook.memory import decoding, token_time, weight_memory
-from scalebook.pipeline import bubble_interleaved
-from scalebook.roofline import ridge_intensity, roofline
+from scalebook.machine.roofline import ridge_intensity, roofline
+from scalebook.memory.serving import weight_memory
+from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
 
 from .support import live

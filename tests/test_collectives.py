@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import collective_schedules as schedules
-from scalebook import collectives
-from scalebook.collective_rates import (
+from scalebook.language import symbol
+from scalebook.language.domain import OutsideDomain
+from scalebook.machine import collective_schedules as schedules
+from scalebook.machine import collectives
+from scalebook.machine.collective_rates import (
     bus_bandwidth,
     bus_bandwidth_reduce,
     chunked_message,
@@ -19,9 +21,7 @@ from scalebook.collective_rates import (
     group_share_torus,
     message_chunks,
 )
-from scalebook.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
-from scalebook.language import symbol
-from scalebook.language.domain import OutsideDomain
+from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements import collectives as measured
 from scalebook.tables import accelerators

@@ -11,16 +11,18 @@ import pytest
 import scalebook.measurements as measurements
 from scalebook.calculon import Strategies, application, calculon_step, execution, library, system
 from scalebook.display.calculator import calculator
+from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, letter, parse, show, symbol, tex
 from scalebook.language.row import quantity
+from scalebook.machine.roofline import ridge_intensity, roofline, roofline_time
 from scalebook.measurements import CONFRONTATIONS, confront
-from scalebook.memory import decoding, kv_cache, max_batch, weight_memory
-from scalebook.parallelism import CHOICES
-from scalebook.roofline import ridge_intensity, roofline, roofline_time
-from scalebook.schedule import SCHEDULES, simulate
+from scalebook.memory.serving import kv_cache, max_batch, weight_memory
+from scalebook.pipeline.orders import SCHEDULES
+from scalebook.pipeline.simulation import simulate
 from scalebook.search import search
 from scalebook.tables import accelerators, links, model_from_config, models, precisions
-from scalebook.training import training_step
+from scalebook.training.step import training_step
+from scalebook.training.strategy import CHOICES
 
 from .fuzz import Record, odd
 from .support import SHEETS, STATED, draw

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scalebook import inference_memory as shared
-from scalebook import memory
+from scalebook import inference, memory
 from scalebook.block import LLAMA, MLA_ABSORBED, cached, tensor_parallel
+from scalebook.inference import shared
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, models, shapes
 
 DEVICES = list(accelerators[["v100", "h100", "h200", "mi300x", "mi325x", "gb200"]].values())
 DENSE = list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values())
@@ -54,7 +54,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(device, row, tp, context):
 @given(devices, dense, st.integers(100, 10**5))
 def test_one_device_alone_is_the_chapter_before(device, row, context):
     known = dict(batch=7, context=context, **KNOWN)
-    one, alone = shared.sharing(row, device, tp=1, **known), memory.decoding(row, device, **known)
+    one, alone = shared.sharing(row, device, tp=1, **known), inference.decoding(row, device, **known)
     fits = one.device_memory <= device.hbm_capacity
     for letter in ("max_batch", "latency_floor", "memory_time", "compute_time", *(("token_time", "decode_rate") if fits else ())):
         assert one[letter] == pytest.approx(alone[letter], rel=1e-12)
@@ -91,7 +91,7 @@ def test_a_full_memory_takes_its_capacity_over_its_bandwidth(device, row, tp, co
 @given(devices, st.sampled_from(DENSE + LATENT), ways)
 def test_solved_for_the_devices_and_put_back(device, row, tp):
     target = shared.latency_floor_shared(row, device, tp=tp, weight_bits=8)
-    found = shared.latency_floor_shared.compose(memory.used_params).solve("tp")
+    found = shared.latency_floor_shared.compose(shapes.used_params).solve("tp")
     assert found(row, device, latency_floor=target, weight_bits=8) == pytest.approx(tp)
 
 
@@ -106,6 +106,6 @@ def test_what_does_not_fit_has_no_time_but_the_smallest_change_that_would_do():
     assert "batch=185" in full.missing["token_time"]
     both = shared.sharing(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16)
     assert "not in 1 of 2 rows" in both.missing["token_time"]
-    endless = shared.sharing.using(memory.token_time)(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192,
+    endless = shared.sharing.using(inference.token_time)(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192,
                                                       weight_bits=16, kv_bits=16)  # fmt: skip
     assert len(endless.token_time) == 2  # as if it fitted

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import scalebook.block.models as blocks
 from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
-from scalebook.kernels import (
+from scalebook.language.notation import symbol
+from scalebook.machine.kernels import (
     matmul_share,
     matmul_time,
     matmul_time_ideal,
@@ -21,11 +22,10 @@ from scalebook.kernels import (
     typical_stream_efficiency,
     waves,
 )
-from scalebook.language.notation import symbol
 from scalebook.measurements import confront, devices
 from scalebook.measurements import kernels as measured
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
+from scalebook.training.step import training_step
 
 LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
 SIZES = st.integers(1, 40_000)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from sympy import Max, Min, Piecewise, ceiling
 
+from scalebook.inference.tokens import decode_intensity, decode_rate, latency_floor, token_time, token_time_overhead
 from scalebook.language import (
     FORMULAS,
     NOTATION,
@@ -29,20 +30,15 @@ from scalebook.language import (
 )
 from scalebook.language.notation import nearest
 from scalebook.language.units import check, dimension, show_tex
-from scalebook.memory import (
-    decode_intensity,
-    decode_rate,
+from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.memory.serving import (
     full_attention,
     kv_cache,
     kv_cache_per_token,
-    latency_floor,
     max_batch,
     sliding_window,
-    token_time,
-    token_time_overhead,
     weight_memory,
 )
-from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
 from scalebook.tables import Table, accelerators, models
 
 from .support import STATED, draw, live

@@ -10,10 +10,10 @@ import itertools
 import numpy as np
 import pytest
 
-from scalebook.parallelism import CHOICES
 from scalebook.tables import accelerators, models
-from scalebook.training import OFFLOADS, training_step
-from scalebook.validity import reason
+from scalebook.training.rules import reason
+from scalebook.training.step import OFFLOADS, training_step
+from scalebook.training.strategy import CHOICES
 
 MODELS = ["qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "megatron_1t", "mixtral_8x7b", "gpt_oss_120b", "deepseek_v3"]
 DEVICES = ["a100", "h100", "h200", "b200", "mi300x", "gb200"]

@@ -9,13 +9,15 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import offload, offload_block, offload_tiers
+from scalebook import offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
 from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import offload as confronted
-from scalebook.offload import EVERYTHING, MIXED, break_even, offloading
+from scalebook.offload import block as offload_block
+from scalebook.offload import tiers as offload_tiers
+from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading
 from scalebook.tables import accelerators, links, models
 
 OWN = Path(confronted.__file__).with_name("offload_calculon.csv")

@@ -16,10 +16,10 @@ from scalebook import tables
 from scalebook.display import calculator
 from scalebook.display.live import STORED
 from scalebook.display.pages import VIEW, published, script
-from scalebook.kernels import matrix_product
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.language.row import Cell, Row
-from scalebook.roofline import ridge_intensity
+from scalebook.machine.kernels import matrix_product
+from scalebook.machine.roofline import ridge_intensity
 from scalebook.tables import accelerators
 from tools.notebooks import normal, notebooks
 

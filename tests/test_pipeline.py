@@ -10,13 +10,15 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import pipeline, stages
-from scalebook.activations import held_1f1b, held_gpipe, held_interleaved
+from scalebook import pipeline
 from scalebook.display.gantt import gantt
 from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import OutsideDomain, Sheet, symbol
 from scalebook.measurements import confront
-from scalebook.schedule import PASSES, SCHEDULES, simulate
+from scalebook.pipeline import stages
+from scalebook.pipeline.orders import SCHEDULES
+from scalebook.pipeline.simulation import PASSES, simulate
+from scalebook.pipeline.stages import held_1f1b, held_gpipe, held_interleaved
 from scalebook.tables import accelerators, models
 
 from .support import JavaScript

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from scalebook import kernels
 from scalebook.block import GPT, LLAMA, backward
+from scalebook.block.work import work
 from scalebook.language import Formula
+from scalebook.machine import kernels
 from scalebook.measurements import confront
-from scalebook.parallelism import Strategy
-from scalebook.profile import profile
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
-from scalebook.work import work
+from scalebook.training.profile import profile
+from scalebook.training.step import training_step
+from scalebook.training.strategy import Strategy
 
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 STEPS = {

@@ -22,8 +22,8 @@ from scalebook.search import pricing, search
 from scalebook.search.columns import Columns, Grid, Prepared, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
-from scalebook.validity import reason
+from scalebook.training.rules import reason
+from scalebook.training.step import training_step
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)

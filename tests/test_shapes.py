@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import shapes
 from scalebook.tables import models
+from scalebook.training import shapes
 
 POSTERS = [key for key in models if key.startswith("poster")]
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import sympy
 
+from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
-from scalebook.memory import decoding, full_attention, kv_cache
-from scalebook.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
 
 from .support import SHEETS, JavaScript, draw

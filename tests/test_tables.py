@@ -7,8 +7,8 @@ import pytest
 
 from scalebook.language import NOTATION, SOURCES, cite
 from scalebook.language.row import quantity
-from scalebook.memory import kv_cache_per_token, weight_memory
-from scalebook.roofline import ridge_intensity
+from scalebook.machine.roofline import ridge_intensity
+from scalebook.memory.serving import kv_cache_per_token, weight_memory
 from scalebook.tables import Table, accelerators, links, models, precisions
 
 TABLES = [accelerators, links, models, precisions]

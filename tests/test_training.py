@@ -8,16 +8,18 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import assumptions, offload, training_time
+from scalebook import offload
 from scalebook.block import GPT, LLAMA, MOE, backward
+from scalebook.block.work import work
 from scalebook.language import NOTATION, code, symbol
 from scalebook.language.units import check
-from scalebook.parallelism import CHOICES, Strategy
-from scalebook.profile import profile
+from scalebook.memory.state import training as training_memory
 from scalebook.tables import accelerators, models
-from scalebook.training import training_sheet, training_step
-from scalebook.training_memory import training as training_memory
-from scalebook.work import work
+from scalebook.training import assumptions
+from scalebook.training import parts as training_time
+from scalebook.training.profile import profile
+from scalebook.training.step import training_sheet, training_step
+from scalebook.training.strategy import CHOICES, Strategy
 
 from .support import JavaScript, draw
 

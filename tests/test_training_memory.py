@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import scalebook.activations as activations
 import scalebook.measurements
-import scalebook.training_memory as memory
+import scalebook.memory.activations as activations
+import scalebook.memory.state as memory
+from scalebook import pipeline
 from scalebook.block import LLAMA, parameters
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
-from scalebook.schedule import simulate
+from scalebook.pipeline.simulation import simulate
 from scalebook.tables import accelerators, models
 
 FOLDER = Path(scalebook.measurements.__file__).parent
@@ -49,10 +50,10 @@ def test_published_closed_forms(a, s, h, t):
 
 @given(st.integers(1, 32), st.integers(1, 64), st.integers(2, 6))
 def test_what_a_stage_holds(pp, m, chunks):
-    held = [activations.held_1f1b(microbatches=m, pp=pp, stage=i) for i in range(1, pp + 1)]
+    held = [pipeline.held_1f1b(microbatches=m, pp=pp, stage=i) for i in range(1, pp + 1)]
     assert held == sorted(held, reverse=True) and held[-1] == 1 and max(held) == min(m, pp)
-    assert max(held) <= activations.held_gpipe(microbatches=m)
-    first = activations.held_interleaved(microbatches=10**6, pp=pp, stage=1, chunks=chunks)
+    assert max(held) <= pipeline.held_gpipe(microbatches=m)
+    first = pipeline.held_interleaved(microbatches=10**6, pp=pp, stage=1, chunks=chunks)
     assert first / pp == pytest.approx(1 + (pp - 1) / (pp * chunks))  # Korthikanti et al. §4.2.3
 
 
@@ -68,7 +69,7 @@ def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
         most = min(ahead + 1, total)
         letters = dict(microbatches=rounds * pp, pp=pp, stage=stage)
         formula = (
-            activations.held_1f1b(**letters) if chunks == 1 else activations.held_interleaved(**letters, chunks=chunks)
+            pipeline.held_1f1b(**letters) if chunks == 1 else pipeline.held_interleaved(**letters, chunks=chunks)
         )
         assert formula * chunks == pytest.approx(most)
 
@@ -77,14 +78,14 @@ def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
 def test_held_is_what_the_executed_schedule_keeps(pp, rounds, chunks):
     letters = dict(pp=pp, microbatches=rounds * pp)
     stages = range(1, pp + 1)
-    plain = [activations.held_1f1b(**letters, stage=i) for i in stages]
+    plain = [pipeline.held_1f1b(**letters, stage=i) for i in stages]
     assert plain == simulate("1f1b", **letters).in_flight
-    assert plain == [activations.held_chunks(**letters, stage=i, chunks=1) for i in stages]
+    assert plain == [pipeline.held_chunks(**letters, stage=i, chunks=1) for i in stages]
     run = simulate("interleaved", **letters, chunks=chunks)
-    interleaved = [activations.held_interleaved(**letters, stage=i, chunks=chunks) for i in stages]
+    interleaved = [pipeline.held_interleaved(**letters, stage=i, chunks=chunks) for i in stages]
     assert interleaved == pytest.approx([float(x) for x in run.in_flight])
     if chunks > 1:
-        assert interleaved == [activations.held_chunks(**letters, stage=i, chunks=chunks) for i in stages]
+        assert interleaved == [pipeline.held_chunks(**letters, stage=i, chunks=chunks) for i in stages]
 
 
 @given(ways, st.sampled_from(list(models[["llama3_8b", "llama3_70b", "llama3_405b"]].values())))
@@ -141,7 +142,7 @@ def test_the_wall_of_activations_is_a_model_that_just_fits(device, tp, seq):
     shape = dict(hidden=hidden, ffn=3.5 * hidden, heads=hidden / 128, kv_heads=hidden / 1024, head_dim=128)
     saved = activations.saved_llama(**shape, batch=1, seq=seq, activation_bits=16, tp=tp)
     for pp in (1, 4, 64):  # however many stages
-        held = activations.held_1f1b(microbatches=64, pp=pp, stage=1)
+        held = pipeline.held_1f1b(microbatches=64, pp=pp, stage=1)
         kept = activations.activation_memory(held_microbatches=held, layers=layers, pp=pp, saved_activations=saved)
         assert kept == pytest.approx(row.hbm_capacity)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scalebook.measurements as measurements
-from scalebook.collectives import all_gather, reduce_scatter
+from scalebook.machine.collectives import all_gather, reduce_scatter
 from scalebook.measurements import CONFRONTATIONS, confront, training, training_megatron, training_papers
 from scalebook.measurements import training_sweeps as sweeps
 from scalebook.tables import accelerators

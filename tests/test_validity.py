@@ -7,8 +7,8 @@ import pytest
 
 from scalebook.language import symbol
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
-from scalebook.validity import RULES, check, derived, reason
+from scalebook.training.rules import RULES, check, derived, reason
+from scalebook.training.step import training_step
 
 MODEL = {**models.megatron_1t, "seq": 2048, "schedule": "1f1b", "sequence_parallel": True, "offload": False}
 MOE = {**models.mixtral_8x7b, "seq": 8192, "schedule": "1f1b", "sequence_parallel": True, "offload": False}

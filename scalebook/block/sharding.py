@@ -65,7 +65,7 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019): the sum after each half of the block is all-reduced.
 
     Key-value heads are split with their queries.  Of fewer heads than devices each is held by several, which a listing
-    does not say: a training step counts them so (`scalebook.parallelism`).
+    does not say: a training step counts them so (`scalebook.training.block_costs`).
 
     >>> from scalebook.block.models import LLAMA
     >>> tensor_parallel(LLAMA).collectives[0]

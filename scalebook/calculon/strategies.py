@@ -19,9 +19,9 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
 from scalebook.search.space import Space, divisors, told
-from scalebook.training import OFFLOADS
-from scalebook.training_space import fewer_chunks
-from scalebook.validity import COUNTS, Rule, not_whole
+from scalebook.training.rules import COUNTS, Rule, not_whole
+from scalebook.training.space import fewer_chunks
+from scalebook.training.step import OFFLOADS
 
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain

@@ -43,7 +43,7 @@ def calculator(
     Raises TypeError, LookupError or ValueError in one sentence: for a letter that the sheet needs and nothing gives,
     or that it does not use; for what is no letter, range or sheet where one belongs.
 
-    >>> from scalebook.roofline import ridge_intensity
+    >>> from scalebook.machine.roofline import ridge_intensity
     >>> from scalebook.tables import accelerators
     >>> calculator(ridge_intensity, device=accelerators, precision=["bf16", "fp8"], start={"device": "h100"})
     Calculator(ridge_intensity='295.3 FLOP/B')

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
+from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
-from scalebook.roofline import attainable_flops, ridge_intensity
 
 __all__ = ["bars", "confrontation", "curve", "describe", "roofline"]
 
@@ -114,7 +114,7 @@ def curve(
 ) -> Axes:
     """A formula, or a letter of a sheet, against one of its letters.
 
-    >>> from scalebook.roofline import ridge_intensity
+    >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
     'memory bandwidth of one device (B/s)'
     """

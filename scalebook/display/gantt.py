@@ -5,7 +5,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
-from scalebook.schedule import Run
+from scalebook.pipeline.simulation import Run
 
 from . import figures
 
@@ -27,7 +27,7 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     numbers: write micro-batches into the bars where they fit (up to 8 devices, if not said).
     until: the end of the axis, to compare charts at one scale.
 
-    >>> from scalebook.schedule import simulate
+    >>> from scalebook.pipeline.simulation import simulate
     >>> gantt(simulate("1f1b", pp=4, microbatches=8)).get_title(loc="left")
     '1f1b: bubble 37.5 % of the work, 4 micro-batches in flight'
     """

@@ -1,6 +1,6 @@
 """A pipeline's schedule as a live chart: choose a schedule, move the times, see who waits.
 
-The orders come from `scalebook.orders`; the browser executes them as `scalebook.schedule` does, so
+The orders come from `scalebook.pipeline.orders`; the browser executes them as `scalebook.pipeline.simulation` does, so
 the chart needs no kernel.
 """
 
@@ -9,8 +9,8 @@ from importlib.resources import files
 import anywidget
 import traitlets
 
-from scalebook.orders import SCHEDULES, orders
-from scalebook.schedule import CHUNKS
+from scalebook.pipeline.orders import SCHEDULES, orders
+from scalebook.pipeline.simulation import CHUNKS
 
 from .gantt import KINDS
 from .live import stored

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
-from scalebook.kernels import matrix_product
 from scalebook.language import show
+from scalebook.machine.kernels import matrix_product
 from scalebook.measurements import confront
 from scalebook.measurements.kernels import DEVICES
 from scalebook.tables import accelerators

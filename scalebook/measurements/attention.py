@@ -6,8 +6,14 @@ each kind were fitted on the H100 alone; every other device is predicted from it
 
 import numpy as np
 
-from scalebook.attention import attention_flops, full_pairs, pair_width_grouped
-from scalebook.attention_io import decode_kernel_time, least_traffic, prefill_kernel_time, tiled_pairs, unfused_traffic
+from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_grouped
+from scalebook.attention.kernels import (
+    decode_kernel_time,
+    least_traffic,
+    prefill_kernel_time,
+    tiled_pairs,
+    unfused_traffic,
+)
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number

@@ -6,8 +6,14 @@ three numbers of their own were fitted for decoding with latents, on the H100 al
 
 import numpy as np
 
-from scalebook.attention import attention_flops, full_pairs, pair_width_absorbed, pair_width_grouped, pair_width_latent
-from scalebook.attention_io import (
+from scalebook.attention.arithmetic import (
+    attention_flops,
+    full_pairs,
+    pair_width_absorbed,
+    pair_width_grouped,
+    pair_width_latent,
+)
+from scalebook.attention.kernels import (
     absorbed_traffic,
     decode_kernel_time,
     latent_append_traffic,

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from scalebook.collective_rates import bus_bandwidth, bus_bandwidth_reduce, shared_ports
-from scalebook.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
+from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_reduce, shared_ports
+from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
-from scalebook.memory import decode_flops, decode_rate, decode_traffic, ridge_batch, token_time_overhead
-from scalebook.roofline import compute_time, memory_time
+from scalebook.inference.tokens import decode_flops, decode_rate, decode_traffic, ridge_batch, token_time_overhead
+from scalebook.machine.roofline import compute_time, memory_time
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, number

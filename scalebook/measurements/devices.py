@@ -6,9 +6,9 @@ collectives in a mesh and in a torus; copies to and from the host.
 
 import numpy as np
 
-from scalebook.collectives import KINDS
-from scalebook.step_totals import link_of_host
+from scalebook.machine.collectives import KINDS
 from scalebook.tables import accelerators
+from scalebook.training.totals import link_of_host
 
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, number

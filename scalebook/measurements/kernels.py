@@ -1,4 +1,4 @@
-"""Matrix products and the kernels between them, as published, against `scalebook.kernels`.
+"""Matrix products and the kernels between them, as published, against `scalebook.machine.kernels`.
 
 For each device the shares of the peaks that kernels reach and the time of a launch were fitted on products of
 TensorRT-LLM (even row numbers of gemm.csv) and stand in the table of accelerators.  Everything else here is a
@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from scalebook.kernels import (
+from scalebook.machine.kernels import (
     matrix_product,
     one_core,
     stream_time,

@@ -1,6 +1,6 @@
 """Experts as published: their grouped products alone, and a whole layer of them with its routing.
 
-An expert works on the tokens sent to it, so its products are `scalebook.kernels` with few rows, one copy for each expert
+An expert works on the tokens sent to it, so its products are `scalebook.machine.kernels` with few rows, one copy for each expert
 that a token visits.
 """
 
@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from scalebook.kernels import stream_time
+from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number

@@ -9,8 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from scalebook.offload import MIXED, offload_bandwidth
-from scalebook.offload_block import (
+from scalebook.offload.bandwidth import MIXED, offload_bandwidth
+from scalebook.offload.block import (
     block_backward,
     block_forward,
     block_forward_collectives,
@@ -18,7 +18,7 @@ from scalebook.offload_block import (
     block_weights,
     saved_activations_kept,
 )
-from scalebook.offload_tiers import held_interleaved_first, offload_memory
+from scalebook.offload.tiers import held_interleaved_first, offload_memory
 
 from .confrontation import Confrontation, number
 

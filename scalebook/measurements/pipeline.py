@@ -1,7 +1,7 @@
 """Pipelines as published: schedules on up to 32 A100, GPipe on TPUs and P100, and another simulator's totals.
 
 Nothing is calibrated.  The runs on A100 come with the times of their passes, so a step is executed
-with these times by `scalebook.schedule`; GPipe's throughput follows from its bubble alone.
+with these times by `scalebook.pipeline.simulation`; GPipe's throughput follows from its bubble alone.
 """
 
 import re
@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 
 from scalebook.language import OutsideDomain
-from scalebook.pipeline import (
+from scalebook.pipeline.bubbles import (
     bubble_1f1b,
     bubble_dualpipe,
     bubble_gpipe,
@@ -21,7 +21,7 @@ from scalebook.pipeline import (
     equal_weight_gradient,
     pipeline_idle,
 )  # fmt: skip
-from scalebook.schedule import simulate
+from scalebook.pipeline.simulation import simulate
 
 from .confrontation import Confrontation, _read, number
 

@@ -8,7 +8,7 @@ import numpy as np
 from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
+from scalebook.training.step import training_step
 
 from .confrontation import Measurement, number
 

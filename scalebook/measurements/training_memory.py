@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from scalebook import activations
-from scalebook import training_memory as memory
+from scalebook import pipeline
+from scalebook.memory import activations
+from scalebook.memory import state as memory
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number
@@ -51,7 +52,7 @@ def _only(formula, letters):
 
 def _held(**letters):
     """Interleaved stages run further ahead, even of one chunk: without chunks a pipeline is plain 1F1B."""
-    return _only(activations.held_interleaved if letters["chunks"] > 1 else activations.held_1f1b, letters)
+    return _only(pipeline.held_interleaved if letters["chunks"] > 1 else pipeline.held_1f1b, letters)
 
 
 def _activations(row, mode):
@@ -250,7 +251,7 @@ def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR) -> np.ndarray:
     params = memory.block_params_llama(**shape) * layers
     params += np.where(tied, np.maximum(first, last), first + last) * of["vocab"] * of["hidden"] / of["tp"]
     bits = memory.zero1(**NANOTRON, dp=np.where(of["zero_stage"] > 0, of["dp"], 1))
-    held = activations.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
+    held = pipeline.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
     saved = activations.saved_llama(**shape, **tokens, activation_bits=16)
     logits = activations.logits_memory(**tokens, vocab=of["vocab"], tp=of["tp"], pp=1, stage=1, logit_bits=LOGIT_BITS)
     peak = params * bits / 8 + factor * held * layers * saved + last * logits

@@ -13,7 +13,7 @@ import numpy as np
 from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
-from scalebook.training import training_step
+from scalebook.training.step import training_step
 
 from .confrontation import Confrontation, number
 from .runs import block_passes, device, is_even, optional

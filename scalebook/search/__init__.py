@@ -1,11 +1,11 @@
 """The search over all strategies, or over the letters of a sheet: which choices are best, and within which limits.
 
 >>> from scalebook.tables import accelerators, models
->>> from scalebook.training import training_step
+>>> from scalebook.training.step import training_step
 >>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256, seq=8192)
 >>> found.best[0].tp, found.count
 (1.0, ...)
->>> from scalebook.memory import decoding
+>>> from scalebook.inference.tokens import decoding
 >>> known = dict(context=8192, kv_bits=16)
 >>> search(decoding, models.llama3_8b, accelerators.h100.at("bf16"), maximize="batch", subject_to="token_time <= 20 ms",
 ...        batch=range(1, 257), weight_bits=[16, 8], **known).best[0]

@@ -1,6 +1,6 @@
 """A plain sheet as a search takes it: its letters are its choices.
 
->>> from scalebook.memory import decoding
+>>> from scalebook.inference.tokens import decoding
 >>> from scalebook.tables import accelerators, models
 >>> thing = searchable(decoding, (models.llama3_8b, accelerators.h100), {"batch": 1.0})
 >>> thing.name, thing.space.limits

@@ -8,7 +8,7 @@ from scalebook.language import formula
 
 __all__ = [
     "attention_width_grouped", "attention_width_latent", "cache_heads_grouped", "kv_width_grouped", "kv_width_latent",
-    "routed_share",
+    "routed_share", "used_params",
 ]  # fmt: skip
 
 
@@ -70,3 +70,13 @@ def cache_heads_grouped(kv_heads):
     8.0
     """
     return kv_heads
+
+
+@formula("used_params", "austin2025 ch. 7")
+def used_params(active_params, embeddings, vocab, hidden):
+    """A token multiplies every active weight but the input embedding, of which it only looks one row up.
+
+    >>> used_params(active_params=8.03e9, embeddings=2, vocab=128256, hidden=4096)
+    7504663424.0
+    """
+    return active_params - (embeddings - 1) * vocab * hidden

@@ -1,0 +1,232 @@
+"""What attention moves, what a tile saves, and how long its kernels take.
+
+>>> from scalebook.tables import accelerators
+>>> query_tile(sram_capacity="228 KiB", head_dim=128, activation_bits=16)
+228.0
+>>> round(balanced_tile(accelerators.h100, activation_bits=16))
+295
+"""
+
+from sympy import Max, ceiling
+
+from scalebook.attention.arithmetic import (
+    attention_flops,
+    causal_pairs,
+    full_pairs,
+    pair_width_grouped,
+    prefill_context,
+)
+from scalebook.language import Sheet, formula
+from scalebook.machine.roofline import (
+    compute_time,
+    idle_fraction,
+    intensity,
+    memory_time,
+    ridge_intensity,
+    roofline_time,
+)
+
+__all__ = [
+    "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
+    "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
+    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
+]  # fmt: skip
+
+
+# Traffic
+
+
+@formula("traffic", "dao2022 §3.1", given=[prefill_context])
+def unfused_traffic(batch, heads, kv_heads, head_dim, seq, context, activation_bits):
+    """A kernel for the scores, one for the softmax, one for the values: each score crosses the memory bus four times.
+
+    >>> unfused_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192, activation_bits=16) / 1e9
+    17.347641344
+    """
+    ends = 2 * seq * heads * head_dim + 2 * context * kv_heads * head_dim
+    return batch * (4 * heads * seq * context + ends) * activation_bits / 8
+
+
+@formula("query_tile", "dao2022 §3.1")
+def query_tile(sram_capacity, head_dim, activation_bits):
+    """On the chip lie four tiles of as many rows: queries, keys, values and results.
+
+    >>> query_tile(sram_capacity="64 KiB", head_dim=128, activation_bits=16)
+    64.0
+    """
+    return sram_capacity / (4 * head_dim * activation_bits / 8)
+
+
+@formula("tile_memory", "dao2022 §3.1")
+def tile_memory(query_tile, head_dim, activation_bits):
+    """What the same four tiles take; it must not exceed the memory beside a core.
+
+    >>> tile_memory(query_tile=64, head_dim=128, activation_bits=16)
+    65536.0
+    """
+    return 4 * query_tile * head_dim * activation_bits / 8
+
+
+@formula("traffic", "dao2022 §3.2", given=[full_pairs, query_tile])
+def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bits):
+    """Queries in, results out, and the keys and values they meet once for every tile of queries; no cache helps.
+
+    >>> flash_traffic(batch=1, heads=32, head_dim=128, seq=8192, query_tile=128, activation_bits=16) / 1e9
+    8.72415232
+    """
+    return batch * heads * head_dim * (2 * seq + 2 * pairs / query_tile) * activation_bits / 8
+
+
+@formula("traffic", "dao2022 §3.2", given=[prefill_context])
+def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv_bits, activation_bits):
+    """Queries in and results out, and every key and value read once, for all tiles and all heads that share it.
+
+    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192)
+    >>> least_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
+    33570816.0
+    """
+    ends = seq * heads * (query_bits + activation_bits)
+    return batch * head_dim * (ends + 2 * context * kv_heads * kv_bits) / 8
+
+
+@formula("append_traffic", "vaswani2017 §3.2.2")
+def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, activation_bits):
+    """Before attention a kernel reads the projections, turns queries and keys, and writes the cache.
+
+    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192)
+    >>> append_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16) / 1e6
+    201.326592
+    """
+    read = activation_bits * (heads + 2 * kv_heads)
+    return batch * seq * head_dim * (read + query_bits * heads + 2 * kv_bits * kv_heads) / 8
+
+
+@formula("traffic", "deepseek2024-v2 §2.1", given=[prefill_context])
+def absorbed_traffic(batch, heads, kv_rank, rope_dim, seq, context, query_bits, kv_bits, activation_bits):
+    """The least for absorbed latent attention: every latent and its turned part once, for all heads.
+
+    >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=1, context=8192)
+    >>> absorbed_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
+    9715712.0
+    """
+    ends = seq * heads * ((kv_rank + rope_dim) * query_bits + kv_rank * activation_bits)
+    return batch * (ends + context * (kv_rank + rope_dim) * kv_bits) / 8
+
+
+@formula("append_traffic", "deepseek2024-v2 §2.1")
+def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activation_bits):
+    """The latent is read and cached; of queries and keys only a part is turned: read, written, and copied to each head.
+
+    >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=8192)
+    >>> latent_append_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
+    421.527552
+    """
+    turned = 3 * heads * rope_dim * activation_bits
+    return batch * seq * ((kv_rank + rope_dim) * (activation_bits + kv_bits) + turned) / 8
+
+
+@formula("intensity", "dao2022 §3.2")
+def flash_intensity(query_tile, activation_bits):
+    """Long sequences: every key and value that is read serves one tile of queries.
+
+    >>> flash_intensity(query_tile=128, activation_bits=16)
+    128.0
+    """
+    return 16 * query_tile / activation_bits
+
+
+@formula("balanced_tile", "dao2022 §3.2", given=[ridge_intensity])
+def balanced_tile(ridge_intensity, activation_bits):
+    """With larger tiles fused attention is bound by arithmetic, whatever the head width.
+
+    >>> balanced_tile(ridge_intensity=300, activation_bits=16)
+    300.0
+    """
+    return ridge_intensity * activation_bits / 16
+
+
+@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, ridge_intensity])
+def sharing_cores(balanced_tile, query_tile):
+    """Cores that must read the same keys together, out of the cache between them, for arithmetic to be the limit.
+
+    >>> sharing_cores(balanced_tile=295, query_tile=128)
+    3.0
+    """
+    return ceiling(balanced_tile / query_tile)
+
+
+# Time
+
+
+@formula("pairs", "dao2022 §3.2", given=[prefill_context])
+def tiled_pairs(seq, context, query_tile):
+    """A causal triangle in whole tiles: those that the diagonal cuts are computed whole.
+
+    >>> tiled_pairs(seq=512, query_tile=128), causal_pairs(seq=512)
+    (163840.0, 131328.0)
+    """
+    rows = ceiling(seq / query_tile)
+    past = ceiling((context - seq) / query_tile)
+    return query_tile**2 * (rows * past + rows * (rows + 1) / 2)
+
+
+@formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
+def busy_pairs(batch, heads, pairs, cores, context, query_tile):
+    """Tiles of queries are spread over the cores; none is done before its longest, the last tile of a sequence.
+
+    >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
+    8650752.0
+    """
+    return Max(batch * heads * pairs, cores * query_tile**2 * ceiling(context / query_tile), evaluate=False)
+
+
+@formula("kernel_time", "shah2024 §3", given=[append_traffic, least_traffic, busy_pairs])
+def prefill_kernel_time(
+    launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
+    score_flops, peak_vector,
+):  # fmt: skip
+    """The cache is written, then tiles are computed: matrix products at peak, and the softmax on the vector units.
+
+    The two do not overlap here; better kernels hide a part, which makes their `score_flops` smaller.
+
+    >>> 1e3 * prefill_kernel_time(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", hbm_bandwidth="3.35 TB/s",
+    ...     bandwidth_efficiency=0.6, busy_pairs=1e9, head_dim=128, peak_flops="989.4 TFLOP/s", score_flops=26,
+    ...     peak_vector="66.9 TFLOP/s")
+    0.92112...
+    """
+    rate = bandwidth_efficiency * hbm_bandwidth
+    computed = busy_pairs * (4 * head_dim / peak_flops + score_flops / peak_vector)
+    return launch_time + append_traffic / rate + Max(computed, traffic / rate, evaluate=False)
+
+
+@formula("kernel_time", "dao2022 §3.2", given=[least_traffic])
+def decode_kernel_time(
+    launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
+):
+    """The cache is read at the rate achieved, unless starting on its pieces or the matrix products take longer.
+
+    >>> 1e6 * decode_kernel_time(launch_time="8 us", batch=64, kv_heads=8, cores=132, item_time="1.4 us",
+    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, flops="8 GFLOP",
+    ...     peak_flops="989.4 TFLOP/s")
+    381.134328...
+    """
+    read = traffic / (bandwidth_efficiency * hbm_bandwidth)
+    return launch_time + Max(batch * kv_heads * item_time / cores, read, flops / peak_flops, evaluate=False)
+
+
+@formula("flops", "dao2022 §3.1", given=[attention_flops])
+def kernel_flops(attention_flops):
+    """A fused kernel computes the scores and values of one layer, and nothing else on the matrix units.
+
+    >>> kernel_flops(attention_flops="1 TFLOP")
+    1000000000000.0
+    """
+    return attention_flops
+
+
+fused_attention = Sheet(
+    "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
+    intensity, ridge_intensity, balanced_tile, sharing_cores, tile_memory, compute_time, memory_time, roofline_time,
+    idle_fraction,
+    doc="The fused attention of one layer over a causal sequence, every tile of queries reading its keys by itself.",
+)  # fmt: skip

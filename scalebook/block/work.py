@@ -1,0 +1,161 @@
+"""The kernels of a block and of its backward pass, and what each takes: a matrix product, fused attention or a stream.
+
+>>> from scalebook.block import LLAMA
+>>> work(LLAMA, "forward")[0]
+Work(name='h1', phase='forward', kind='stream', ...
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sympy import Expr, Max, Mul, S
+
+from scalebook.block import Block, Kernel, Tensor, backward
+from scalebook.block.operations import Op, Product, base, ways
+from scalebook.language import symbol
+from scalebook.machine import kernels
+
+__all__ = ["Work", "both_passes", "phase_of", "stream", "tensors_of", "trained", "work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a stream.
+
+    `rate` is the peak of its arithmetic, for all that its FLOPs count.
+    """
+
+    name: str
+    phase: str
+    kind: str
+    flops: Expr
+    traffic: Expr
+    time: Expr
+    rate: Expr = S.One
+
+    @property
+    def ideal(self) -> Expr:
+        """Seconds under the roofline: arithmetic at peak or traffic at full bandwidth, whichever takes longer."""
+        streamed = self.traffic / symbol("hbm_bandwidth")
+        return streamed if self.kind == "stream" else Max(self.flops / self.rate, streamed, evaluate=False)
+
+
+def phase_of(kernel: Kernel) -> str:
+    """What a kernel of a backward pass does: run something again, or make the gradient of inputs or of weights."""
+    made = [t.name for op in kernel.ops for t in op.outs]
+    if not any(name.startswith("d_") for name in made):
+        return "again"
+    return "weight_gradient" if all(name[2:3].isupper() for name in made) else "input_gradient"
+
+
+def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
+    """The kernels of a listing and the time of each; products that read the same tensor run as one (q, k and v).
+
+    Weights that are not split over the same devices do not lie side by side: a router runs apart from shared experts.
+    Without a phase each kernel of a backward pass is said to run something again, or to make the gradient of inputs
+    or of weights.
+
+    >>> from scalebook.block import LLAMA
+    >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
+    ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
+    """
+    joined: dict[tuple, list[Kernel]] = {}
+    for kernel in block.kernels:
+        if kernel.ops[0].is_collective:
+            continue
+        op, key = kernel.ops[0], (kernel.name,)
+        if len(kernel.ops) == 1 and not op.function and sum(len(t) > 1 for t in op.terms) == 1:
+            term = next(t for t in op.terms if len(t) > 1)
+            if any(t.is_weight for t in term):  # x W: by x
+                key = ("x", next(t.name for t in term if not t.is_weight), *_ways(next(t for t in term if t.is_weight)))
+            elif op.name.startswith("d_") and op.name[2].isupper():  # d_y x: by x
+                key = ("dW", term[1].name, *_ways(op.outs[0]))
+        joined.setdefault(key, []).append(kernel)
+    return tuple(w for group in joined.values() for w in _works(group, phase or phase_of(group[0]), quantized))
+
+
+def _ways(weight: Tensor) -> list[str]:
+    """The ways a weight is split."""
+    return sorted({w for i in weight.indices for w in ways(i)})
+
+
+def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
+    name = " ".join(k.name for k in group)
+    ops = [op for k in group for op in k.ops]
+    tensors = tensors_of(ops)
+    flops, traffic = (trained(sum((getattr(k, x) for k in group), S.Zero), tensors) for x in ("flops", "traffic"))
+    if not flops:
+        return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
+    if len(ops) > len(group):
+        rate = symbol("attention_peak") / symbol("attended_share")
+        efficiency = symbol("attention_efficiency") * (symbol("attention_backward") if "backward" in name else 1)
+        arithmetic = flops / (rate * efficiency * symbol("sustained_rate"))
+        return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
+    size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
+    rate = symbol("attention_peak" if wide else "peak_flops")
+    made = [Work(name, phase, "product", flops, traffic, _product(size, traffic, phase, wide), rate)]
+    if quantized and not wide and phase != "weight_gradient":
+        moved = size.rows * size.inner * size.copies * (symbol("activation_bits") + 2 * symbol("quantized_bits")) / 8
+        made.insert(0, Work(f"{name} cast", phase, "stream", S.Zero, moved, stream(moved)))
+    return made
+
+
+def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
+    """All that operations read and make."""
+    return [t for op in ops for t in (*op.outs, *op.args)]
+
+
+def _is_wide(tensors: list[Tensor]) -> bool:
+    """Whether a product stays in 16 bits where others are quantized: scores and mixes have no weights, logits are fp32."""
+    return any("fp32_" in t.name for t in tensors) or not any(t.is_weight or re.match("d_[A-Z]", t.name) for t in tensors)
+
+
+def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
+    """In training as many tokens are attended to as are new.
+
+    Where these tensors split key-value heads over more devices than there are heads, several devices hold the same one.
+
+    >>> trained(symbol("context") * symbol("hidden"))
+    hidden*seq
+    """
+    split = max(([*ways(i)] for t in tensors for i in t.indices if base(i) == "kv_heads"), key=len, default=[])
+    heads = symbol("kv_heads")
+    held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
+    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
+
+
+def stream(traffic: Expr) -> Expr:
+    """Seconds of a kernel that only streams through memory."""
+    return kernels.stream_time.of(traffic=traffic)
+
+
+def _joined(ops: list[Op], phase: str) -> Product:
+    """Products as one: terms of a sum follow each other inside, weights lie side by side, their gradients one below another."""
+    each = []
+    for op in ops:
+        rows, columns, _, copies = op.products[0]
+        each.append(Product(rows, columns, sum(p.inner for p in op.products), copies))
+    first, grown = each[0], "rows" if phase == "weight_gradient" else "columns"
+    return first._replace(**{grown: sum(getattr(p, grown) for p in each)})
+
+
+def _product(size: Product, traffic: Expr, phase: str, wide: bool) -> Expr:
+    """Seconds of a product.  Gradients of weights are added to those of earlier micro-batches: read, and written."""
+    peak, reached, half = (symbol(x) for x in ("peak_flops", "matmul_efficiency", "inner_half"))
+    if wide:  # writing a result takes as long as before, and fewer multiplications
+        peak, reached, half = symbol("attention_peak"), symbol("matmul_bf16"), half * symbol("attention_peak") / peak
+    if phase == "weight_gradient":
+        half *= 2 * symbol("gradient_bits") / symbol("activation_bits")
+    given = dict(size._asdict(), traffic=traffic, peak_flops=peak, inner_half=half)
+    return kernels.matmul_time.of(**given, matmul_efficiency=reached * symbol("sustained_rate"))
+
+
+def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
+    """The kernels of a listing and of its backward pass.
+
+    >>> from scalebook.block import LLAMA
+    >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
+    True
+    """
+    return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)

@@ -1,0 +1,7 @@
+"""Inference: what a token of decoding reads and computes, on one device and on devices that share a model."""
+
+from . import shared, tokens
+from .shared import *
+from .tokens import *
+
+__all__ = [*shared.__all__, *tokens.__all__]

@@ -1,0 +1,137 @@
+"""The memory wall of inference where tensor-parallel devices share a model: what each holds, and reads for a token.
+
+Each device has its part of every matrix, and of the caches as far as their heads go round.  What the devices send
+to each other is left out, so times are floors.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = sharing(models.llama3_70b, accelerators.h100, tp=8, batch=64, context=8192, weight_bits=16, kv_bits=16)
+>>> row.max_batch, round(row.cache_batch, 1), round(row.token_time * 1e3, 2)
+(185.0, 51.8, 11.6)
+"""
+
+from sympy import Max, Min, floor
+
+from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
+from scalebook.language import Sheet, formula
+from scalebook.memory.serving import (
+    full_attention,
+    kv_cache,
+    kv_cache_per_token,
+    sliding_window,
+    weight_memory,
+)
+from scalebook.tables.shapes import cache_heads_grouped, used_params
+
+__all__ = [
+    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "full_read_time", "latency_floor_shared",
+    "max_batch_shared", "memory_time_shared", "sharing", "token_time_shared",
+]  # fmt: skip
+
+_PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
+
+
+@formula("cache_ways", "pope2022 §3.3", given=[cache_heads_grouped])
+def cache_ways(tp, cache_heads):
+    """Heads of a cache go round the devices; beyond as many devices as heads, several hold the same one.
+
+    >>> cache_ways(tp=16, kv_heads=8), cache_ways(tp=8, cache_heads=1)
+    (8.0, 1.0)
+    """
+    return Min(tp, cache_heads, evaluate=False)
+
+
+@formula("device_memory", "pope2022 §3.3", given=[weight_memory, kv_cache, cache_ways])
+def device_memory(weight_memory, tp, kv_cache, cache_ways):
+    """A part of the weights, and of the caches.
+
+    >>> device_memory(weight_memory="140 GB", tp=8, kv_cache="80 GB", cache_ways=8)
+    27500000000.0
+    """
+    return weight_memory / tp + kv_cache / cache_ways
+
+
+@formula("max_batch", "memory-bottlenecks", given=[weight_memory, cache_ways, *_PER_TOKEN])
+def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token):
+    """Whole sequences whose caches fit beside the weights on all devices; 0 where the weights alone do not fit.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> max_batch_shared(models.llama3_70b, accelerators.h100, tp=8, context=8192, weight_bits=16, kv_bits=16)
+    185.0
+    """
+    room = hbm_capacity - weight_memory / tp
+    return Max(0, floor(room * cache_ways / (cached * kv_cache_per_token)), evaluate=False)
+
+
+@formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
+def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_token):
+    """Sequences whose caches take as long to read as a dense model's weights: half of what any batch could give.
+
+    >>> from scalebook.tables import models
+    >>> round(cache_batch(models.llama3_70b, tp=8, context=8192, weight_bits=16, kv_bits=16), 1)
+    51.8
+    """
+    return used_params * weight_bits / 8 / tp / (cached * kv_cache_per_token / cache_ways)
+
+
+@formula("full_read_time", "pope2022 §2.1")
+def full_read_time(hbm_capacity, hbm_bandwidth):
+    """A device filled with what every token needs takes as long for each: its capacity over its bandwidth.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(full_read_time(accelerators.h100) * 1e3, 1)
+    23.9
+    """
+    return hbm_capacity / hbm_bandwidth
+
+
+@formula("latency_floor", "pope2022 §3.2", given=[used_params])
+def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
+    """The weights that one token uses, read by all devices at once at their full bandwidths.
+
+    >>> latency_floor_shared(used_params=70e9, weight_bits=16, tp=8, hbm_bandwidth="3.35 TB/s")
+    0.005223880597014925
+    """
+    return used_params * weight_bits / 8 / (tp * hbm_bandwidth)
+
+
+@formula("memory_time", "pope2022 §3.3", given=[read_params, kv_cache, cache_ways])
+def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_bandwidth):
+    """Each device reads its part of the weights that any sequence uses, and its part of the caches.
+
+    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache="28 GB", cache_ways=8,
+    ...                    hbm_bandwidth="3.5 TB/s")
+    0.006
+    """
+    return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth
+
+
+@formula("compute_time", "pope2022 §3.2", given=[decode_flops])
+def compute_time_shared(flops, tp, peak_flops):
+    """The arithmetic of a step, divided among the devices.
+
+    >>> compute_time_shared(flops="8 TFLOP", tp=8, peak_flops="1 PFLOP/s")
+    0.001
+    """
+    return flops / tp / peak_flops
+
+
+_FITS = {"weights and caches that fit": lambda device_memory, hbm_capacity: device_memory <= hbm_capacity}
+
+
+@formula("token_time", "pope2022 §3.3", given=[compute_time_shared, memory_time_shared, device_memory], domain=_FITS)
+def token_time_shared(compute_time, memory_time):
+    """Arithmetic and traffic overlap, where each device's part fits: what does not fit has no time.
+
+    >>> token_time_shared(compute_time="1 ms", memory_time="5 ms", device_memory="75 GB", hbm_capacity="80 GB")
+    0.005
+    """
+    return token_time.of()
+
+
+sharing = Sheet(
+    "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
+    max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
+    token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,
+    doc="A step of decoding on tensor-parallel devices: what each holds and reads, and the least time it takes.",
+    changes={"tp": [2**x for x in range(11)], **CHANGES},
+)  # fmt: skip

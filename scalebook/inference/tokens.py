@@ -1,0 +1,223 @@
+"""A token of decoding: what a step reads and computes, how long that takes, and where it is bound by what.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+>>> round(row.token_time * 1e3, 2), round(row.idle_fraction, 3)
+(4.8, 0.996)
+"""
+
+from sympy import Max
+
+from scalebook.language import Sheet, formula
+from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
+from scalebook.memory.serving import (
+    decode_memory,
+    full_attention,
+    kv_cache,
+    kv_cache_per_token,
+    max_batch,
+    sliding_window,
+    weight_memory,
+)
+from scalebook.tables.shapes import (
+    attention_width_grouped,
+    attention_width_latent,
+    kv_width_grouped,
+    kv_width_latent,
+    used_params,
+)
+
+__all__ = [
+    "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha", "decode_intensity_mla",
+    "decode_intensity_mqa", "decode_rate", "decode_traffic", "decoding", "latency_floor", "read_params", "ridge_batch",
+    "ridge_context", "token_time", "token_time_fitting", "token_time_overhead",
+]  # fmt: skip
+
+
+# Read and computed, for each step
+
+
+@formula("read_params", "memory-bottlenecks", given=[used_params])
+def read_params(used_params, params, active_params, routed_share, batch):
+    """What a step reads: each token visits a random share of the experts, so a batch visits most of them.
+
+    A routed expert stays unread with probability (1 - share)^batch, and idle experts hold
+    (params - active_params) at batch 1.  For a dense model nothing is idle.
+
+    >>> read_params(used_params=37e9, active_params=37e9, params=671e9, routed_share=8 / 256, batch=1)
+    37000000000.0
+    """
+    return used_params + (params - active_params) * (1 - (1 - routed_share) ** (batch - 1))
+
+
+@formula("traffic", "pope2022 §2.1", given=[read_params, kv_cache])
+def decode_traffic(read_params, weight_bits, kv_cache):
+    """Every weight that any sequence uses is read once, and the whole cache.
+
+    >>> decode_traffic(read_params=7e9, weight_bits=16, kv_cache="2 GB")
+    16000000000.0
+    """
+    return read_params * weight_bits / 8 + kv_cache
+
+
+@formula("flops", "memory-bottlenecks", given=[used_params, sliding_window, full_attention])
+def decode_flops(batch, used_params, layers, attention_width, cached):
+    """A multiply and an add for every weight used, and for every pair of the new token and a cached one.
+
+    >>> decode_flops(batch=1, used_params=7e9, layers=32, attention_width=8192, cached=4096)
+    16147483648.0
+    """
+    return 2 * batch * (used_params + layers * attention_width * cached)
+
+
+@formula(
+    "decode_intensity",
+    "recasens2025 §IV",
+    given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
+)
+def decode_intensity(attention_width, kv_width, kv_bits):
+    """Attention in decoding: each cached value is read once and used in one multiply-add per head that shares it.
+
+    Batch and context cancel: every sequence has a cache of its own.
+
+    >>> from scalebook.tables import models
+    >>> decode_intensity(models.llama2_7b, kv_bits=16), decode_intensity(models.llama3_70b, kv_bits=16)
+    (1.0, 8.0)
+    """
+    return 2 * attention_width / (kv_width * kv_bits / 8)
+
+
+_grouped = decode_intensity.compose(attention_width_grouped, kv_width_grouped)
+
+
+@formula("decode_intensity", "vaswani2017 §3.2", "recasens2025 §IV")
+def decode_intensity_mha(heads, kv_bits):
+    """Multi-head attention: every head has keys and values of its own.
+
+    >>> decode_intensity_mha(kv_bits=16)
+    1.0
+    """
+    return _grouped(kv_heads=heads).rhs
+
+
+@formula("decode_intensity", "shazeer2019 §3")
+def decode_intensity_mqa(heads, kv_bits):
+    """Multi-query attention: all heads share one key and value.
+
+    >>> decode_intensity_mqa(heads=48, kv_bits=16)
+    48.0
+    """
+    return _grouped(kv_heads=1).rhs
+
+
+@formula("decode_intensity", "ainslie2023 §2.2")
+def decode_intensity_gqa(heads, kv_heads, kv_bits):
+    """Grouped-query attention: a group of heads shares one key and value.
+
+    >>> decode_intensity_gqa(heads=64, kv_heads=8, kv_bits=16)
+    8.0
+    """
+    return _grouped.rhs
+
+
+@formula("decode_intensity", "deepseek2024-v2 §2.1")
+def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
+    """Multi-head latent attention, projections absorbed: all heads read one latent, for keys and for values.
+
+    >>> round(decode_intensity_mla(heads=128, kv_rank=512, rope_dim=64, kv_bits=16), 1)
+    241.8
+    """
+    return decode_intensity.compose(attention_width_latent, kv_width_latent).rhs
+
+
+# Time
+
+
+@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time])
+def token_time(compute_time, memory_time):
+    """One step gives every sequence one token; arithmetic and traffic overlap.
+
+    >>> token_time(compute_time="1 ms", memory_time="5 ms")
+    0.005
+    """
+    return Max(compute_time, memory_time, evaluate=False)
+
+
+_FITS = {"weights and caches that fit": lambda decode_memory, hbm_capacity: decode_memory <= hbm_capacity}
+
+# What can be changed where they do not.
+CHANGES = {"weight_bits": (16, 8, 4), "kv_bits": (16, 8, 4), "batch": range(1, 4097), "context": range(1024, 2**20 + 1, 1024)}
+
+
+@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
+def token_time_fitting(compute_time, memory_time):
+    """The same where weights and caches fit: what does not fit has no time.
+
+    >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
+    0.005
+    """
+    return token_time.of()
+
+
+@formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
+def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
+    """A memory-bound step as it is measured: the traffic at the rate achieved, and a delay in every block.
+
+    Each block launches about the same kernels whatever its size, so the delay grows with the layers.
+
+    >>> token_time_overhead(memory_time="5 ms", bandwidth_efficiency=0.8, layers=32, block_overhead="50 us")
+    0.00785
+    """
+    return memory_time / bandwidth_efficiency + layers * block_overhead
+
+
+@formula("decode_rate", "pope2022 §2.1", given=[token_time])
+def decode_rate(batch, token_time):
+    """Tokens a second of all sequences together.
+
+    >>> decode_rate(batch=8, token_time="5 ms")
+    1600.0
+    """
+    return batch / token_time
+
+
+@formula("latency_floor", "pope2022 §2.1", given=[used_params])
+def latency_floor(used_params, weight_bits, hbm_bandwidth):
+    """The weights that one token uses, at the full bandwidth: no batch, cache or kernel gets below it.
+
+    >>> latency_floor(used_params=70e9, weight_bits=16, hbm_bandwidth="3.35 TB/s")
+    0.041791044776119404
+    """
+    return used_params * weight_bits / 8 / hbm_bandwidth
+
+
+@formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
+def ridge_batch(ridge_intensity, weight_bits):
+    """Sequences at which reading a dense model's weights takes as long as multiplying by them, caches aside.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(ridge_batch(accelerators.h100, weight_bits=16))
+    295
+    """
+    return ridge_intensity * weight_bits / 16
+
+
+@formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
+def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
+    """Beyond this context reading the caches outlasts all arithmetic, however large the batch.
+
+    Both grow with the batch alike, so beyond it batching never makes decoding compute-bound.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> round(ridge_context(models.llama2_7b, accelerators.h100, kv_bits=16))
+    86
+    """
+    return 2 * used_params / (ridge_intensity * kv_cache_per_token - 2 * layers * attention_width)
+
+
+decoding = Sheet(
+    "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
+    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time, token_time_fitting,
+    decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
+    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.", changes=CHANGES,
+)  # fmt: skip

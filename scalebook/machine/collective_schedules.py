@@ -1,0 +1,122 @@
+"""Collectives on equal links: rings, trees, halving and doubling, sums in the switch, all-to-all.
+
+Every device has one port that sends and receives at `link_bandwidth` at once, and a hop costs `link_latency`.
+`scalebook.machine.collectives` puts such collectives onto two tiers of network and onto measured rates.
+
+>>> known = dict(collective_bytes="64 MB", link_bandwidth="450 GB/s", link_latency="1 us")
+>>> [round(f(known, ways=8) * 1e6) for f in (ring_all_reduce, halving_all_reduce, switch_all_reduce)]
+[263, 255, 162]
+"""
+
+from sympy import Max, ceiling, log, sqrt
+
+from scalebook.language import formula
+
+__all__ = [
+    "best_chunks", "bruck_all_to_all", "direct_all_to_all", "halving_all_reduce", "ring_all_gather", "ring_all_reduce",
+    "ring_reduce_scatter", "switch_all_reduce", "tree_all_reduce",
+]  # fmt: skip
+
+_RING = "patarasuk2009"
+
+
+@formula("collective_time", _RING)
+def ring_all_gather(collective_bytes, ways, link_bandwidth, link_latency):
+    """Each device passes on to its neighbour the part it got last: a part travels all links of the ring but one.
+
+    >>> ring_all_gather(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    7.7e-05
+    """
+    return (ways - 1) * (link_latency + collective_bytes / (ways * link_bandwidth))
+
+
+@formula("collective_time", _RING)
+def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
+    """The all-gather run backward: a part is added to at every device and ends, whole, at the last.
+
+    >>> ring_reduce_scatter(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    7.7e-05
+    """
+    return (ways - 1) * (link_latency + collective_bytes / (ways * link_bandwidth))
+
+
+@formula("collective_time", _RING)
+def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
+    """A reduce-scatter and an all-gather: no all-reduce between devices sends less, none waits for more hops.
+
+    >>> ring_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    0.000154
+    """
+    return 2 * (ways - 1) * (link_latency + collective_bytes / (ways * link_bandwidth))
+
+
+@formula("collective_time", "thakur2005")
+def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
+    """Partners at distance 1, 2, 4 and so on swap halves, quarters and so on of what they hold, then go back.
+
+    It sends as little as the ring and doubles its reach with every hop; `ways` is a power of two.
+
+    >>> halving_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    0.000146
+    """
+    hops = 2 * ceiling(log(ways, 2))
+    return hops * link_latency + 2 * (ways - 1) * collective_bytes / (ways * link_bandwidth)
+
+
+@formula("collective_time", "sanders2009")
+def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_count):
+    """Two binary trees sum half of the buffer each, chunk after chunk, and hand it back down.
+
+    A device inside one tree is a leaf of the other, so that every port sends one chunk's worth a step.
+
+    >>> tree_all_reduce(
+    ...     collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16
+    ... )
+    0.000216
+    """
+    depth = ceiling(log(ways, 2))
+    step = link_latency + collective_bytes / (chunk_count * link_bandwidth)
+    return 2 * (depth + chunk_count - 1) * step
+
+
+@formula("chunk_count", "sanders2009")
+def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
+    """Where more chunks cost as much in latency as they save in waiting for a tree to fill.
+
+    >>> best_chunks(collective_bytes="8 MB", ways=9, link_bandwidth="100 GB/s", link_latency="1.5 us")
+    12.649110640673516
+    """
+    depth = ceiling(log(ways, 2))
+    return Max(1, sqrt((depth - 1) * collective_bytes / (link_latency * link_bandwidth)), evaluate=False)
+
+
+@formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE")
+def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
+    """The switch adds up, and copies the sum to all: a device asks for its own part and hands that out.
+
+    It sends its buffer once for the others to sum, and the sum of its own part; the hops are the same for any group.
+
+    >>> switch_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    9.2e-05
+    """
+    return 2 * link_latency + (ways + 1) * collective_bytes / (ways * link_bandwidth)
+
+
+@formula("collective_time", "thakur2005")
+def direct_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
+    """Every device sends every other its part, all messages under way at once.
+
+    >>> direct_all_to_all(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    7.1e-05
+    """
+    return link_latency + (ways - 1) * collective_bytes / (ways * link_bandwidth)
+
+
+@formula("collective_time", "thakur2005")
+def bruck_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
+    """Half of the buffer moves on in each of few hops: fewer messages than parts, each part sent several times.
+
+    >>> bruck_all_to_all(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
+    0.000123
+    """
+    return ceiling(log(ways, 2)) * (link_latency + collective_bytes / (2 * link_bandwidth))

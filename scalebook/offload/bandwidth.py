@@ -1,0 +1,212 @@
+"""Offloading: tensors of the blocks that are not in use lie in a second tier, and move while others compute.
+
+Forward, a block's weights come in and its activations go out, each on its own direction of the link;
+backward, weights, activations and optimizer state come in.  What moves for the next block and the
+one before is hidden if it takes no longer than the block that computes.
+
+>>> offload_bandwidth.solve("seq")
+seq such that offload_bandwidth = ... (found numerically)
+>>> from scalebook.tables import accelerators, models
+>>> run = dict(batch=1, tp=32, dp=16, pp=8, chunks=30, kept_values=17, recomputed=0.1, flops_efficiency=0.75, **MIXED)
+>>> row = offloading(models.poster_128t, accelerators.h100, **run, **EVERYTHING, seq=8192)
+>>> round(row.offload_bandwidth / 1e9, 1), round(row.offload_memory / 2**40, 2)
+(89.8, 1.89)
+"""
+
+from sympy import Max, Min
+
+from scalebook.language import Sheet, formula
+from scalebook.offload.block import (
+    block_active_params_mean,
+    block_backward,
+    block_flops,
+    block_forward,
+    block_params_mean,
+    block_states,
+    block_weights,
+    saved_activations_kept,
+)
+from scalebook.offload.tiers import (
+    held_interleaved_first,
+    least_optimizer_offload,
+    near_blocks_mix,
+    near_memory,
+    near_states_in_place,
+    offload_memory,
+)
+
+__all__ = [
+    "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
+    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states", "offload_bandwidth_weights",
+    "offload_efficiency", "offloading",
+]  # fmt: skip
+
+# Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
+MIXED = {"weight_bits": 16, "gradient_bits": 16, "optimizer_bits": 96, "activation_bits": 16}
+EVERYTHING = {"weight_offload": 1, "activation_offload": 1, "optimizer_offload": 1}
+
+
+# The bandwidth that hides it
+
+_BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
+
+
+@formula("offload_bandwidth", "rajbhandari2021 §4", "isaev2023-calculon §2", given=_BLOCK)
+def offload_bandwidth(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward,
+):  # fmt: skip
+    """The largest of three: weights in and activations out while a block goes forward, all three in while one goes back.
+
+    Out of the backward pass go gradients and new states, never more than comes in, on the other direction.
+
+    >>> offload_bandwidth(**EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB",
+    ...                   block_forward="6 ms", block_backward="12 ms") / 1e9
+    75.0
+    """
+    forward = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
+    back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
+    return Max(forward / block_forward, back / block_backward, evaluate=False)
+
+
+@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
+def offload_bandwidth_weights(block_weights, block_forward):
+    """Weights alone: a block's weights come in while another goes forward.
+
+    >>> offload_bandwidth_weights(block_weights="0.45 GB", block_forward="6 ms") / 1e9
+    75.0
+    """
+    return block_weights / block_forward
+
+
+@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
+def offload_bandwidth_activations(saved_activations, block_forward):
+    """Activations alone: they go out as fast as the forward pass makes them, and back at half that rate.
+
+    >>> offload_bandwidth_activations(saved_activations="0.16 GB", block_forward="8 ms") / 1e9
+    20.0
+    """
+    return saved_activations / block_forward
+
+
+@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
+def offload_bandwidth_states(block_states, block_backward):
+    """Gradients and optimizer state alone: in and out once a backward pass, at most.
+
+    >>> offload_bandwidth_states(block_states="0.2 GB", block_backward="10 ms") / 1e9
+    20.0
+    """
+    return block_states / block_backward
+
+
+@formula("break_even_tokens", "rajbhandari2021 §4", given=[block_params_mean, block_active_params_mean])
+def break_even_tokens(
+    block_params, block_active_params, weight_bits, seq, heads, head_dim, peak_flops, flops_efficiency, link_bandwidth
+):
+    """Tokens of a micro-batch, sequences of length `seq`, at which weights take as long to come as a block to compute.
+
+    The tensor-parallel split cancels: it divides the weights and the arithmetic alike.
+
+    >>> round(break_even_tokens(block_params=1e10, block_active_params=1e10, weight_bits=16, seq=2048, heads=128,
+    ...     head_dim=192, peak_flops="989.4 TFLOP/s", flops_efficiency=0.75, link_bandwidth="100 GB/s"))
+    7347
+    """
+    rate = peak_flops * flops_efficiency / link_bandwidth
+    return block_params * weight_bits / 8 * rate / (2 * (block_active_params + 2 * seq * heads * head_dim))
+
+
+def _carries_activations(activation_offload, saved_activations, link_bandwidth, block_forward, block_backward):
+    return activation_offload * saved_activations < link_bandwidth * Min(block_forward, block_backward)
+
+
+_FAST = {"a link that is fast enough for the activations": _carries_activations}
+
+
+@formula("break_even_tokens", "rajbhandari2021 §4", given=_BLOCK, domain=_FAST)
+def break_even_tokens_mix(
+    batch, seq, weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward, link_bandwidth,
+):  # fmt: skip
+    """Tokens of a micro-batch, in sequences of length `seq`, at which the link just hides all that is offloaded.
+
+    Activations and arithmetic grow with the tokens, weights and states do not.  No number helps a link too slow for
+    the activations; 0 where they are all that moves: any number will do.
+
+    >>> at = dict(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.2 GB", block_states="0.2 GB",
+    ...           block_forward="6 ms", block_backward="12 ms")
+    >>> round(break_even_tokens_mix(at, batch=1, seq=8192, link_bandwidth="64 GB/s"))
+    10667
+    >>> round(8192 * offload_bandwidth(at) / 64e9)  # the weights decide, here and there
+    10667
+    """
+    forward = weight_offload * block_weights / (link_bandwidth * block_forward)
+    states = weight_offload * block_weights + optimizer_offload * block_states
+    back = states / (link_bandwidth * block_backward - activation_offload * saved_activations)
+    return batch * seq * Max(forward, back, evaluate=False)
+
+
+# What a slower link costs
+
+
+@formula("forward_wait", "isaev2023-calculon §2", given=_BLOCK)
+def forward_wait(weight_offload, activation_offload, block_weights, saved_activations, block_forward, link_bandwidth):
+    """What is left of the moves when a block has gone forward: weights in, activations out on the other direction.
+
+    >>> forward_wait(weight_offload=1, activation_offload=1, block_weights="0.5 GB", saved_activations="0.1 GB",
+    ...              block_forward="5 ms", link_bandwidth="80 GB/s")
+    0.00125
+    """
+    moved = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
+    return Max(0, moved / link_bandwidth - block_forward, evaluate=False)
+
+
+@formula("backward_wait", "isaev2023-calculon §2", given=_BLOCK)
+def backward_wait(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_backward, link_bandwidth,
+):  # fmt: skip
+    """What is left of the moves when a block has gone back: weights, activations, gradients and optimizer state in.
+
+    >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",
+    ...                     block_backward="10 ms", link_bandwidth="80 GB/s"), 6)
+    0.00125
+    """
+    moved = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
+    return Max(0, moved / link_bandwidth - block_backward, evaluate=False)
+
+
+@formula("exposed_time", "isaev2023-calculon §2", given=[*_BLOCK, forward_wait, backward_wait])
+def exposed_time(forward_wait, backward_wait):
+    """What is left of the moves when the block has been computed, forward and backward.
+
+    >>> exposed_time(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.2 GB",
+    ...              block_forward="5 ms", block_backward="10 ms", link_bandwidth="80 GB/s")
+    0.00125
+    """
+    return forward_wait + backward_wait
+
+
+@formula("offload_efficiency", "isaev2023-calculon §2", given=[*_BLOCK, exposed_time])
+def offload_efficiency(block_forward, block_backward, exposed_time):
+    """The time without waiting over the time with it.
+
+    >>> offload_efficiency(block_forward="5 ms", block_backward="10 ms", exposed_time="1.25 ms")
+    0.923076923076923
+    """
+    return (block_forward + block_backward) / (block_forward + block_backward + exposed_time)
+
+
+offloading = Sheet(
+    "offloading", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
+    block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    break_even_tokens,
+    held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
+    doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",
+)  # fmt: skip
+
+break_even = Sheet(
+    "break_even", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
+    block_flops, block_forward, block_backward, held_interleaved_first, least_optimizer_offload, offload_bandwidth,
+    break_even_tokens_mix, offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    doc="From the memory near: what must be offloaded, and the capacity, bandwidth or tokens that then suffice.",
+)  # fmt: skip

@@ -1,0 +1,196 @@
+"""What the two tiers of an offloaded run hold, and how much must be offloaded for the first to suffice.
+
+Near are the blocks in use, arriving and leaving, each in a place of its own; all else that is offloaded is far.
+
+>>> near_memory.solve("optimizer_offload").method
+'symbolic'
+"""
+
+from sympy import Max, Piecewise, ceiling
+
+from scalebook.language import formula
+from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
+
+__all__ = [
+    "held_interleaved_first", "least_activation_offload", "least_optimizer_offload", "near_blocks_activations",
+    "near_blocks_mix", "near_blocks_weights", "near_memory", "near_states_in_place", "offload_memory",
+]  # fmt: skip
+
+# How many places there are near.  A place is taken from when its move begins until its block is done with it, and
+# a block is done once a period, which the longest of moves and arithmetic sets: places over period is Little's law.
+
+
+def _places(taken, *lanes):
+    return ceiling(taken / Max(*lanes, evaluate=False))
+
+
+_BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
+
+
+@formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
+def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_latency):
+    """Weights alone: one block that computes and those that arrive, as many as begin while one is on its way.
+
+    Where the link is fast enough that is 1 + ceiling(time to fetch a block / time to compute it).
+
+    >>> at = dict(block_weights="0.5 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
+    >>> near_blocks_weights(at, link_latency="10 us"), near_blocks_weights(at, link_latency="2 ms")
+    (2.0, 3.0)
+    """
+    move = block_weights / link_bandwidth
+    return _places(link_latency + move + block_forward, move, block_forward)
+
+
+@formula("near_blocks", "rajbhandari2021 §6.2", given=[saved_activations_kept, block_forward])
+def near_blocks_activations(saved_activations, block_forward, link_bandwidth, link_latency):
+    """Activations alone: one block that makes them and those that leave; back, with twice the time, no more.
+
+    >>> at = dict(saved_activations="0.2 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
+    >>> near_blocks_activations(at, link_latency="10 us"), near_blocks_activations(at, link_latency="5 ms")
+    (2.0, 3.0)
+    """
+    move = saved_activations / link_bandwidth
+    return _places(link_latency + move + block_forward, move, block_forward)
+
+
+@formula("near_blocks", "rajbhandari2021 §6.2", given=_BLOCK)
+def near_blocks_mix(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward, link_bandwidth, link_latency,
+):  # fmt: skip
+    """The larger number of the two passes: with it no block waits for a place, with one fewer all do.
+
+    For equal blocks.  It is 2 while latency is short: a slower link makes blocks wait for it, not for places.
+
+    >>> near_blocks_mix(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.1 GB", block_states="0.2 GB", block_forward="6 ms", block_backward="12 ms",
+    ...     link_bandwidth="100 GB/s", link_latency="2 ms")
+    3.0
+    """
+    forward = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
+    back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
+    forward, back = forward / link_bandwidth, back / link_bandwidth
+    return Max(
+        _places(link_latency + forward + block_forward, forward, block_forward),
+        _places(link_latency + back + block_backward, back, block_backward),
+        evaluate=False,
+    )
+
+
+@formula("near_states", "rajbhandari2021 §6.2", given=_BLOCK)
+def near_states_in_place(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_backward, link_bandwidth, link_latency,
+):  # fmt: skip
+    """States come, are changed where they lie, and leave from there: one place arrives, one computes, one leaves.
+
+    >>> near_states_in_place(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.1 GB", block_states="0.2 GB", block_backward="9 ms", link_bandwidth="100 GB/s",
+    ...     link_latency="10 us")
+    3.0
+    """
+    back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
+    back, leave = back / link_bandwidth, optimizer_offload * block_states / link_bandwidth
+    return _places(2 * link_latency + back + block_backward + leave, back, block_backward)
+
+
+# What each tier holds
+
+
+@formula("held_microbatches", "korthikanti2022 §4.2.3")
+def held_interleaved_first(pp, chunks):
+    """The first stage of an interleaved pipeline, in a step of at least as many micro-batches as stages.
+
+    >>> held_interleaved_first(pp=8, chunks=4)
+    9.75
+    """
+    return pp + (pp - 1) / chunks
+
+
+_HELD = [block_weights, saved_activations_kept, block_states, held_interleaved_first]
+
+
+@formula("offload_memory", "isaev2023-calculon §2", given=_HELD)
+def offload_memory(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    layers, pp, held_microbatches,
+):  # fmt: skip
+    """A stage's blocks, and the activations of all its micro-batches under way.
+
+    >>> offload_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875) / 1e9
+    25.4
+    """
+    held = weight_offload * block_weights + optimizer_offload * block_states
+    return (held + activation_offload * saved_activations * held_microbatches) * layers / pp
+
+
+@formula("near_memory", "isaev2023-calculon §2", given=[*_HELD, near_blocks_mix, near_states_in_place])
+def near_memory(
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    layers, pp, held_microbatches, near_blocks, near_states,
+):  # fmt: skip
+    """Of what is offloaded a few blocks, of the rest all.  The work space of a block comes on top.
+
+    Weights come in and activations leave or come, so their places are those of one lane; unequal blocks want more.
+
+    >>> near_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
+    ...     near_blocks=2, near_states=3) / 1e9
+    1.8
+    """
+    moving = near_blocks * (weight_offload * block_weights + activation_offload * saved_activations)
+    staying = (
+        (1 - weight_offload) * block_weights
+        + (1 - optimizer_offload) * block_states
+        + (1 - activation_offload) * saved_activations * held_microbatches
+    )
+    return moving + near_states * optimizer_offload * block_states + staying * layers / pp
+
+
+# How much must be offloaded: near_memory solved for a share
+
+
+def _least(over, each, most, near):
+    """The share that frees what is over: 0 if nothing is; negative, and so refused, if all that is held is near anyway."""
+    return Piecewise((0, over <= 0), (over / (each * (most - near)), True))
+
+
+@formula("optimizer_offload", "isaev2023-calculon §2", given=_HELD)
+def least_optimizer_offload(
+    near_memory, weight_offload, activation_offload, block_weights, saved_activations, block_states,
+    layers, pp, held_microbatches, near_blocks, near_states,
+):  # fmt: skip
+    """The least share of gradients and optimizer state in the second tier with which the first holds all the rest.
+
+    Refused, since no share, where all of it is not enough: more of the weights or activations must go.
+
+    >>> least_optimizer_offload(near_memory="16 GB", weight_offload=1, activation_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.1 GB", block_states="2 GB", layers=128, pp=8, held_microbatches=8.875,
+    ...     near_blocks=2, near_states=3)
+    0.6615384615384615
+    """
+    near = near_blocks * (weight_offload * block_weights + activation_offload * saved_activations)
+    stage = layers / pp
+    others = (1 - weight_offload) * block_weights + (1 - activation_offload) * saved_activations * held_microbatches
+    return _least(near + (others + block_states) * stage - near_memory, block_states, stage, near_states)
+
+
+@formula("activation_offload", "isaev2023-calculon §2", given=_HELD)
+def least_activation_offload(
+    near_memory, weight_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    layers, pp, held_microbatches, near_blocks, near_states,
+):  # fmt: skip
+    """The least share of the kept activations in the second tier with which the first holds all the rest.
+
+    >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",
+    ...     saved_activations="0.2 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
+    ...     near_blocks=2, near_states=3)
+    0.5
+    """
+    near = near_blocks * weight_offload * block_weights + near_states * optimizer_offload * block_states
+    stage = layers / pp
+    staying = (1 - weight_offload) * block_weights + (1 - optimizer_offload) * block_states
+    kept = held_microbatches * stage
+    over = near + staying * stage + saved_activations * kept - near_memory
+    return _least(over, saved_activations, kept, near_blocks)

@@ -1,0 +1,203 @@
+"""Pipelines: what each schedule leaves idle; `scalebook.pipeline.stages` has what its devices keep, send and compute.
+
+Stages are equal and times are of one micro-batch on one device.  `scalebook.pipeline.simulation` executes the
+same schedules, and tests hold every formula here to it.  Some formulas hold from so many micro-batches on and
+are refused for fewer; there `scalebook.pipeline.simulation.simulate` is the answer, which executes the order or says why it
+cannot be run.
+
+>>> bubble_1f1b(pp=8, microbatches=64)
+0.109375
+>>> bubble_1f1b.solve("microbatches")(pp=8, bubble=0.05)
+140.0
+>>> bubble_zb_h1(pp=8, microbatches=64, forward_time="20 ms", input_gradient_time="20 ms", weight_gradient_time="10 ms")
+0.065625
+>>> bubble_interleaved(pp=8, microbatches=12, chunks=2)
+Traceback (most recent call last):
+    ...
+scalebook.language.domain.OutsideDomain: bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8
+"""
+
+from sympy import Eq, Max, Min, Mod, ceiling
+
+from scalebook.language import formula
+
+__all__ = [
+    "bubble_1f1b", "bubble_1f1b_transfers", "bubble_dualpipe", "bubble_gpipe", "bubble_interleaved", "bubble_zb_h1",
+    "bubble_zb_h2", "bubble_zb_v", "enough_interleaved", "equal_input_gradient", "equal_weight_gradient",
+    "pipeline_idle",
+]  # fmt: skip
+
+
+# Equal times, an assumption to be named
+
+
+@formula("input_gradient_time", "kaplan2020 §2.1")
+def equal_input_gradient(forward_time):
+    """A matrix product and the gradient of its input are equally many operations.
+
+    >>> equal_input_gradient(forward_time="20 ms")
+    0.02
+    """
+    return forward_time
+
+
+@formula("weight_gradient_time", "kaplan2020 §2.1")
+def equal_weight_gradient(forward_time):
+    """A matrix product and the gradient of its weights are equally many operations.
+
+    Attention has no weights, so in a transformer the gradient of the weights takes less.
+
+    >>> equal_weight_gradient(forward_time="20 ms")
+    0.02
+    """
+    return forward_time
+
+
+# What the orders take: from which numbers on, or in which groups
+
+GROUPS = {"multiples of pp micro-batches": lambda microbatches, pp: Eq(Mod(microbatches, pp), 0)}
+FILLED_ONCE = {"at least pp micro-batches": lambda microbatches, pp: microbatches >= pp}
+FILLED_TWICE = {"at least 2 pp - 1 micro-batches": lambda microbatches, pp: microbatches >= 2 * pp - 1}
+EVEN_STAGES = {"an even pp": lambda pp: Eq(Mod(pp, 2), 0)}
+PAIRS = EVEN_STAGES | {
+    "an even number of micro-batches": lambda microbatches: Eq(Mod(microbatches, 2), 0),
+    "at least 2 pp micro-batches": lambda microbatches, pp: microbatches >= 2 * pp,
+}
+
+
+def _over_busy(idle, microbatches, *times):
+    return idle / (microbatches * sum(times))
+
+
+# Idle over busy
+
+
+@formula("bubble", "huang2019 §2.3")
+def bubble_gpipe(pp, microbatches):
+    """GPipe: the first micro-batch fills the pipeline and the last drains it, whatever the passes take.
+
+    >>> bubble_gpipe(pp=4, microbatches=32)
+    0.09375
+    """
+    return (pp - 1) / microbatches
+
+
+@formula("bubble", "narayanan2021 §2.2.1")
+def bubble_1f1b(pp, microbatches):
+    """1F1B idles as long as GPipe; what it saves is memory.
+
+    >>> bubble_1f1b(pp=8, microbatches=64)
+    0.109375
+    """
+    return (pp - 1) / microbatches
+
+
+@formula("bubble", "narayanan2021 §2.2.2", domain=GROUPS)
+def bubble_interleaved(pp, microbatches, chunks):
+    """Interleaved 1F1B fills and drains with a chunk at a time; the schedule runs groups of `pp` micro-batches only.
+
+    >>> bubble_interleaved(pp=8, microbatches=64, chunks=4)
+    0.02734375
+    """
+    return (pp - 1) / (chunks * microbatches)
+
+
+@formula("microbatches", "narayanan2021 §2.2.2")
+def enough_interleaved(pp, chunks, bubble):
+    """The fewest micro-batches, in the groups of `pp` that interleaving takes, whose bubble is no larger.
+
+    One chunk is 1F1B, which takes groups too but needs none.
+
+    >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
+    224.0
+    """
+    return pp * ceiling((pp - 1) / (chunks * bubble * pp))
+
+
+@formula("bubble", "narayanan2021 §2.2.1")
+def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time, transfer_time):
+    """1F1B with transfers that nothing hides: nearly two of them delay every micro-batch.
+
+    A stage sends a micro-batch forth and waits for it to come back; with as many in flight as there
+    are stages, each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
+
+    >>> knowns = dict(forward_time="18.522 ms", input_gradient_time="18.086 ms", weight_gradient_time="9.337 ms")
+    >>> bubble = bubble_1f1b_transfers(pp=8, microbatches=24, transfer_time="0.601 ms", **knowns)
+    >>> round(bubble / (1 + bubble), 4)  # 0.2431 in table 5 of qi2024
+    0.2431
+    """
+    waits = 2 * ceiling((microbatches + pp - 2) * (pp - 1) / pp) * transfer_time
+    times = forward_time, input_gradient_time, weight_gradient_time
+    return (pp - 1) / microbatches + _over_busy(waits, microbatches, *times)
+
+
+@formula("bubble", "qi2024 table 2", domain=FILLED_ONCE)
+def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """ZB-H1 fills the drain with weight gradients that were put off, within the memory of 1F1B.
+
+    Published as (pp - 1)(forward + input gradient - weight gradient), which holds while the weight
+    gradient is no longer than the forward pass.  With fewer than `pp` micro-batches too little is at hand
+    to fill the drain with: it idles longer than this, and at most as long as 1F1B.
+
+    >>> bubble_zb_h1(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
+    0.07291666666666666
+    """
+    idle = (pp - 1) * (input_gradient_time + Max(0, forward_time - weight_gradient_time, evaluate=False))
+    return _over_busy(idle, microbatches, forward_time, input_gradient_time, weight_gradient_time)
+
+
+@formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
+def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """ZB-H2 fills the start too, with nearly twice the memory; the optimizer must not wait for all.
+
+    Published as (pp - 1)(forward + input gradient - 2 weight gradient), which is the largest of the
+    three while the weight gradient is the shortest.  With fewer than 2 pp - 1 micro-batches it idles longer
+    than this, and at most as long as 1F1B.
+
+    >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
+    0.0875
+    """
+    f, b, w = forward_time, input_gradient_time, weight_gradient_time
+    return _over_busy((pp - 1) * Max(0, b - f, f + b - 2 * w, evaluate=False), microbatches, f, b, w)
+
+
+@formula("bubble", "qi2024 §6", domain=FILLED_TWICE)
+def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """ZB-V: nothing idles where the three passes take equally long; at most this where they do not.
+
+    Exact where the weight gradient is the shortest of the three.  Fewer than 2 pp - 1 micro-batches do not
+    fill the V, and the order is not run.  The optimizer must not wait for all.
+
+    >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
+    0.04375
+    """
+    times = forward_time, input_gradient_time, weight_gradient_time
+    longest, shortest = Max(*times, evaluate=False), Min(*times, evaluate=False)
+    return _over_busy((pp - 1) * (longest - shortest), microbatches, *times)
+
+
+@formula("bubble", "deepseek2024-v3 table 2", domain=PAIRS)
+def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """DualPipe, from both ends at once: exact where the input gradient is no longer than the forward pass, else a bound.
+
+    Published as (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass and F&B a pair, which is this where
+    the input gradient is the longest of the three passes or as long as the forward pass, and the weight gradient
+    no longer.  A pair is taken to last as long as its passes together: what it hides is transfers.  Where the
+    input gradient is the longer, as with attention, the order idles less than this.
+
+    >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
+    0.0625
+    """
+    f, b, w = forward_time, input_gradient_time, weight_gradient_time
+    idle = f + Max(f, b, evaluate=False) + Max(0, b - w, evaluate=False)
+    return _over_busy((pp / 2 - 1) * idle, microbatches, f, b, w)
+
+
+@formula("idle_fraction", "huang2019 §2.3", given=[bubble_1f1b])
+def pipeline_idle(bubble):
+    """The share of a step in which a device waits for the pipeline.
+
+    >>> pipeline_idle(pp=8, microbatches=56)
+    0.1111111111111111
+    """
+    return bubble / (1 + bubble)

@@ -1,0 +1,240 @@
+"""A pipeline's schedule, executed: who works when, who waits, and what is in flight.
+
+Each device works through its order; an operation starts when the device is free and what it needs
+has arrived.  Times are exact fractions, so a closed form can be compared with `==`.
+
+>>> run = simulate("1f1b", pp=8, microbatches=32)
+>>> run.bubble
+Fraction(7, 32)
+>>> run.makespan, run.in_flight
+(Fraction(117, 1), [8, 7, 6, 5, 4, 3, 2, 1])
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+import numpy as np
+
+from scalebook.language.notation import NOTATION, nearest, quoted
+from scalebook.language.row import quantity
+from scalebook.pipeline.orders import SCHEDULES, Operation, orders
+
+__all__ = ["SCHEDULES", "Run", "Slot", "simulate"]
+
+PASSES = {"F": "forward_time", "B": "input_gradient_time", "W": "weight_gradient_time"}
+MOST_STAGES, MOST_PASSES = 2048, 200_000  # some seconds
+CHUNKS = {"zb_v": 2}  # every other schedule but the interleaved has one
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Operations that ran together on one device, from start to end."""
+
+    device: int
+    operations: tuple[Operation, ...]
+    start: Fraction
+    end: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One step of a pipeline."""
+
+    schedule: str
+    pp: int
+    microbatches: int
+    chunks: int
+    slots: list[Slot]
+
+    @cached_property
+    def _by_device(self):
+        found = [[] for _ in range(self.pp)]
+        for slot in self.slots:
+            found[slot.device].append(slot)
+        return found
+
+    @property
+    def busy(self) -> list[Fraction]:
+        """How long each device works."""
+        return [sum(x.end - x.start for x in slots) for slots in self._by_device]
+
+    @property
+    def makespan(self) -> Fraction:
+        """From the first operation of any device to the last of all: the step where an optimizer waits for all."""
+        return max(x.end for x in self.slots)
+
+    @property
+    def interval(self) -> Fraction:
+        """The longest any device takes from its first to its last operation: steps can follow each other so."""
+        return max(slots[-1].end - slots[0].start for slots in self._by_device)
+
+    @property
+    def bubble(self) -> Fraction:
+        """Idle over busy time of all devices, where each starts its next step when it is done with this one.
+
+        Schedules whose first device works from the first moment to the last have the same bubble
+        when an optimizer waits for all; the zero-bubble schedules do not.
+
+        >>> run = simulate("zb_h2", pp=4, microbatches=8)
+        >>> run.bubble, run.bubble_synchronous
+        (Fraction(0, 1), Fraction(1, 8))
+        """
+        return self._idle(self.interval)
+
+    @property
+    def bubble_synchronous(self) -> Fraction:
+        """Idle over busy time where an optimizer waits for all devices."""
+        return self._idle(self.makespan)
+
+    def _idle(self, step):
+        busy = sum(self.busy)
+        return (self.pp * step - busy) / busy
+
+    @property
+    def in_flight(self) -> list[Fraction | int]:
+        """The most micro-batches whose activations each device keeps at once, chunks counted as parts of one."""
+        peaks = []
+        for slots in self._by_device:
+            held, peak = 0, 0
+            for slot in slots:
+                held += sum(x.kind == "F" for x in slot.operations)
+                peak = max(peak, held)
+                held -= sum(x.kind == "W" for x in slot.operations)
+            parts = Fraction(peak, self.chunks)
+            peaks.append(parts.numerator if parts.denominator == 1 else parts)
+        return peaks
+
+    @property
+    def messages(self) -> int:
+        """Tensors sent from one device to another: activations forth and their gradients back."""
+        place = {x: slot.device for slot in self.slots for x in slot.operations}
+        return sum(place[need] != place[x] for x in place if (need := _needs(x, self._last)))
+
+    @property
+    def _last(self):
+        return self.pp * self.chunks - 1
+
+    def __repr__(self):
+        return (
+            f"{self.schedule} of {self.microbatches} micro-batches on {self.pp} devices: "
+            f"step {float(self.interval):g}, bubble {float(self.bubble):.4g}, in flight {float(max(self.in_flight)):g}"
+        )
+
+
+def _needs(x: Operation, last: int) -> Operation | None:
+    """The operation whose result this one waits for."""
+    if x.kind == "F":
+        return Operation("F", x.stage - 1, x.microbatch) if x.stage else None
+    if x.kind == "B":
+        return Operation("B", x.stage + 1, x.microbatch) if x.stage < last else Operation("F", last, x.microbatch)
+    return Operation("B", x.stage, x.microbatch)
+
+
+def simulate(
+    schedule: str,
+    pp: int,
+    microbatches: int,
+    chunks: int | None = None,
+    *,
+    forward_time=1,
+    input_gradient_time=1,
+    weight_gradient_time=1,
+    transfer_time=0,
+    scale: Sequence | None = None,
+) -> Run:
+    """Execute one step of a schedule: gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v or dualpipe.
+
+    Times are of one micro-batch on one device, for all its chunks together, in any one unit;
+    text such as "18.5 ms" is in seconds.  `transfer_time` passes between the end of an operation
+    and the start of one that needs its result on another device.  `scale` says how long each stage
+    takes beside the others, one number a stage along the model (`pp` times `chunks` of them).
+
+    Raises LookupError for an unknown schedule, ValueError for numbers a schedule cannot run and for more passes than
+    can be executed in some seconds.
+
+    >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
+    Fraction(9, 10)
+    >>> simulate("1f1b", pp=4, microbatches=8, transfer_time=Fraction(1, 10)).makespan
+    Fraction(173, 5)
+    >>> simulate("1f1", pp=4, microbatches=8)
+    Traceback (most recent call last):
+        ...
+    LookupError: no schedule is called '1f1'; did you mean '1f1b'?
+    """
+    if not isinstance(schedule, str) or schedule not in SCHEDULES:
+        raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")
+    if schedule != "interleaved":
+        fixed = CHUNKS.get(schedule, 1)
+        if chunks is not None and (not isinstance(chunks, int) or chunks != fixed):
+            raise ValueError(
+                f"{schedule} has {fixed} chunk{'s' * (fixed > 1)} a device, not {quoted(chunks)}; interleaved takes any"
+            )
+        chunks = fixed
+    elif chunks is None:
+        raise ValueError("interleaved needs chunks, the number of stages on each device")
+    for name, value in {"pp": pp, "microbatches": microbatches, "chunks": chunks}.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1 up, not {quoted(value)}: it is {NOTATION[name].meaning}")
+    if pp * chunks > MOST_STAGES or pp * chunks * microbatches > MOST_PASSES:
+        raise ValueError(f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
+                         f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more")  # fmt: skip
+    if not isinstance(scale, list | tuple | np.ndarray | None) or np.ndim(scale) > 1:
+        raise TypeError(f"scale is a list of numbers, one a stage, not {quoted(scale)}")
+    scale = [1] * (pp * chunks) if scale is None else list(scale)
+    if len(scale) != pp * chunks:
+        raise ValueError(f"scale has {len(scale)} numbers for {pp * chunks} stages")
+    times = {
+        "F": _exact("forward_time", forward_time),
+        "B": _exact("input_gradient_time", input_gradient_time),
+        "W": _exact("weight_gradient_time", weight_gradient_time),
+    }
+    lasts = {(k, s): t * _exact("forward_time", x) / chunks for k, t in times.items() for s, x in enumerate(scale)}
+    transfer = _exact("transfer_time", transfer_time)
+    unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are quicker
+    slots = _execute(
+        orders(schedule, pp, microbatches, chunks),
+        {k: int(x * unit) for k, x in lasts.items()},
+        int(transfer * unit),
+        pp * chunks - 1,
+    )
+    done = [Slot(d, x, Fraction(start, unit), Fraction(end, unit)) for d, x, start, end in slots]
+    return Run(schedule, pp, microbatches, chunks, done)
+
+
+def _exact(name, value):
+    exact = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
+    value = quantity(name, value)  # says what is wrong
+    if not isinstance(value, float):
+        raise TypeError(f"{name} is one number here, not {quoted(value)}")
+    return Fraction(value if exact is None else exact)
+
+
+def _execute(ordered, lasts, transfer, last):
+    """Every slot with its device, start and end."""
+    place = {x: device for device, order in enumerate(ordered) for slot in order for x in slot}
+    ends, free, at, slots = {}, [0] * len(ordered), [0] * len(ordered), []
+    remaining = sum(map(len, ordered))
+    while remaining:
+        before = remaining
+        for device, order in enumerate(ordered):
+            while at[device] < len(order):
+                slot, start = order[at[device]], free[device]
+                needed = [n for x in slot if (n := _needs(x, last)) and n not in slot]
+                if any(n not in ends for n in needed):
+                    break
+                for n in needed:
+                    start = max(start, ends[n] + transfer * (place[n] != device))
+                free[device] = start + sum(lasts[x.kind, x.stage] for x in slot)
+                ends.update(dict.fromkeys(slot, free[device]))
+                slots.append((device, slot, start, free[device]))
+                at[device] += 1
+                remaining -= 1
+        if remaining == before:
+            waiting = ", ".join(
+                f"device {d} for {o[i]}" for d, (o, i) in enumerate(zip(ordered, at, strict=True)) if i < len(o)
+            )
+            raise ValueError(f"this order never ends: {waiting}")
+    return slots

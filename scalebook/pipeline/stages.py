@@ -1,0 +1,246 @@
+"""The stages of a pipeline: what they keep in flight, what they send, and how long they work on a model.
+
+As for the bubbles, tests hold each formula to the executed schedule (`scalebook.pipeline.simulation`).
+
+>>> from scalebook.tables import accelerators, models
+>>> row = pipelining(models.llama3_70b, accelerators.h100, batch=1, seq=8192, pp=8, tp=8, microbatches=64,
+...                  flops_efficiency=0.5, activation_bits=16, link_bandwidth="50 GB/s")
+>>> round(row.bubble, 4), round(row.transfer_time / row.forward_time, 4)
+(0.115, 0.0087)
+"""
+
+from sympy import Le, Min, Piecewise, Rational
+
+from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped, prefill_context
+from scalebook.language import Sheet, formula
+from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS, bubble_1f1b_transfers, pipeline_idle
+from scalebook.tables.shapes import used_params
+
+__all__ = [
+    "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2", "held_zb_v",
+    "messages_dualpipe", "messages_interleaved",
+    "messages_loop", "messages_zb_v", "pipeline_latency", "pipeline_traffic", "pipelining", "stage_forward",
+    "stage_input_gradient", "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
+]  # fmt: skip
+
+
+# Kept
+
+
+@formula("held_microbatches", "huang2019 §2.3")
+def held_gpipe(microbatches):
+    """GPipe runs all forward passes first, so every stage holds every micro-batch.
+
+    >>> held_gpipe(microbatches=32)
+    32.0
+    """
+    return microbatches
+
+
+@formula("held_microbatches", "narayanan2021 §2.2.1")
+def held_1f1b(microbatches, pp, stage):
+    """One forward, one backward (1F1B): a stage runs ahead by the stages behind it.
+
+    There is no value for a stage beyond the last.
+
+    >>> held_1f1b(microbatches=32, pp=8, stage=1), held_1f1b(microbatches=32, pp=8, stage=8)
+    (8.0, 1.0)
+    """
+    return Min(microbatches, pp - stage + 1, evaluate=False)
+
+
+@formula("held_microbatches", "narayanan2021 §2.2.2")
+def held_interleaved(microbatches, pp, stage, chunks):
+    """Interleaved 1F1B: a stage holds 2(pp - stage) + (chunks - 1)pp + 1 parts of 1/chunks of its blocks.
+
+    >>> held_interleaved(microbatches=64, pp=8, stage=1, chunks=3) / 8
+    1.2916666666666667
+    """
+    ahead = (2 * (pp - stage) + (chunks - 1) * pp + 1) / chunks
+    return Min(microbatches, ahead, evaluate=False)
+
+
+@formula("held_microbatches", "narayanan2021 §2.2")
+def held_chunks(microbatches, pp, stage, chunks):
+    """The same, but one chunk runs as plain 1F1B.
+
+    >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
+    (8.0, 11.5)
+    """
+    return Piecewise((held_1f1b.rhs, Le(chunks, 1)), (held_interleaved.rhs, True))
+
+
+@formula("held_microbatches", "qi2024 table 2")
+def held_zb_h1(microbatches, pp):
+    """ZB-H1: on every device, as many as 1F1B keeps on its first.
+
+    >>> held_zb_h1(microbatches=32, pp=8)
+    8.0
+    """
+    return Min(microbatches, pp, evaluate=False)
+
+
+@formula("held_microbatches", "qi2024 table 2")
+def held_zb_h2(microbatches, pp):
+    """ZB-H2: nearly twice as many.
+
+    >>> held_zb_h2(microbatches=32, pp=8)
+    15.0
+    """
+    return Min(microbatches, 2 * pp - 1, evaluate=False)
+
+
+@formula("held_microbatches", "qi2024 §6")
+def held_zb_v(pp):
+    """ZB-V: as many as 1F1B keeps on its first device, and one chunk more in the order executed here.
+
+    >>> held_zb_v(pp=8)
+    8.5
+    """
+    return pp + Rational(1, 2)
+
+
+@formula("held_microbatches", "deepseek2024-v3 table 2", domain=EVEN_STAGES)
+def held_dualpipe(pp):
+    """DualPipe: one more than 1F1B on its first device, on every device; the weights are kept twice.
+
+    >>> held_dualpipe(pp=8)
+    9.0
+    """
+    return pp + 1
+
+
+@formula("weight_versions", "narayanan2019 §3.3")
+def versions_pipedream(pp, stage):
+    """PipeDream never drains, and keeps the weights that each micro-batch in flight began with.
+
+    >>> versions_pipedream(pp=8, stage=1), versions_pipedream(pp=8, stage=8)
+    (8.0, 1.0)
+    """
+    return pp - stage + 1
+
+
+@formula("staleness", "narayanan2019 §3.3")
+def staleness_pipedream(pp, stage):
+    """Updates that a stage makes while one of its micro-batches is on its way through the stages behind.
+
+    >>> staleness_pipedream(pp=8, stage=1), staleness_pipedream(pp=8, stage=8)
+    (7.0, 0.0)
+    """
+    return pp - stage
+
+
+# Sent
+
+
+@formula("messages", "narayanan2021 §2.2.1")
+def messages_loop(pp, microbatches):
+    """Each boundary is crossed twice by each micro-batch: GPipe, 1F1B, ZB-H1, ZB-H2.
+
+    >>> messages_loop(pp=8, microbatches=32)
+    448.0
+    """
+    return 2 * microbatches * (pp - 1)
+
+
+@formula("messages", "narayanan2021 §2.2.2", domain=GROUPS)
+def messages_interleaved(pp, microbatches, chunks):
+    """Each micro-batch goes round the devices once a chunk.
+
+    >>> messages_interleaved(pp=8, microbatches=32, chunks=2)
+    960.0
+    """
+    return 2 * microbatches * (pp * chunks - 1)
+
+
+@formula("messages", "qi2024 §6", domain=FILLED_TWICE)
+def messages_zb_v(pp, microbatches):
+    """Down one side of the V and up the other; at its foot nothing is sent.
+
+    >>> messages_zb_v(pp=8, microbatches=32)
+    896.0
+    """
+    return 4 * microbatches * (pp - 1)
+
+
+@formula("messages", "deepseek2024-v3 table 2", domain=PAIRS)
+def messages_dualpipe(pp, microbatches):
+    """As 1F1B, in both directions at once; the two copies' gradients must be added besides.
+
+    >>> messages_dualpipe(pp=8, microbatches=32)
+    448.0
+    """
+    return 2 * microbatches * (pp - 1)
+
+
+@formula("pipeline_traffic", "narayanan2021 §3.2", given=[messages_interleaved, messages_loop])
+def pipeline_traffic(messages, batch, seq, hidden, activation_bits):
+    """A message is the residual stream of a micro-batch, or its gradient.
+
+    >>> pipeline_traffic(pp=8, microbatches=32, batch=1, seq=4096, hidden=8192, activation_bits=16) / 2**30
+    28.0
+    """
+    return messages * batch * seq * hidden * activation_bits / 8
+
+
+@formula("pipeline_latency", "pope2022 §3")
+def pipeline_latency(pp, forward_time, transfer_time):
+    """One input visits the stages one after the other: more of them do not make it faster.
+
+    >>> pipeline_latency(pp=8, forward_time="5 ms", transfer_time="10 us")
+    0.04007
+    """
+    return pp * forward_time + (pp - 1) * transfer_time
+
+
+# A pipeline of a model on devices
+
+
+@formula("weight_gradient_time", "kaplan2020 §2.1", given=[used_params])
+def stage_weight_gradient(used_params, batch, seq, pp, tp, peak_flops, flops_efficiency):
+    """A multiply and an add for every weight of the stage and every token: attention's own arithmetic has no weights.
+
+    >>> knowns = dict(batch=1, seq=8192, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
+    >>> stage_weight_gradient(used_params=70e9, **knowns)
+    0.03622397412573277
+    """
+    return 2 * used_params * batch * seq / (pp * tp * peak_flops * flops_efficiency)
+
+
+@formula("forward_time", "kaplan2020 §2.1", given=[stage_weight_gradient, attention_flops])
+def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_flops, flops_efficiency):
+    """The products with the weights, as many as in their gradient, and attention's scores and values.
+
+    >>> knowns = dict(layers=80, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
+    >>> stage_forward(weight_gradient_time="36 ms", attention_flops="1.1 TFLOP", **knowns)
+    0.038779462300384065
+    """
+    return weight_gradient_time + layers * attention_flops / (pp * tp * peak_flops * flops_efficiency)
+
+
+@formula("input_gradient_time", "kaplan2020 §2.1")
+def stage_input_gradient(forward_time, weight_gradient_time):
+    """The products of the forward pass, and attention's once more: its gradient goes to two operands.
+
+    >>> stage_input_gradient(forward_time="39 ms", weight_gradient_time="36 ms")
+    0.042
+    """
+    return forward_time + (forward_time - weight_gradient_time)
+
+
+@formula("transfer_time", "narayanan2021 §4.1")
+def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
+    """Each tensor-parallel device sends its part of the residual stream over its own link.
+
+    >>> stage_transfer(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, link_bandwidth="50 GB/s")
+    0.00033554432
+    """
+    return batch * seq * hidden * activation_bits / 8 / tp / link_bandwidth
+
+
+pipelining = Sheet(
+    "pipelining", used_params, prefill_context, causal_pairs, pair_width_grouped, attention_flops,
+    stage_weight_gradient, stage_forward, stage_input_gradient, stage_transfer,
+    bubble_1f1b_transfers, pipeline_idle, messages_loop, pipeline_traffic, pipeline_latency,
+    doc="1F1B of a model over pp stages of tp devices, causal attention in every layer, transfers not hidden.",
+)  # fmt: skip

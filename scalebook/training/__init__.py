@@ -1,0 +1,8 @@
+"""A training step: strategies, their parts, memory and rules, as one sheet."""
+
+from . import step, strategy, totals
+from .step import *
+from .strategy import *
+from .totals import *
+
+__all__ = [*step.__all__, *strategy.__all__, *totals.__all__]

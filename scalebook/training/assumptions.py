@@ -1,0 +1,164 @@
+"""What a training step rests on besides data sheets: shares that were measured, each a formula to be swapped or given.
+
+A device's own cell, or a value given in a call, stands before these.
+
+>>> sustained_rate()
+0.95
+"""
+
+from sympy import Integer, Rational
+
+from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
+from scalebook.language import formula
+from scalebook.machine.collective_rates import FABRIC
+
+__all__ = [
+    "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
+    "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "host_efficiency", "one_port",
+    "quantized_bits", "sustained_rate",
+]  # fmt: skip
+
+
+@formula("sustained_rate", "korthikanti2022 table 4")
+def sustained_rate():
+    """Within a step products run a little slower than alone, as clocks fall and caches are cold.
+
+    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Nothing else is fitted to
+    training.
+
+    >>> sustained_rate()
+    0.95
+    """
+    return Rational(19, 20)
+
+
+@formula("collective_cores", "isaev2023-calculon systems/a100_80g.json")
+def collective_cores():
+    """Collectives run as kernels too, and take cores from what runs beside them.
+
+    >>> collective_cores()
+    0.15
+    """
+    return Rational(3, 20)
+
+
+@formula("attention_efficiency", "flash-attention-figures")
+def attention_efficiency():
+    """FlashAttention-2 on the A100 and FlashAttention-3 on the H100, causal, heads of 128: 0.55 and 0.60 of peak.
+
+    >>> attention_efficiency()
+    0.55
+    """
+    return Rational(11, 20)
+
+
+@formula("attention_backward", "flash-attention-figures")
+def attention_backward():
+    """Going back the same kernels reach about this share of their forward rate.
+
+    >>> attention_backward()
+    0.85
+    """
+    return Rational(17, 20)
+
+
+@formula("attended_share", "dao2022 §3.1")
+def attended_half():
+    """A causal kernel leaves out tiles above the diagonal: half of the pairs, for sequences of many tiles.
+
+    >>> attended_half()
+    0.5
+    """
+    return Rational(1, 2)
+
+
+@formula("attended_share", "vaswani2017 §3.2")
+def attended_whole():
+    """Without a mask every token attends to every other.
+
+    >>> attended_whole()
+    1.0
+    """
+    return Integer(1)
+
+
+def _mean_share(pairs, seq, layers, window_layers):
+    """Causal blocks and blocks that attend within a window, by their numbers, over all pairs of a sequence."""
+    whole = causal_pairs.of(seq=seq, context=seq)
+    return ((layers - window_layers) * whole + window_layers * pairs) / (layers * seq**2)
+
+
+@formula("attended_share", "beltagy2020 §3.1", "dao2022 §3.1")
+def attended_windows(seq, layers, window_layers, window):
+    """Where some blocks slide, a token meets its window there: the mean over all blocks, whole tiles at the edges left aside.
+
+    >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
+    0.258
+    """
+    return _mean_share(window_pairs.of(seq=seq, window=window), seq, layers, window_layers)
+
+
+@formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")
+def attended_chunks(seq, layers, window_layers, window):
+    """The same of chunks, within which tokens attend: on average to half of one.
+
+    >>> attended_chunks(seq=32768, layers=48, window_layers=36, window=8192).__round__(3)
+    0.219
+    """
+    return _mean_share(chunk_pairs.of(seq=seq, window=window), seq, layers, window_layers)
+
+
+@formula("quantized_bits", "deepseek2024-v3 §3.3")
+def quantized_bits():
+    """Activations and their gradients enter 8-bit products, once as they lie and once turned.
+
+    >>> quantized_bits()
+    8.0
+    """
+    return Integer(8)
+
+
+@formula("scaleout_bandwidth", "aiconfigurator")
+def one_port():
+    """Where the table has none for a device: one port of 400 Gb/s each, as in a DGX H100; the builder of a cluster decides.
+
+    >>> one_port()
+    50000000000.0
+    """
+    return Integer(50 * 10**9)
+
+
+@formula("visited_experts", "shazeer2017 §2.1")
+def every_expert(experts):
+    """The tokens of a micro-batch in training visit all experts.
+
+    >>> every_expert(experts=256)
+    256.0
+    """
+    return experts
+
+
+@formula("host_efficiency", "azure-ai-benchmarking", "bekman-network")
+def host_efficiency():
+    """Large copies between host and device: 0.80 to 0.82 of the raw rate on an H100, 0.86 on H200 and MI300X, 0.89 on GB200.
+
+    >>> host_efficiency()
+    0.86
+    """
+    return Rational(43, 50)
+
+
+@formula("etp", "liu2025-folding")
+def expert_ways_same(tp):
+    """Where nothing else is said, experts' widths are split as the rest is.
+
+    >>> expert_ways_same(tp=8)
+    8.0
+    """
+    return tp
+
+
+MEASURED = (
+    sustained_rate, collective_cores, attention_efficiency, attention_backward, attended_half, quantized_bits, one_port,
+    every_expert, expert_ways_same, host_efficiency, *FABRIC,
+)  # fmt: skip

@@ -1,0 +1,189 @@
+"""What a block costs one device under a strategy: seconds, messages and bytes, each a sum over its listing.
+
+A strategy's choices in words (what is run again, whether attention is fused) transform the listing; its numbers
+(ways, micro-batches) stay letters.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from sympy import Expr, S, factor_terms
+
+from scalebook.block import (
+    HEAD,
+    Block,
+    backward,
+    recomputation,
+    shard,
+)  # fmt: skip
+from scalebook.block.work import both_passes, phase_of, stream, tensors_of, trained, work
+from scalebook.language import Formula, symbol
+from scalebook.machine.collectives import collective, near_of, port_times
+from scalebook.training.strategy import Strategy
+
+__all__ = ["block_formulas", "head"]
+
+_MEGATRON = ("narayanan2021 §2", "korthikanti2022 §4")
+
+
+
+
+# Collectives
+
+
+_INNER = {"tp": S.One, "etp": S.One, "cp": symbol("tp"), "ep": symbol("etp")}  # neighbours of a rank that other dimensions have
+_OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are tensor parallelism too
+
+
+def _near(way: str) -> Expr:
+    """Devices of a group within one scale-up domain: ranks go to tp first, then cp; of experts to etp first, then ep."""
+    return near_of(symbol(way), _INNER[way])
+
+
+def _sent(block: Block, way: str, keep) -> list[tuple]:
+    """The collectives over one way: kind, bytes, devices, and those of them within one scale-up domain."""
+    pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
+    return [(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(op.over)) for op, c in pairs if op.over in _OVER[way] and keep(op)]
+
+
+def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
+    """Seconds of the collectives over one way."""
+    return sum((collective(*sent) for sent in _sent(block, way, keep)), S.Zero)
+
+
+def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
+    """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
+    moved = [port_times(*sent) for block in blocks for sent in _sent(block, way, keep)]
+    return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
+
+
+def _is_hidden(op) -> bool:
+    """Whether Megatron runs a collective of the backward pass beside products that do not wait for it.
+
+    The sum of an input's gradient runs beside the gradient of the weights, and so does gathering the input again.
+    """
+    return (op.function in ("all_reduce", "reduce_scatter") and op.name.startswith("d_")) or op.name.endswith(
+        "_all_again"
+    )
+
+
+@cache
+def head() -> Block:
+    """The last norm, the logits and the loss on one device, the vocabulary split over tensor-parallel devices."""
+    return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
+
+
+def _saved(block: Block) -> Expr:
+    """Bytes a block keeps for its backward pass."""
+    tensors = {t.name: t for t in tensors_of(block.ops)}
+    return factor_terms(sum((trained(x, [tensors[name]]) for name, x in block.saved_tensors.items()), S.Zero))
+
+
+@cache
+def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
+    """Letters to costs of one block, for one micro-batch on one device."""
+    forward = strategy.transformed(block)
+    back, passes = backward(forward), both_passes(forward, strategy.quantized)
+    again = {op.name for op in recomputation(forward)}
+    times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
+    for w in passes:
+        times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
+    params, routed = (sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True))
+    whole = replace(strategy, recompute="none").transformed(block)
+    is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
+    costs = {f"{phase}_compute": time for phase, time in times.items()}
+    for way in ("tp", "cp", "ep"):
+        costs[f"{way}_forward"] = _messages(forward, way)
+        costs[f"{way}_backward"] = _messages(back, way, lambda op, way=way: way != "tp" or not is_hidden(op))
+        costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
+    costs["tp_async"] = _messages(back, "tp", is_hidden)
+    costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
+    return costs | {
+        "block_params": params,
+        "block_routed_params": routed,
+        "saved_activations": _saved(forward),
+        "working_activations": _saved(whole),
+        "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
+        "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
+    }
+
+
+@cache
+def _head_costs(rates: str, quantized: bool) -> dict[str, Expr]:
+    """The same of the last norm, the logits and the loss."""
+    time = "ideal" if rates == "ideal" else "time"
+    forward, back = head(), backward(head())
+    there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
+    return {
+        "head_forward": sum((getattr(w, time) for w in there), S.Zero) + _messages(forward, "tp"),
+        "head_backward": sum((getattr(w, time) for w in again), S.Zero) + _messages(back, "tp"),
+        "head_flops": forward.flops,
+    }
+
+
+def _embedding_time(strategy: Strategy) -> Expr:
+    """Words looked up where their rows are, summed over the devices that share the vocabulary, and gradients added to rows."""
+    x = symbol
+    values = x("batch") * x("seq") / x("cp") * x("hidden")
+    whole, found = values * x("activation_bits") / 8, values / x("tp")
+    moved = whole + found * x("weight_bits") / 8, whole + found * 2 * x("gradient_bits") / 8
+    kinds = ("reduce_scatter", "all_gather") if strategy.sequence_parallel else ("all_reduce",)
+    streams = sum(bytes_ / x("hbm_bandwidth") if strategy.kernels == "ideal" else stream(bytes_) for bytes_ in moved)
+    return streams + sum(collective(kind, whole, x("tp"), _near("tp")) for kind in kinds)
+
+
+_MEANINGS = {
+    "forward_compute": "Kernels of one block's forward pass.",
+    "again_compute": "Kernels of one block that the backward pass runs again.",
+    "input_gradient_compute": "Kernels of one block's backward pass on the way to the gradient of its input.",
+    "weight_gradient_compute": "Kernels of one block that make the gradients of its weights.",
+    **{f"{way}_forward": f"Collectives over {way} in one block's forward pass." for way in ("tp", "cp", "ep")},
+    **{
+        f"{way}_backward": f"Collectives over {way} that one block's backward pass waits for."
+        for way in ("tp", "cp", "ep")
+    },
+    **{
+        f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
+        for way in ("tp", "cp", "ep") for tier in ("scaleup", "scaleout")
+    },
+    **{
+        f"tp_{tier}_beside": f"Of these, as the {tier} ports see them, what runs beside the gradients of the weights."
+        for tier in ("scaleup", "scaleout")
+    },
+    "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
+    "block_params": "Parameters of one block on one device, without routed experts.",
+    "block_routed_params": "Parameters of the routed experts of one block on one device.",
+    "saved_activations": "What one block keeps for its backward pass.",
+    "working_activations": "What one block holds while it goes backward, with all that was run again.",
+    "block_flops": "Matrix arithmetic of one block's forward pass on one device.",
+    "again_flops": "Matrix arithmetic of one block that the backward pass runs again.",
+    "head_forward": "Last norm, logits and loss of one micro-batch.",
+    "head_backward": "Last norm, logits and loss of one micro-batch, going back.",
+    "head_flops": "Matrix arithmetic of the logits on one device, forward.",
+    "embedding_time": "Words looked up, and their gradients added, in one micro-batch.",
+}
+
+
+def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
+    """The costs of a model's blocks as formulas, the mean over its dense and its mixture-of-experts blocks, and of its head.
+
+    >>> from scalebook.block import GPT
+    >>> from scalebook.tables import models
+    >>> {f.letter: f for f in block_formulas(GPT, None, Strategy())}["block_params"](models.gpt3_175b, tp=8)
+    226576896.0
+    """
+    return _block_formulas(dense, moe, strategy.of_block)
+
+
+@cache
+def _block_formulas(dense, moe, strategy):
+    share = symbol("moe_layers") / symbol("layers")
+    kinds = [(dense, 1 - share if moe else S.One), (moe, share if dense else S.One)]
+    total: dict[str, Expr] = {}
+    for block, part in kinds:
+        for letter, cost in _costs(block, strategy).items() if block else ():
+            total[letter] = total.get(letter, S.Zero) + part * cost
+    total |= _head_costs(strategy.kernels, strategy.quantized) | {"embedding_time": _embedding_time(strategy)}
+    return tuple(
+        Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
+    )

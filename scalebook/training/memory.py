@@ -1,0 +1,174 @@
+"""The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
+
+>>> from scalebook.pipeline.stages import held_1f1b
+>>> {f.letter: f for f in memory_formulas("zero1", held_1f1b)}["memory"]
+memory = Max(first_memory, last_memory)
+"""
+
+from functools import cache
+
+from sympy import Expr, Ge, Max, Min, Piecewise, S
+
+from scalebook.language import Formula, formula, symbol
+
+__all__ = ["bytes_of", "fullest_stage", "memory_formulas"]
+
+_KEPT = {  # by sharding: what of weights, gradients and optimizer state a device shares with those of other tokens
+    "replicated": (),
+    "zero1": ("optimizer",),
+    "zero2": ("gradient", "optimizer"),
+    "zero3": ("weight", "gradient", "optimizer"),
+    "hybrid": ("weight", "gradient", "optimizer"),
+}
+# Schedules whose devices hold a stage from either end; those of DualPipe hold two whole stages, so every stage is held twice.
+FOLDED = ("zb_v", "dualpipe")
+_SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
+
+
+@formula("stage", "korthikanti2022 §4.2.3")
+def fullest_stage(first_memory, last_memory, pp):
+    """The first stage holds the most micro-batches, the last the logits: the fuller of the two.
+
+    >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
+    1.0
+    """
+    return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
+
+
+def bytes_of(what: str, sharding: str, dense: Expr, routed: Expr) -> Expr:
+    """Weights, gradients or optimizer state ("weight", ...) of so many parameters, dealt out as the sharding says.
+
+    >>> bytes_of("optimizer", "zero1", symbol("dense_params"), S.Zero)
+    dense_params*optimizer_bits/(8*shards)
+    """
+    shards, routed_shards = S.One, S.One
+    if what in _KEPT[sharding]:
+        shards, routed_shards = symbol("shards"), symbol("routed_shards")
+        if sharding == "hybrid":
+            shards, routed_shards = (Min(x, symbol("shard_group"), evaluate=False) for x in (shards, routed_shards))
+    return (dense / shards + routed / routed_shards) * symbol(f"{what}_bits") / 8
+
+
+def _stage(stage: Expr, schedule: str) -> tuple[Expr, Expr, Expr]:
+    """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
+    x = symbol
+    at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
+    at_start = Piecewise((1, stage <= 1), (0, True))
+    tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    if schedule not in FOLDED:
+        return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
+    at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end  # with the model's beginning
+    return x("stage_blocks"), x("embeddings") * at_end, at_end
+
+
+def _copies(schedule: str) -> int:
+    """Stages that a device holds."""
+    return 2 if schedule == "dualpipe" else 1
+
+
+def _params(stage: Expr, schedule: str) -> tuple[Expr, Expr]:
+    """Parameters on a device of a stage, without routed experts and of these; DualPipe's hold two stages."""
+    blocks, matrices, _ = _stage(stage, schedule)
+    blocks *= _copies(schedule)
+    dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
+    return dense, blocks * symbol("block_routed_params")
+
+
+def _gathered(sharding: str, matrices: Expr) -> Expr:
+    """Bytes of what is whole for a while where weights are shared: the larger of blocks at work and a vocabulary matrix.
+
+    Of blocks the one at work and the next, and one's gradients; of the matrices of a stage, one and its gradients.
+    """
+    if sharding not in ("zero3", "hybrid"):
+        return S.Zero
+    x = symbol
+    blocks = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
+    matrix = x("vocab") * x("hidden") / x("tp") * (x("weight_bits") + x("gradient_bits")) / 8
+    whole = Max(blocks, Min(1, matrices, evaluate=False) * matrix, evaluate=False)
+    return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
+
+
+def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+    """Bytes near, by what they are, on a device of a stage."""
+    x = symbol
+    blocks, matrices, at_end = _stage(stage, schedule)
+    found = {}
+    for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
+        total = bytes_of(what, sharding, *_params(stage, schedule))
+        one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
+        away, near = x(f"{offload}_offload"), Min(x("near_blocks"), _copies(schedule) * blocks, evaluate=False)
+        found[f"{what}_memory"] = (1 - away) * total + away * near * one
+    saved, away = x("saved_activations"), x("activation_offload")
+    kept = held * blocks
+    found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
+    found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
+    some = Min(1, blocks, evaluate=False)  # the last stage may have none
+    found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
+    return found
+
+
+_SAID = {
+    "weight_memory": "Weights of a stage's blocks and embeddings that are near, shared as the sharding says.",
+    "gradient_memory": "Gradients, likewise.",
+    "optimizer_memory": "Optimizer state, likewise.",
+    "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
+    "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
+    "buffer_memory": "What a block run again holds while it goes backward, and what is gathered whole: blocks or a vocabulary matrix.",
+}
+
+
+@cache
+def memory_formulas(sharding: str, held: Formula, offload: bool = False, schedule: str = "1f1b") -> tuple[Formula, ...]:
+    """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
+
+    The fullest is of the first stage or the last.
+
+    >>> from scalebook.pipeline.stages import held_1f1b
+    >>> [f.letter for f in memory_formulas("zero3", held_1f1b)][:3]
+    ['weight_memory', 'gradient_memory', 'optimizer_memory']
+    """
+    stage = symbol("stage")
+
+    def total(at):
+        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule).values(), S.Zero)
+
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule)
+    first, last = symbol("first_memory"), symbol("last_memory")
+    dense, routed = _params(S.One, schedule)
+    made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
+        "dense_params": (dense, "Parameters on a device of the first stage, the fullest, without routed experts."),
+        "routed_params": (routed, "Parameters of its routed experts."),
+        "train_memory": (sum(map(symbol, parts)), "All of it on a device of the stage."),
+        "first_memory": (total(S.One), "All of it on a device of the first stage, which keeps the most micro-batches."),
+        "last_memory": (total(symbol("pp")), "All of it on a device of the last stage, which makes the logits."),
+        "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
+    }
+    if offload:
+        away = _away(sharding, symbol("held_microbatches"), stage, schedule)
+        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
+        made |= {letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.") for letter, expr in away.items()}
+        made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
+        made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
+    else:
+        nothing = {symbol(f"{x}_offload"): S.Zero for x in ("weight", "activation", "optimizer")}
+        made = {letter: (expr.subs(nothing), said) for letter, (expr, said) in made.items()}
+    built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
+    return (*built, held, fullest_stage)
+
+
+_SAID_AWAY = {
+    "weight_away": "Weights",
+    "gradient_away": "Gradients",
+    "optimizer_away": "Optimizer state",
+    "activation_away": "What blocks keep of every micro-batch in flight,",
+}
+
+
+def _away(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+    """Bytes in the second tier, by what they are, on a device of a stage."""
+    x, (blocks, _, _), params = symbol, _stage(stage, schedule), _params(stage, schedule)
+    found = {
+        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params)
+        for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
+    }
+    return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}

@@ -1,0 +1,139 @@
+"""When data-parallel collectives hide under arithmetic, and where more devices stop helping.
+
+A pass over a block costs 2 FLOP a parameter and token forward and 4 backward, and its collectives move so many bits a
+parameter: the parameters cancel, and what is left is a number of tokens.  Attention's scores and values are left out,
+which hide more; so is (n - 1)/n of a group's n devices, nearly 1; a mixture of experts needs its parameters over its
+active ones times as many tokens.
+
+>>> from scalebook.tables import accelerators
+>>> known = dict(flops_efficiency=0.6, near_ways=8, weight_bits=16, gradient_bits=32)
+>>> round(hiding_replicated(accelerators.h100.at("bf16"), known, link_achieved=group_rate(accelerators.h100, known)))
+3124
+"""
+
+from sympy import Max, Min, sqrt
+
+from scalebook.language import Sheet, formula
+from scalebook.machine.collective_rates import FABRIC, group_share
+
+__all__ = [
+    "best_buckets", "crossover_tokens", "exposed_buckets", "group_rate", "hiding", "hiding_replicated", "hiding_zero1",
+    "hiding_zero3", "train_steps", "wall_devices",
+]  # fmt: skip
+
+_HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
+
+
+@formula("link_achieved", "interconnects-and-memory-tiers", given=FABRIC)
+def group_rate(
+    near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, scaleout_bandwidth, far_efficiency
+):
+    """Bytes a second of a collective over several domains: rings leave a domain by the ports of all its devices.
+
+    >>> group_rate(near_ways=8, scaleup_bandwidth="450 GB/s", near_efficiency=0.88, scaleout_bandwidth="50 GB/s",
+    ...            far_efficiency=0.9)
+    360000000000.0
+    """
+    share = group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
+    return Min(share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False)
+
+
+@formula("hiding_tokens", _HERE)
+def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved):
+    """An all-reduce, which sends the gradients twice, under the backward pass of 4 FLOP a parameter and token.
+
+    >>> hiding_replicated(gradient_bits=32, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6, link_achieved="360 GB/s")
+    3298.0
+    """
+    return 2 * gradient_bits / 8 / 4 * peak_flops * flops_efficiency / link_achieved
+
+
+@formula("hiding_tokens", _HERE)
+def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
+    """Gradients scattered under the backward pass, weights gathered under the next forward pass, of 2 FLOP.
+
+    >>> hiding_zero1(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
+    ...              link_achieved="360 GB/s")
+    1649.0
+    """
+    slower = Max(gradient_bits / 8 / 4, weight_bits / 8 / 2, evaluate=False)
+    return slower * peak_flops * flops_efficiency / link_achieved
+
+
+@formula("hiding_tokens", _SHARDED)
+def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
+    """Weights gathered under each pass, gradients scattered under the backward pass too.
+
+    >>> hiding_zero3(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
+    ...              link_achieved="360 GB/s")
+    2473.5
+    """
+    slower = Max(weight_bits / 8 / 2, (weight_bits + gradient_bits) / 8 / 4, evaluate=False)
+    return slower * peak_flops * flops_efficiency / link_achieved
+
+
+@formula("wall_devices", _HERE, given=[hiding_zero1])
+def wall_devices(batch_tokens, hiding_tokens):
+    """A step's tokens, dealt to so many devices that each has just enough to hide its collectives.
+
+    >>> wall_devices(batch_tokens="16e6 token", hiding_tokens="2000 token")
+    8000.0
+    """
+    return batch_tokens / hiding_tokens
+
+
+hiding = Sheet(
+    "hiding",
+    wall_devices,
+    hiding_zero1,
+    group_rate,
+    *FABRIC,
+    doc="The wall of communication of ZeRO-1, from a device's networks.",
+)
+
+
+@formula("train_steps", "mccandlish2018")
+def train_steps(min_steps, critical_batch, batch_tokens):
+    """Steps to a given loss: few tokens make a noisy gradient, and noise takes steps.
+
+    >>> train_steps(min_steps=100000, critical_batch="4e6 token", batch_tokens="4e6 token")
+    200000.0
+    """
+    return min_steps * (1 + critical_batch / batch_tokens)
+
+
+@formula("dp_exposed", "li2020-ddp §3.2")
+def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
+    """Equal buckets, each summed when its gradients are ready and the one before is done.
+
+    Either the last bucket alone is left when the arithmetic ends, or all follow the first without a pause.
+
+    >>> exposed_buckets(dp_reduce="60 ms", dp_window="100 ms", bucket_count=10, collective_launch="0.1 ms")
+    0.0061
+    """
+    last = collective_launch + dp_reduce / bucket_count
+    queue = dp_window / bucket_count + bucket_count * collective_launch + dp_reduce - dp_window
+    return Max(last, queue, evaluate=False)
+
+
+@formula("bucket_count", _HERE)
+def best_buckets(dp_reduce, dp_window, collective_launch):
+    """Where more buckets would queue and fewer leave more to the end; where they queue anyhow, what costs least.
+
+    >>> best_buckets(dp_reduce="60 ms", dp_window="100 ms", collective_launch="0.1 ms")
+    400.0
+    >>> best_buckets(dp_reduce="200 ms", dp_window="100 ms", collective_launch="0.25 ms")
+    20.0
+    """
+    gap, queue = (dp_window - dp_reduce) / collective_launch, sqrt(dp_window / collective_launch)
+    return Max(1, gap, queue, evaluate=False)
+
+
+@formula("crossover_tokens", _SHARDED)
+def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
+    """Sharding moves a block's parameters three times a pass forward and back, tensor parallelism eight activations a token.
+
+    >>> crossover_tokens(block_params=12 * 8192**2, hidden=8192, weight_bits=16, gradient_bits=16, activation_bits=16)
+    36864.0
+    """
+    return block_params * (2 * weight_bits + gradient_bits) / (8 * hidden * activation_bits)

@@ -1,0 +1,359 @@
+"""The time of a training step and its parts: kernels, collectives that nothing hides, the pipeline's idling.
+
+A stage is as many blocks as the fullest has; every micro-batch passes it forward and backward.
+
+>>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
+3.84
+"""
+
+from sympy import Expr, Integer, Max, Min, ceiling
+
+from scalebook.language import Formula, formula, symbol
+
+__all__ = [
+    "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed", "last_blocks",
+    "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
+    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
+    "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
+    "with_waits",
+]  # fmt: skip
+
+
+def _beside(collectives, arithmetic, cores):
+    """What collectives beside arithmetic cost: the cores they take, and what there is too little arithmetic for."""
+    return Max(cores * collectives, collectives - (1 - cores) * arithmetic, evaluate=False)
+
+
+# Stages
+
+
+@formula("stage_blocks", "narayanan2021 §2.2")
+def stage_blocks_even(layers, pp):
+    """Equal stages, rounded up: where the blocks do not divide, the last stage has fewer.
+
+    >>> stage_blocks_even(layers=126, pp=16)
+    8.0
+    """
+    return ceiling(layers / pp)
+
+
+@formula("last_blocks", "narayanan2021 §2.2")
+def last_blocks(layers, pp, stage_blocks):
+    """What is left for the last stage, which also makes the logits.
+
+    >>> last_blocks(layers=126, pp=16, stage_blocks=8)
+    6.0
+    """
+    return Max(0, layers - (pp - 1) * stage_blocks, evaluate=False)
+
+
+@formula("block_forward", "narayanan2021 §3.2")
+def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_overlap, ep_forward, ep_overlap):
+    """Kernels of a block, and the collectives that nothing hides.
+
+    >>> block_forward_sum(forward_compute="5 ms", tp_forward="2 ms", tp_overlap=0.5, cp_forward=0, cp_overlap=0,
+    ...                   ep_forward=0, ep_overlap=0)
+    0.006
+    """
+    waits = (1 - tp_overlap) * tp_forward + (1 - cp_overlap) * cp_forward + (1 - ep_overlap) * ep_forward
+    return forward_compute + waits
+
+
+@formula("block_backward", "korthikanti2022 §4.2.2")
+def block_backward_sum(
+    again_compute, input_gradient_compute, weight_gradient_compute, tp_backward, tp_async, tp_overlap, cp_backward,
+    cp_overlap, ep_backward, ep_overlap, tp_beside, collective_cores,
+):  # fmt: skip
+    """Kernels of a block's backward pass, the collectives it waits for, and what the others cost the arithmetic.
+
+    >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
+    >>> block_backward_sum(**some, input_gradient_compute="5 ms", weight_gradient_compute="4 ms", tp_backward="1 ms",
+    ...                    tp_async="2 ms", tp_beside=1, collective_cores=0.15)
+    0.0103
+    """
+    waits = (1 - cp_overlap) * cp_backward + (1 - ep_overlap) * ep_backward
+    waits += (1 - tp_overlap) * (tp_backward + (1 - tp_beside) * tp_async)
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
+    return again_compute + input_gradient_compute + weight_gradient_compute + waits + beside
+
+
+@formula("forward_time", "narayanan2021 §2.2")
+def stage_forward_sum(stage_blocks, block_forward):
+    """The blocks of a stage, one after another.
+
+    >>> stage_forward_sum(stage_blocks=12, block_forward="5 ms")
+    0.06
+    """
+    return stage_blocks * block_forward
+
+
+@formula("input_gradient_time", "qi2024 §2")
+def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_time):
+    """All of the backward pass but the gradients of the weights, which a schedule may put off.
+
+    >>> stage_input_gradient_sum(stage_blocks=12, block_backward="10 ms", weight_gradient_time="48 ms")
+    0.072
+    """
+    return stage_blocks * block_backward - weight_gradient_time
+
+
+@formula("weight_gradient_time", "qi2024 §2")
+def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, tp_async, collective_cores):
+    """The gradients of a stage's weights, and what the collectives that run beside them cost.
+
+    >>> stage_weight_gradient_sum(stage_blocks=12, weight_gradient_compute="4 ms", tp_beside=1, tp_async="2 ms",
+    ...                           collective_cores=0)
+    0.048
+    """
+    return stage_blocks * (weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores))
+
+
+def _waited() -> dict[str, Expr]:
+    """A stage's passes with what its blocks wait for a second tier; going back, in the pass that makes gradients of weights."""
+    x = symbol
+    return {
+        "forward_time": x("forward_time") + x("stage_blocks") * x("forward_wait"),
+        "weight_gradient_time": x("weight_gradient_time") + x("stage_blocks") * x("between_wait"),
+    }
+
+
+def with_waits(f: Formula) -> Formula:
+    """A formula of a stage's times where its blocks wait for a second tier: pipeline and networks see a stage at work.
+
+    >>> with_waits(bubble_time).inputs[:4]
+    ('between_wait', 'bubble', 'forward_time', 'forward_wait')
+    """
+    rhs = f.of(**{x: longer for x, longer in _waited().items() if x in f.inputs})
+    return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
+
+
+def bubble_with_waits(f: Formula) -> Formula:
+    """A schedule's bubble where blocks wait for a second tier, and may do so where it idles least.
+
+    Going back that is where gradients of weights are made, which schedules put off, or so that both passes are even.
+
+    >>> from scalebook.pipeline.bubbles import bubble_1f1b, bubble_zb_h1
+    >>> bubble_with_waits(bubble_1f1b) is bubble_1f1b, "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
+    (True, True)
+    """
+    if "weight_gradient_time" not in f.inputs:
+        return f
+    late, early = _waited(), symbol("input_gradient_time")
+    both = early + late["weight_gradient_time"]
+    longer = Min(both - symbol("weight_gradient_time"), Max(early, both / 2, evaluate=False), evaluate=False)
+    even = late | {"input_gradient_time": longer, "weight_gradient_time": both - longer}
+    idle = [f.of(**{x: time for x, time in times.items() if x in f.inputs}) for times in (late, even)]
+    rhs = Max(0, Min(*idle, evaluate=False), evaluate=False)  # there may be more to wait than to fill
+    return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
+
+
+# The parts of a step
+
+
+@formula("step_forward", "narayanan2021 §2.2")
+def step_forward(microbatches, stage_blocks, forward_compute):
+    """Forward kernels of all micro-batches.
+
+    >>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
+    3.84
+    """
+    return microbatches * stage_blocks * forward_compute
+
+
+@formula("step_backward", "narayanan2021 §2.2")
+def step_backward(microbatches, stage_blocks, input_gradient_compute, weight_gradient_compute):
+    """Backward kernels of all micro-batches.
+
+    >>> step_backward(microbatches=64, stage_blocks=12, input_gradient_compute="5 ms", weight_gradient_compute="4 ms")
+    6.912
+    """
+    return microbatches * stage_blocks * (input_gradient_compute + weight_gradient_compute)
+
+
+@formula("step_again", "korthikanti2022 §5")
+def step_again(microbatches, stage_blocks, again_compute):
+    """Kernels run again for all micro-batches.
+
+    >>> step_again(microbatches=64, stage_blocks=12, again_compute="1 ms")
+    0.768
+    """
+    return microbatches * stage_blocks * again_compute
+
+
+def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time):
+    """Of one micro-batch, the time of the blocks that the last stage has fewer than the fullest."""
+    return (1 - last_blocks / stage_blocks) * (forward_time + input_gradient_time + weight_gradient_time)
+
+
+@formula("step_head", "narayanan2021 §2.2")
+def step_head(
+    microbatches, pp, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
+    """The first stage looks words up and the last makes the logits: all wait for what the slower needs beyond its blocks.
+
+    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...           weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    0.384
+    """
+    both = Max(0, 2 - pp, evaluate=False) * embedding_time  # a single stage does both
+    fewer = _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time)
+    return microbatches * Max(embedding_time, head_forward + head_backward - fewer + both, evaluate=False)
+
+
+def _ends(head_forward, head_backward, embedding_time, *stage):
+    """Of one micro-batch, what both ends of the model need beyond the blocks that the last stage has fewer."""
+    return Max(0, head_forward + head_backward + embedding_time - _missing(*stage), evaluate=False)
+
+
+@formula("step_head", "qi2024-v §3")
+def step_head_v(
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
+    """Where a pipeline turns at its end, the first device does both.
+
+    >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...             weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    0.448
+    """
+    stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
+    return microbatches * _ends(head_forward, head_backward, embedding_time, *stage)
+
+
+@formula("step_head", "deepseek2024-v3 §3.2.1")
+def step_head_both(
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
+    """DualPipe feeds its pipeline from both ends: each end does both, for half of the micro-batches.
+
+    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    ...                weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
+    0.224
+    """
+    stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
+    return microbatches / 2 * _ends(head_forward, head_backward, embedding_time, *stage)
+
+
+@formula("tp_exposed", "korthikanti2022 §4.2.2")
+def tp_exposed(
+    microbatches, stage_blocks, tp_forward, tp_backward, tp_async, tp_beside, tp_overlap, weight_gradient_compute,
+    collective_cores,
+):  # fmt: skip
+    """Tensor-parallel collectives that blocks wait for, forward and backward, and what the others cost the arithmetic.
+
+    >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_async="2 ms",
+    ...            tp_beside=1, tp_overlap=0, weight_gradient_compute="4 ms", collective_cores=0)
+    1.536
+    """
+    waits = (1 - tp_overlap) * (tp_forward + tp_backward + (1 - tp_beside) * tp_async)
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
+    return microbatches * stage_blocks * (waits + beside)
+
+
+@formula("cp_exposed", "llama3-2024 §3.3.2")
+def cp_exposed(microbatches, stage_blocks, cp_forward, cp_backward, cp_overlap):
+    """Context-parallel collectives that blocks wait for, forward and backward.
+
+    >>> cp_exposed(microbatches=64, stage_blocks=12, cp_forward="1 ms", cp_backward="1 ms", cp_overlap=0.5)
+    0.768
+    """
+    return microbatches * stage_blocks * (1 - cp_overlap) * (cp_forward + cp_backward)
+
+
+@formula("ep_exposed", "lepikhin2020 §3")
+def ep_exposed(microbatches, stage_blocks, ep_forward, ep_backward, ep_overlap):
+    """Expert-parallel collectives that blocks wait for, forward and backward.
+
+    >>> ep_exposed(microbatches=64, stage_blocks=12, ep_forward="1 ms", ep_backward="1 ms", ep_overlap=0)
+    1.536
+    """
+    return microbatches * stage_blocks * (1 - ep_overlap) * (ep_forward + ep_backward)
+
+
+@formula("bubble_time", "narayanan2021 §2.2")
+def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """Idle over busy, of the time a stage is busy.
+
+    >>> bubble_time(bubble=0.1, microbatches=64, forward_time="60 ms", input_gradient_time="72 ms",
+    ...             weight_gradient_time="48 ms")
+    1.152
+    """
+    return bubble * microbatches * (forward_time + input_gradient_time + weight_gradient_time)
+
+
+@formula("pp_exposed", "narayanan2021 §2.2.2")
+def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
+    """Every chunk of a micro-batch is received once forward and once backward; one stage sends nothing.
+
+    >>> pp_exposed(microbatches=64, chunks=3, pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.384
+    """
+    return (1 - pp_overlap) * 2 * microbatches * chunks * transfer_time * Min(1, pp - 1, evaluate=False)
+
+
+@formula("pp_exposed", "qi2024-v §3")
+def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
+    """ZB-V passes every micro-batch down the devices and back up: twice the transfers of one way.
+
+    >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.256
+    """
+    return (1 - pp_overlap) * 4 * microbatches * transfer_time * Min(1, pp - 1, evaluate=False)
+
+
+@formula("offload_exposed", "rajbhandari2021 §3")
+def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
+    """Every block waits for its moves as far as nothing hides them: the optimizer's state moves with the last micro-batch.
+
+    >>> offload_exposed(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
+    0.39
+    """
+    return stage_blocks * ((microbatches - 1) * exposed_between + exposed_time)
+
+
+@formula("offload_exposed", "rajbhandari2021 §3", "deepseek2024-v3 §3.2.1")
+def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_time):
+    """DualPipe's devices hold two stages, each with a last micro-batch.
+
+    >>> offload_exposed_both(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
+    0.396
+    """
+    return stage_blocks * ((microbatches - 2) * exposed_between + 2 * exposed_time)
+
+
+@formula("offload_exposed", "isaev2023-calculon §2")
+def offload_exposed_every(microbatches, stage_blocks, exposed_time):
+    """As if it moved with every micro-batch: an upper bound, Calculon's.
+
+    >>> offload_exposed_every(microbatches=64, stage_blocks=12, exposed_time="1 ms")
+    0.768
+    """
+    return microbatches * stage_blocks * exposed_time
+
+
+@formula("offload_exposed", "isaev2023-calculon §2")
+def offload_exposed_none():
+    """Where everything is near nothing waits.
+
+    >>> offload_exposed_none()
+    0.0
+    """
+    return Integer(0)
+
+
+@formula("step_time", "isaev2023-calculon §2")
+def step_time(
+    step_forward, step_backward, step_again, step_head, bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed,
+    dp_exposed, offload_exposed, optimizer_time,
+):  # fmt: skip
+    """The sum of its parts: what runs beside something else is in none of them twice.
+
+    >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()
+    >>> step_time(dict.fromkeys(parts, 0), step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1)
+    13.6
+    """
+    kernels = step_forward + step_backward + step_again + step_head + optimizer_time
+    waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
+    return kernels + waits + bubble_time

@@ -1,0 +1,95 @@
+"""A step as a profiler would show it: every kernel of a block and of the head, how often it runs and how long.
+
+>>> from scalebook.tables import accelerators, models
+>>> shown = profile(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
+>>> shown.lines[0].name, shown.lines[0].phase
+('flash_backward', 'input_gradient')
+>>> round(sum(line.share for line in shown.lines), 1) <= 1
+True
+"""
+
+import html
+from typing import NamedTuple
+
+from scalebook.block.work import both_passes
+from scalebook.language import Formula, Row, show
+from scalebook.training.block_costs import head
+from scalebook.training.step import training_step
+
+__all__ = ["Line", "Profile", "profile"]
+
+
+class Line(NamedTuple):
+    """A kernel of a step on one device: how often it runs, its arithmetic and traffic, the time of all runs."""
+
+    name: str
+    phase: str
+    kind: str
+    calls: float
+    flops: float
+    traffic: float
+    time: float
+    share: float
+    achieved: float
+
+
+class Profile:
+    """The lines of a step, the longest first, and the step they belong to."""
+
+    def __init__(self, run: Row, lines: list[Line]):
+        self.run, self.lines = run, sorted(lines, key=lambda line: -line.time)
+
+    def _table(self):
+        head = ["kernel", "phase", "kind", "calls", "FLOP", "bytes", "time", "of the step", "of the peak"]
+        return head, [
+            [x.name, x.phase.replace("_", " "), x.kind, f"{x.calls:,.0f}", show(x.flops, "FLOP") if x.flops else "",
+             show(x.traffic, "B"), show(x.time, "s"), f"{x.share:.1%}", f"{x.achieved:.0%}" if x.flops else ""]
+            for x in self.lines
+        ]  # fmt: skip
+
+    def __repr__(self):
+        head, rows = self._table()
+        wide = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        return "\n".join(
+            "  ".join(x.ljust(w) for x, w in zip(row, wide, strict=True)).rstrip() for row in (head, *rows)
+        )
+
+    def _repr_html_(self):
+        head, rows = self._table()
+        kinds = ("th scope='row'", "td class='sb-said'", "td class='sb-said'", *["td"] * 6)
+        cells = ([html.escape(x).replace(" ", "\xa0") for x in row] for row in rows)
+        lines = ("".join(f"<{kind}>{x}</{kind[:2]}>" for kind, x in zip(kinds, row, strict=True)) for row in cells)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return (
+            f'<div class="sb-table tex2jax_ignore"><table><thead><tr>{"".join(f"<th>{x}</th>" for x in head)}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+
+def profile(*knowns, **letters) -> Profile:
+    """The kernels of a training step, called as `training_step` is; collectives and waiting are the row's business.
+
+    Raises what `training_step` raises.
+    """
+    run = training_step(*knowns, **letters)
+    _, strategy, (dense, moe) = training_step.plan(knowns, dict(letters))
+    values = dict(run)
+    parts = [(block, run["microbatches"] * run["stage_blocks"]) for block in (dense, moe) if block]
+    if dense and moe:
+        share = run["moe_layers"] / run["layers"]
+        parts = [(dense, parts[0][1] * (1 - share)), (moe, parts[1][1] * share)]
+    lines = []
+    for block, calls in parts:
+        kernels = both_passes(strategy.transformed(block), strategy.quantized)
+        lines += [_line(w, calls, values, strategy) for w in kernels]
+    lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head(), strategy.quantized)]
+    return Profile(run, lines)
+
+
+def _line(w, calls, values, strategy) -> Line:
+    seconds = w.ideal if strategy.kernels == "ideal" else w.time
+    flops, traffic, time = (Formula(w.name, letter, expr)(values) if expr != 0 else 0.0
+                            for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds)))  # fmt: skip
+    done = flops * (values["attended_share"] if w.kind == "attention" else 1)
+    return Line(w.name, w.phase, w.kind, calls, calls * flops, calls * traffic, calls * time,
+                calls * time / values["step_time"], done / time / values["peak_flops"])  # fmt: skip

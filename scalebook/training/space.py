@@ -1,0 +1,112 @@
+"""The strategies of a training step that a search goes through: what is tried, what is left out, what repeats what.
+
+>>> from scalebook.training.step import training_step
+>>> training_step.space is TRAINING, usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
+(True, (1, 2))
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalebook.search.space import Space, divisors
+from scalebook.training.rules import COUNTS, RULES, not_whole, reason
+from scalebook.training.step import OFFLOADS, USUAL
+from scalebook.training.strategy import CHOICES
+
+if TYPE_CHECKING:
+    from scalebook.search.problem import Problem
+
+__all__ = ["TRAINING", "fewer_chunks", "usual_choices"]
+
+
+def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
+    """What is searched unless a call says otherwise.
+
+    Every layout of the devices, sequences split where each device keeps 4,096 tokens, a few micro-batch sizes and
+    chunks; fused attention, whole recomputation or none, sharded state, and the two common schedules.
+    """
+    ways = divisors(known["devices"])
+    return {
+        "recompute": ("none", "full"), "sequence_parallel": (True,), "attention": ("flash",),
+        "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
+        "tp": tuple(x for x in ways if x <= known.get("heads", x)),
+        "cp": tuple(x for x in ways if x == 1 or np.max(known.get("seq", 0)) >= 4096 * x),
+        "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
+        "pp": tuple(x for x in ways if x <= known.get("layers", x)),
+        "batch": (1, 2, 4, 8), "chunks": (1, 2, 3, 4, 6, 8),
+    }  # fmt: skip
+
+
+def _longest(known: Mapping) -> dict:
+    """Sequences as training_step takes them."""
+    return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
+
+
+def _is_later(word: str) -> bool:
+    """Not first: where one stage makes all schedules 1F1B, or one shard leaves nothing to gather, it is the leanest."""
+    return word in ("interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe", "zero3", "hybrid")
+
+
+def _are_shared(dp, cp, schedule):
+    """Whether several devices hold the same weights: with DualPipe two always do."""
+    return (dp * cp > 1) | (schedule == "dualpipe")
+
+
+def _schedules(problem: "Problem") -> tuple[Callable, ...]:
+    """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
+    words, chunks = problem.words, problem.letters.get("chunks", ())
+    none, plain, one = "none" in words.get("recompute", ()), "1f1b" in words.get("schedule", ()), chunks[:1] == (1.0,)
+    return (
+        lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
+        lambda schedule, chunks: (chunks > 1) | (not plain) if schedule == "interleaved" else (chunks == 1) | (not one),
+    )
+
+
+def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
+    """With other stages the most chunks that still divide one, where the present ones do not."""
+    if "pp" not in changed:
+        return {}
+    stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
+    fits = [x for x in choices if stage % x == 0 and x <= new["chunks"]]
+    return {"chunks": max(fits)} if fits and stage % new["chunks"] else {}
+
+
+def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
+    """Chunks and schedule go together."""
+    more = fewer_chunks(problem, new, changed)
+    changed, new = {**changed, **more}, {**new, **more}
+    schedules, schedule = problem.words.get("schedule", ()), new.get("schedule")
+    if "chunks" in changed and new["chunks"] == 1 and schedule == "interleaved" and "1f1b" in schedules:
+        return more | {"schedule": "1f1b"}
+    if "chunks" in changed and new["chunks"] > 1 and schedule == "1f1b" and "interleaved" in schedules:
+        return more | {"schedule": "interleaved"}
+    if "schedule" in changed and schedule != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
+        return more | {"chunks": 1.0}
+    return more
+
+
+TRAINING = Space(
+    words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
+    reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
+    layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), needed=("devices", "global_batch", "seq"), assumed=_longest,
+    follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch)}, offloads=OFFLOADS,
+    elsewhere={
+        "offload": "offload follows from weight_offload, activation_offload and optimizer_offload: give these",
+        "microbatches": "microbatches follow from global_batch, dp and batch: give these",
+    },
+    order={"sharding": _is_later, "schedule": _is_later, "chunks": float},  # the fewest first: one stage has no more than one
+    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, settle=_settle,
+    idle={
+        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
+        **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
+        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1),
+        **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
+        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
+        "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
+        **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
+        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
+            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),
+    },
+)  # fmt: skip

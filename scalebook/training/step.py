@@ -1,0 +1,249 @@
+"""A training step at scale: its time and memory and what they are made of, as one sheet for each strategy.
+
+>>> from scalebook.tables import accelerators, models
+>>> run = training_step(models.gpt3_175b, accelerators.a100.at("bf16"), tp=8, pp=8, dp=1, microbatches=64, chunks=3,
+...                     seq=2048, recompute="selective", attention="unfused")
+>>> round(run.mfu, 2), run.memory < 80e9
+(0.54, True)
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+from sympy import Integer, Max, Min, floor
+
+from scalebook import offload, pipeline
+from scalebook.block import Block, blocks_of
+from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.row import Cell, quantity
+from scalebook.machine import kernels
+from scalebook.machine.collectives import collective
+from scalebook.memory.state import filled
+from scalebook.pipeline import stages
+from scalebook.training import assumptions
+from scalebook.training import parts as training_time
+from scalebook.training.block_costs import block_formulas
+from scalebook.training.contention import bandwidth_formulas
+from scalebook.training.data_parallel import data_parallel_formulas
+from scalebook.training.memory import bytes_of, memory_formulas
+from scalebook.training.rules import check
+from scalebook.training.strategy import CHOICES, Strategy
+from scalebook.training.totals import (
+    attention_peak_bf16,
+    attention_peak_same,
+    batch_of_microbatches,
+    devices_of_ways,
+    hardware_flops,
+    hfu,
+    link_of_host,
+    longest_sequence,
+    mfu,
+    microbatches_of_batch,
+    model_flops,
+    step_cost,
+    step_energy,
+    train_cost,
+    train_rate,
+    train_time,
+    ways_left,
+    wide_efficiency,
+)  # fmt: skip
+
+__all__ = ["OFFLOADS", "USUAL", "Training", "training_sheet", "training_step"]
+
+# What a call that says nothing else means.
+USUAL = {
+    "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
+    "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
+    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
+}  # fmt: skip
+
+OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
+_SCHEDULES = {
+    "1f1b": (pipeline.bubble_1f1b, stages.held_1f1b),
+    "interleaved": (pipeline.bubble_interleaved, stages.held_chunks),
+    "gpipe": (pipeline.bubble_gpipe, stages.held_gpipe),
+    "zb_h1": (pipeline.bubble_zb_h1, stages.held_zb_h1),
+    "zb_h2": (pipeline.bubble_zb_h2, stages.held_zb_h2),
+    "zb_v": (pipeline.bubble_zb_v, stages.held_zb_v),
+    "dualpipe": (pipeline.bubble_dualpipe, stages.held_dualpipe),
+}
+_HEADS = {"zb_v": training_time.step_head_v, "dualpipe": training_time.step_head_both}
+
+
+_PARTS = (
+    training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
+    training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
+    training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
+    training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
+    model_flops, hardware_flops, mfu, hfu,
+    train_rate, step_energy, step_cost, train_time, train_cost, filled,
+)  # fmt: skip
+
+
+_WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
+
+
+def _offloaded(sharding: str, schedule: str) -> list[Formula]:
+    """What a block moves to and from a second tier, and what that costs."""
+    block = symbol("block_params"), symbol("block_routed_params")
+    weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
+    source = ["rajbhandari2021 §3"]
+    between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
+    hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
+    return [
+        Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
+        Formula("block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."),
+        Formula("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients), source,
+                "Going back with every micro-batch but the last: gradients come to be added to, optimizer state stays where it is."),
+        Formula("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait")), source,
+                "Both ways with every micro-batch but the last."),
+        Formula("bandwidth_between", "offload_bandwidth", hiding, source,
+                "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
+        offload.forward_wait, offload.backward_wait, offload.exposed_time,
+        training_time.offload_exposed_both if schedule == "dualpipe" else training_time.offload_exposed,
+        link_of_host,
+    ]  # fmt: skip
+
+
+@cache
+def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
+    """The sheet of a model's blocks and a strategy; `using` swaps its formulas.
+
+    >>> from scalebook.block import LLAMA
+    >>> sheet = training_sheet(LLAMA, None, Strategy(recompute="full"))
+    >>> sheet.formulas["step_time"].inputs[:3]
+    ('bubble_time', 'cp_exposed', 'dp_exposed')
+    """
+    bubble, held = _SCHEDULES[strategy.schedule]
+    x = symbol
+    sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
+    inside = Min(
+        1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False
+    )  # all within one domain
+    near = 1 + floor(inside)
+    transfer = sent, Integer(2), near
+    twice = strategy.schedule == "zb_v"  # down the devices and up again
+    formulas = [
+        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule, strategy.offload),
+        *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
+        _HEADS.get(strategy.schedule, training_time.step_head),
+        training_time.pp_exposed_v if twice else training_time.pp_exposed,
+        *bandwidth_formulas(strategy.sharding, 4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
+        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
+                "One tensor to the next stage; each tensor-parallel device sends its part."),
+    ]  # fmt: skip
+    if strategy.offload:
+        by_letter = {"bubble": training_time.bubble_with_waits, **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits)}
+        formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
+    if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
+        formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
+    used = {i for f in formulas for i in f.inputs}
+    return Sheet(
+        "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
+    )
+
+
+def _offloads(letters: Mapping) -> list[str]:
+    """The letters that have something in a second tier."""
+    return [x for x in OFFLOADS if np.any(np.asarray(letters.get(x, 0)) != 0)]
+
+
+def _attended(model: Mapping, letters: Mapping) -> Formula:
+    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide."""
+    if "window" not in {*model, *letters} or not np.any(np.asarray(letters.get("window_layers", model.get("window_layers", 0)))):
+        return assumptions.attended_half
+    is_chunked = getattr(model, "words", model).get("windows") == "chunked"
+    return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
+
+
+def _is_quantized(device: Mapping) -> bool:
+    """Whether a device's products are of 8 bits or fewer: at a higher peak than its bf16, or it has no bf16."""
+    if "peak_bf16" in device:
+        return device.get("peak_flops", 0) > 1.5 * device["peak_bf16"]
+    return "peak_flops" in device and device["peak_flops"] in (device.get("peak_fp8"), device.get("peak_fp4"))
+
+
+def _is_usual(letter: str, value) -> bool:
+    """Whether it says no more than to say nothing."""
+    return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
+
+
+class Training:
+    """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
+
+    The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
+    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With 8-bit
+    products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was asked
+    for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have may
+    be given at its usual value (`chunks=1`).
+    Raises ValueError with one sentence for a strategy that cannot run.
+    """
+
+    name = "training_step"
+
+    @property
+    def space(self):
+        """The strategies that a search goes through."""
+        from scalebook.training.space import TRAINING  # it searches what this module prices
+
+        return TRAINING
+
+    def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
+        """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
+        words = {k: letters.pop(k) for k in list(letters) if k in CHOICES}
+        rows = [k for k in knowns if isinstance(k, Mapping)]
+        known = {n for row in rows for n in row} | letters.keys()
+        model = next((row for row in rows if "layers" in row and "gating" in row), None)
+        if model is None:
+            raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
+        words.setdefault("offload", bool(_offloads(letters)))
+        words.setdefault("quantized", any(map(_is_quantized, rows)))
+        if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
+            words["schedule"] = "interleaved"
+        strategy, blocks = Strategy(**words), blocks_of(model)
+        more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
+        more += [ways_left if "dp" not in known else devices_of_ways]
+        more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
+        more += [longest_sequence, wide_efficiency]
+        more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
+        more = [f for f in more if f.letter not in known]
+        return training_sheet(*blocks, strategy, *more), strategy, blocks
+
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
+        letters = dict(letters)
+        return self._called(self.plan(knowns, letters), knowns, letters)
+
+    def _called(self, plan, knowns, letters):
+        sheet, _, _ = plan
+        known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
+        used = {*sheet.inputs, *sheet.formulas}
+        for row in knowns:
+            if isinstance(row, Mapping) and row and used.isdisjoint(row):
+                name = getattr(row, "name", "a row")
+                raise TypeError(f"{name} has nothing that {self.name} uses ({', '.join(row)}): give a device, such as accelerators.h100")
+        device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
+        is_fp4 = device and device["peak_flops"] == device.get("peak_fp4") != device.get("peak_fp8")
+        if is_fp4 and "quantized_bits" in used:
+            letters.setdefault("quantized_bits", 4)
+        usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
+        letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
+        return sheet, (*knowns, Row("usual", usual)), letters
+
+    def __call__(self, *knowns, **letters) -> Row:
+        if (found := _offloads(letters)) and not letters.get("offload", True):
+            raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
+        asked = dict(letters)
+        sheet, strategy, _ = plan = self.plan(knowns, asked)
+        rows = (row for row in knowns if isinstance(row, Mapping))
+        check({n: value for row in rows for n, value in row.items()} | asked | vars(strategy), sheet)
+        sheet, knowns, letters = self._called(plan, knowns, asked)
+        return sheet(*knowns, **letters)
+
+
+training_step = Training()

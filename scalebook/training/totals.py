@@ -1,0 +1,211 @@
+"""What a step rests on and what it adds up to: batches and devices, arithmetic, rates, energy and money.
+
+>>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
+0.6260016025641025
+"""
+
+from sympy import Min
+
+from scalebook.language import formula
+from scalebook.training.assumptions import host_efficiency
+
+__all__ = [
+    "attention_peak_bf16",
+    "attention_peak_same",
+    "batch_of_microbatches",
+    "devices_of_ways",
+    "hardware_flops",
+    "hfu",
+    "link_of_host",
+    "longest_sequence",
+    "mfu",
+    "microbatches_of_batch",
+    "model_flops",
+    "step_cost",
+    "step_energy",
+    "train_cost",
+    "train_rate",
+    "train_time",
+    "ways_left",
+    "wide_efficiency",
+]
+
+
+@formula("attention_peak", "dao2022 §3.1")
+def attention_peak_same(peak_flops):
+    """Attention multiplies at the rate of the other products.
+
+    >>> attention_peak_same(peak_flops="312 TFLOP/s")
+    312000000000000.0
+    """
+    return peak_flops
+
+
+@formula("attention_peak", "deepseek2024-v3 §3.3.1")
+def attention_peak_bf16(peak_bf16, peak_flops):
+    """With 8-bit products attention and logits stay in bf16.
+
+    >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s", peak_flops="1978.9 TFLOP/s")
+    989400000000000.0
+    """
+    return Min(peak_bf16, peak_flops, evaluate=False)
+
+
+@formula("matmul_bf16", "deepseek2024-v3 §3.3.1")
+def wide_efficiency(matmul_efficiency):
+    """Where products in 16 bits were not measured, they reach as much of their peak as the others of theirs.
+
+    >>> wide_efficiency(matmul_efficiency=0.7)
+    0.7
+    """
+    return matmul_efficiency
+
+
+@formula("seq", "korthikanti2022 §6")
+def longest_sequence(max_context):
+    """Where no length is given, the longest that the model was built for.
+
+    >>> longest_sequence(max_context=2048)
+    2048.0
+    """
+    return max_context
+
+
+@formula("microbatches", "narayanan2021 §2.2")
+def microbatches_of_batch(global_batch, dp, batch):
+    """The sequences of a step that fall to a pipeline, in micro-batches.
+
+    >>> microbatches_of_batch(global_batch=1536, dp=8, batch=2)
+    96.0
+    """
+    return global_batch / (dp * batch)
+
+
+@formula("global_batch", "narayanan2021 §2.2")
+def batch_of_microbatches(microbatches, dp, batch):
+    """All sequences of a step.
+
+    >>> batch_of_microbatches(microbatches=96, dp=8, batch=2)
+    1536.0
+    """
+    return microbatches * dp * batch
+
+
+@formula("dp", "narayanan2021 §2.1")
+def ways_left(devices, tp, cp, pp):
+    """Devices that the other dimensions leave to data parallelism.
+
+    >>> ways_left(devices=4096, tp=8, cp=1, pp=64)
+    8.0
+    """
+    return devices / (tp * cp * pp)
+
+
+@formula("devices", "narayanan2021 §2.1")
+def devices_of_ways(dp, tp, cp, pp):
+    """The product of the dimensions; experts are spread over devices that others share weights with.
+
+    >>> devices_of_ways(dp=8, tp=8, cp=1, pp=64)
+    4096.0
+    """
+    return dp * tp * cp * pp
+
+
+@formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
+def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
+    """Three times the matrix arithmetic of a forward pass: nothing run again, and all query-key pairs, masked ones too.
+
+    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
+    18489.6
+    """
+    return 3 * global_batch / batch * tp * cp * (layers * block_flops + head_flops)
+
+
+@formula("hardware_flops", "narayanan2021 §5.1")
+def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops):
+    """With the matrix arithmetic that is run again.
+
+    >>> hardware_flops(model_flops=3e15, global_batch=8, batch=1, tp=8, cp=1, layers=1, again_flops="1 TFLOP") / 1e12
+    3064.0
+    """
+    return model_flops + global_batch / batch * tp * cp * layers * again_flops
+
+
+@formula("mfu", "chowdhery2022 appendix B")
+def mfu(model_flops, step_time, devices, peak_flops):
+    """What the model asks for over what the devices could do in the time; masked pairs and windows lessen nothing.
+
+    >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
+    0.6260016025641025
+    """
+    return model_flops / (step_time * devices * peak_flops)
+
+
+@formula("hfu", "korthikanti2022 §6.3")
+def hfu(hardware_flops, step_time, devices, peak_flops):
+    """What is done over what the devices could do in the time.
+
+    >>> hfu(hardware_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
+    0.6260016025641025
+    """
+    return hardware_flops / (step_time * devices * peak_flops)
+
+
+@formula("train_rate", "narayanan2021 §5.1")
+def train_rate(global_batch, seq, step_time):
+    """Tokens of a step over its time.
+
+    >>> train_rate(global_batch=1536, seq=2048, step_time=16)
+    196608.0
+    """
+    return global_batch * seq / step_time
+
+
+@formula("step_energy", "patterson2021 §2.1")
+def step_energy(devices, tdp, step_time):
+    """Every device at its thermal design power all the time: hosts, network and cooling come on top.
+
+    >>> step_energy(devices=1024, tdp="700 W", step_time=10)
+    7168000.0
+    """
+    return devices * tdp * step_time
+
+
+@formula("step_cost", "narayanan2021 §5.1")
+def step_cost(devices, price_hour, step_time):
+    """Every device at its price by the hour.
+
+    >>> round(step_cost(devices=1024, price_hour="2 $/h", step_time=9), 2)
+    5.12
+    """
+    return devices * price_hour / 3600 * step_time
+
+
+@formula("train_time", "narayanan2021 §5.1")
+def train_time(train_tokens, train_rate):
+    """All tokens at this rate; stops and restarts come on top.
+
+    >>> train_time(train_tokens="15e12 token", train_rate="1.5e6 token/s") / 86400
+    115.74074074074075
+    """
+    return train_tokens / train_rate
+
+
+@formula("train_cost", "narayanan2021 §5.1")
+def train_cost(devices, price_hour, train_time):
+    """Every device at its price by the hour.
+
+    >>> train_cost(devices=1024, price_hour="2 $/h", train_time=3600)
+    2048.0
+    """
+    return devices * price_hour / 3600 * train_time
+
+
+@formula("link_bandwidth", "rajbhandari2021 §3", given=[host_efficiency])
+def link_of_host(host_bandwidth, host_efficiency):
+    """The second tier is the host's memory, at the rate that copies to and from it reach.
+
+    >>> link_of_host(host_bandwidth="64 GB/s")
+    55040000000.0
+    """
+    return host_bandwidth * host_efficiency
