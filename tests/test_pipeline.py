@@ -16,9 +16,8 @@ from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import OutsideDomain, Sheet, symbol
 from scalebook.measurements import confront
 from scalebook.pipeline import stages
-from scalebook.pipeline.orders import SCHEDULES
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate
-from scalebook.pipeline.stages import held_1f1b, held_gpipe, held_interleaved
 from scalebook.tables import accelerators, models
 
 from .support import JavaScript
@@ -40,58 +39,6 @@ def exactly(f, **letters):
 def closed(name, run, times, **more):
     f = getattr(pipeline, f"bubble_{name}")
     return exactly(f, pp=run.pp, microbatches=run.microbatches, chunks=run.chunks, **times, **more)
-
-
-@quick
-@given(STAGES, st.integers(1, 24), TIMES)
-def test_gpipe_and_1f1b_are_exact_for_all_times(pp, microbatches, times):
-    for name in ("gpipe", "1f1b"):
-        run = simulate(name, pp, microbatches, **times)
-        assert run.bubble == run.bubble_synchronous == closed(name, run, times)
-
-
-@quick
-@given(st.integers(1, 6), ROUNDS, st.integers(1, 4), TIMES)
-def test_interleaved_is_exact_for_all_times(pp, rounds, chunks, times):
-    run = simulate("interleaved", pp, pp * rounds, chunks, **times)
-    assert run.bubble == run.bubble_synchronous == closed("interleaved", run, times)
-    expected = exactly(held_interleaved, pp=pp, microbatches=pp * rounds, chunks=chunks, stage=1)
-    assert max(run.in_flight) == expected
-
-
-@quick
-@given(STAGES, st.integers(0, 20), TIMES)
-def test_zb_h1_is_exact_for_all_times(pp, more, times):
-    run = simulate("zb_h1", pp, pp + more, **times)
-    assert run.bubble == closed("zb_h1", run, times)
-    assert run.bubble_synchronous >= run.bubble
-
-
-@quick
-@given(STAGES, st.integers(0, 20), TIMES)
-def test_zb_h2_is_exact_for_all_times(pp, more, times):
-    run = simulate("zb_h2", pp, 2 * pp - 1 + more, **times)
-    assert run.bubble == closed("zb_h2", run, times)
-
-
-@quick
-@given(STAGES, st.integers(0, 12), TIMES)
-def test_zb_v_is_a_bound_and_exact_where_the_weight_gradient_is_the_shortest(pp, more, times):
-    run = simulate("zb_v", pp, 2 * pp - 1 + more, **times)
-    bound = closed("zb_v", run, times)
-    assert 0 <= run.bubble <= bound
-    if times["weight_gradient_time"] == min(times.values()):
-        assert run.bubble == bound
-
-
-@quick
-@given(st.integers(1, 4), st.integers(0, 8), TIMES)
-def test_dualpipe_is_a_bound_and_exact_where_the_input_gradient_is_no_longer_than_the_forward_pass(half, more, times):
-    run = simulate("dualpipe", 2 * half, 4 * half + 2 * more, **times)
-    bound = closed("dualpipe", run, times)
-    assert run.bubble <= bound
-    if times["input_gradient_time"] <= times["forward_time"]:
-        assert run.bubble == run.bubble_synchronous == bound
 
 
 def test_dualpipe_is_as_published_where_the_times_are_as_its_report_has_them():
@@ -179,25 +126,6 @@ def test_gpipe_pays_for_transfers_when_it_fills_and_drains(pp, microbatches, tim
 
 
 @quick
-@given(st.integers(1, 4), st.integers(0, 6), TIMES)
-def test_what_is_kept_and_sent(half, more, times):
-    pp, m = 2 * half, 4 * half + 2 * more
-    runs = {name: simulate(name, pp, m, **times) for name in SCHEDULES if name != "interleaved"}
-    assert runs["gpipe"].in_flight == [exactly(held_gpipe, microbatches=m)] * pp
-    assert runs["1f1b"].in_flight == [exactly(held_1f1b, pp=pp, microbatches=m, stage=i + 1) for i in range(pp)]
-    for name in ("zb_h1", "zb_h2", "dualpipe"):
-        held = exactly(getattr(stages, f"held_{name}"), pp=pp, microbatches=m)
-        assert runs[name].in_flight == [held] * pp
-    assert max(runs["zb_v"].in_flight) == exactly(stages.held_zb_v, pp=pp)
-    letters = dict(pp=pp, microbatches=m)
-    for name, run in runs.items():
-        sent = {"zb_v": stages.messages_zb_v, "dualpipe": stages.messages_dualpipe}.get(name, stages.messages_loop)
-        assert run.messages == exactly(sent, **letters)
-    rounds = simulate("interleaved", pp, 2 * pp, 3, **times)
-    assert rounds.messages == exactly(stages.messages_interleaved, pp=pp, microbatches=2 * pp, chunks=3)
-
-
-@quick
 @given(
     st.sampled_from(["gpipe", "1f1b", "zb_h1", "zb_h2"]),
     st.lists(st.integers(1, 9), min_size=1, max_size=6),
@@ -280,7 +208,7 @@ def test_the_browser_executes_as_python_does(name, size, times, transfer_time, s
     chunks, (pp, m) = entry["chunks"], SIZES[size]
     scale = [1] * (pp * chunks - 1) + [slow]
     run = simulate(
-        name, pp, m, chunks if name == "interleaved" else None, scale=scale, transfer_time=transfer_time, **times
+        name, pp, m, None if SCHEDULES[name].chunks else chunks, scale=scale, transfer_time=transfer_time, **times
     )
     kinds = {kind: times[letter] for kind, letter in PASSES.items()}
     page = BROWSER(

@@ -39,7 +39,7 @@ BROKEN = {
         "last_blocks=3 after 7 stages of at most 17 does not deal out the 128 layers: last_blocks=9, 10",
     ),
     "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
-    "zb_v folds a stage": (MODEL, dict(schedule="zb_v", pp=128), "and a stage has 1 blocks: pp=1, 2, 4, 5"),
+    "a schedule's chunks divide a stage": (MODEL, dict(schedule="zb_v", pp=128), "and a stage has 1 blocks: pp=1, 2, 4, 5"),
     "windows within layers": (MODEL, dict(window_layers=200), "window_layers=200 is more than the 128 layers"),
     "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
     "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),

@@ -5,6 +5,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 
 from . import figures
@@ -34,6 +35,7 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     ax = ax or figures.plt.gca()
     end = until or float(run.makespan)
     numbers = run.pp <= 8 if numbers is None else numbers
+    twice = SCHEDULES[run.schedule].copies > 1
     shapes = {kind: [] for kind in KINDS}
     tints = {kind: [] for kind in KINDS}
     for slot in run.slots:
@@ -41,7 +43,7 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         first = slot.operations[0]
         a, b, y = float(slot.start), float(slot.end), slot.device
         shapes[kind].append([(a, y - 0.42), (b, y - 0.42), (b, y + 0.42), (a, y + 0.42)])
-        half = run.schedule == "dualpipe" and 2 * first.microbatch >= run.microbatches
+        half = twice and 2 * first.microbatch >= run.microbatches
         later = first.stage // run.pp / max(run.chunks - 1, 1)
         tints[kind].append(1 - (1 - SECOND) * max(later, half))
     for kind, (label, colour) in KINDS.items():
@@ -49,10 +51,8 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
             colours = [_paler(colour, x) for x in tints[kind]]
             ax.add_collection(PolyCollection(shapes[kind], facecolors=colours, edgecolors="white", linewidths=0.5))
             ax.plot([], [], "s", color=colour, markersize=8, label=label)
-    if run.schedule == "dualpipe" or run.chunks > 1:
-        second = (
-            "second direction" if run.schedule == "dualpipe" else "second chunk" if run.chunks == 2 else "later chunks"
-        )
+    if twice or run.chunks > 1:
+        second = "second direction" if twice else "second chunk" if run.chunks == 2 else "later chunks"
         ax.plot([], [], "s", color=_paler("#555555", SECOND), markersize=8, label=f"paler: {second}")
     ax.set(xlim=(0, end), ylim=(run.pp - 0.5, -0.5), ylabel="device")
     ax.set_xlabel("time", loc="right")

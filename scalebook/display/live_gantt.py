@@ -9,8 +9,8 @@ from importlib.resources import files
 import anywidget
 import traitlets
 
-from scalebook.pipeline.orders import SCHEDULES, orders
-from scalebook.pipeline.simulation import CHUNKS
+from scalebook.pipeline.orders import orders
+from scalebook.pipeline.schedules import SCHEDULES
 
 from .gantt import KINDS
 from .live import stored
@@ -41,16 +41,16 @@ def live_gantt() -> LiveGantt:
     """Every schedule in a few sizes, with sliders for its times.
 
     >>> live_gantt()
-    LiveGantt(gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, dualpipe)
+    LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, eager_1f1b)
     """
     schedules = {}
-    for name in SCHEDULES:
-        chunks = CHUNKS.get(name, 2 if name == "interleaved" else 1)
-        sizes = {text: [_text(*x) for x in enumerate(orders(name, *size, chunks))] for text, size in SIZES.items()}
+    for name, schedule in SCHEDULES.items():
+        chunks = schedule.chunks or 2
+        sizes = {text: [_text(*x) for x in enumerate(orders(schedule.order, *size, chunks))] for text, size in SIZES.items()}
         schedules[name] = dict(chunks=chunks, orders=sizes)
     pace = dict(min=0.2, max=3, step=0.1, value=1)
     controls = [
-        dict(name="schedule", label="schedule", options=["1f1b", *(x for x in schedules if x != "1f1b")]),
+        dict(name="schedule", label="schedule", options=list(schedules)),
         dict(name="size", label="size", options=list(SIZES)),
         *(dict(name=kind, label=label, **pace) for kind, label in LABELS.items()),
         dict(name="transfer", label="transfer between devices", min=0, max=1, step=0.05, value=0),

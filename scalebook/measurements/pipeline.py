@@ -144,6 +144,7 @@ def _no_gpipe(row):
 # Another simulator, with equal times
 
 SCHEDULE = "schedule (Victarry/PP-Schedule-Visualization)"
+STATED = ["1f1b", "interleaved", "zb1p", "dualpipe", "dualpipe_v"]  # by its own names
 
 
 def _bubble(row):
@@ -156,7 +157,7 @@ def _bubble(row):
         return bubble_interleaved(pp=pp, microbatches=m, chunks=stages / pp)
     if name == "zb1p":
         return bubble_zb_h1(*equal, pp=pp, microbatches=m)
-    if name == "dualpipe":
+    if name != "dualpipe_v":
         return bubble_dualpipe(*equal, pp=pp, microbatches=m)
     # DualPipeV is DualPipe on twice the devices, cut in half: of each pair of devices that mirror each other one is left.
     return bubble_dualpipe(*equal, pp=stages, microbatches=2 * m)
@@ -167,7 +168,7 @@ def _fractions(rows):
 
 
 def _no_formula(row):
-    if row[SCHEDULE].split()[0] not in ("1f1b", "interleaved", "zb1p", "dualpipe", "dualpipe_v"):
+    if row[SCHEDULE].split()[0] not in STATED:
         return f"of {row[SCHEDULE]}, which has no formula here"
     try:
         _bubble(row)

@@ -4,13 +4,14 @@ An order is a list of slots.  A slot is a tuple of operations that run together:
 the gradient B of a stage's input, the gradient W of its weights; (B, W) is a whole backward pass.
 Stages are counted along the model, so a device with several chunks has several.
 
->>> orders("1f1b", pp=2, microbatches=2, chunks=1)[1]
+>>> orders(one_f_one_b, pp=2, microbatches=2, chunks=1)[1]
 [(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["SCHEDULES", "Operation", "orders"]
+__all__ = ["Operation", "orders"]
 
 
 class Operation(NamedTuple):
@@ -50,19 +51,19 @@ class _Order(list):
         self[-2:] = [self[-2] + self[-1]]
 
 
-def orders(schedule: str, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """The order of every device; raises ValueError for numbers that a schedule cannot run."""
+def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
+    """The order of every device, each filled by a function of this module; raises ValueError for numbers it cannot run."""
     found = []
     for device in range(pp):
         order = _Order()
-        SCHEDULES[schedule](order, device, pp, microbatches, chunks)
+        fill(order, device, pp, microbatches, chunks)
         while order.late:
             order.weights()
         found.append(order)
     return found
 
 
-def _gpipe(order, device, pp, microbatches, chunks):
+def gpipe(order, device, pp, microbatches, chunks):
     """All forward passes, then all backward passes, the last micro-batch first."""
     for k in range(microbatches):
         order.forward(device, k)
@@ -70,7 +71,7 @@ def _gpipe(order, device, pp, microbatches, chunks):
         order.backward(device, k)
 
 
-def _one_f_one_b(order, device, pp, microbatches, chunks):
+def one_f_one_b(order, device, pp, microbatches, chunks):
     """As many forward passes as there are stages to come, then one backward, one forward in turn."""
     ahead = min(microbatches, pp - device)
     for k in range(ahead):
@@ -81,7 +82,7 @@ def _one_f_one_b(order, device, pp, microbatches, chunks):
             order.forward(device, ahead + k)
 
 
-def _interleaved(order, device, pp, microbatches, chunks):
+def interleaved(order, device, pp, microbatches, chunks):
     """1F1B over `chunks` stages a device: groups of `pp` micro-batches take the chunks in turn."""
     if microbatches % pp:
         raise ValueError(
@@ -117,17 +118,17 @@ def _zero_bubble(order, stage, microbatches, ahead, late):
             order.forward(stage, ahead + k)
 
 
-def _zb_h1(order, device, pp, microbatches, chunks):
+def zb_h1(order, device, pp, microbatches, chunks):
     """1F1B whose later stages put weight gradients off, as many as keep every stage's memory at that of the first."""
     _zero_bubble(order, device, microbatches, pp - device, device)
 
 
-def _zb_h2(order, device, pp, microbatches, chunks):
+def zb_h2(order, device, pp, microbatches, chunks):
     """Nearly twice the forward passes ahead, and twice the weight gradients put off."""
     _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
 
 
-def _zb_v(order, device, pp, microbatches, chunks):
+def zb_v(order, device, pp, microbatches, chunks):
     """Two chunks a device, placed as a V: the first device has the first and the last stage."""
     if microbatches < 2 * pp - 1:
         raise ValueError(
@@ -163,7 +164,7 @@ def _zb_v(order, device, pp, microbatches, chunks):
         order.weights(), backward(0, late=True)
 
 
-def _dualpipe(order, device, pp, microbatches, chunks):
+def dualpipe(order, device, pp, microbatches, chunks):
     """Half of the micro-batches from either end, through two copies of the model; a forward beside a backward pass."""
     if pp % 2 or microbatches % 2 or microbatches < 2 * pp:
         raise ValueError(
@@ -208,9 +209,3 @@ def _dualpipe(order, device, pp, microbatches, chunks):
         backward(0, late=2 * i + 1 >= near + 1)
     for _ in range(far):
         order.weights(), backward(0, late=True)
-
-
-SCHEDULES = {
-    "gpipe": _gpipe, "1f1b": _one_f_one_b, "interleaved": _interleaved, "zb_h1": _zb_h1, "zb_h2": _zb_h2,
-    "zb_v": _zb_v, "dualpipe": _dualpipe,
-}  # fmt: skip

@@ -20,13 +20,13 @@ import numpy as np
 
 from scalebook.language.notation import NOTATION, nearest, quoted
 from scalebook.language.row import quantity
-from scalebook.pipeline.orders import SCHEDULES, Operation, orders
+from scalebook.pipeline.orders import Operation, orders
+from scalebook.pipeline.schedules import SCHEDULES
 
-__all__ = ["SCHEDULES", "Run", "Slot", "simulate"]
+__all__ = ["Run", "Slot", "simulate"]
 
 PASSES = {"F": "forward_time", "B": "input_gradient_time", "W": "weight_gradient_time"}
 MOST_STAGES, MOST_PASSES = 2048, 200_000  # some seconds
-CHUNKS = {"zb_v": 2}  # every other schedule but the interleaved has one
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def simulate(
     transfer_time=0,
     scale: Sequence | None = None,
 ) -> Run:
-    """Execute one step of a schedule: gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v or dualpipe.
+    """Execute one step of a schedule, by its name in `SCHEDULES`.
 
     Times are of one micro-batch on one device, for all its chunks together, in any one unit;
     text such as "18.5 ms" is in seconds.  `transfer_time` passes between the end of an operation
@@ -166,15 +166,15 @@ def simulate(
     """
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")
-    if schedule != "interleaved":
-        fixed = CHUNKS.get(schedule, 1)
+    fixed = SCHEDULES[schedule].chunks
+    if fixed is not None:
         if chunks is not None and (not isinstance(chunks, int) or chunks != fixed):
             raise ValueError(
                 f"{schedule} has {fixed} chunk{'s' * (fixed > 1)} a device, not {quoted(chunks)}; interleaved takes any"
             )
         chunks = fixed
     elif chunks is None:
-        raise ValueError("interleaved needs chunks, the number of stages on each device")
+        raise ValueError(f"{schedule} needs chunks, the number of stages on each device")
     for name, value in {"pp": pp, "microbatches": microbatches, "chunks": chunks}.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number from 1 up, not {quoted(value)}: it is {NOTATION[name].meaning}")
@@ -195,7 +195,7 @@ def simulate(
     transfer = _exact("transfer_time", transfer_time)
     unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are quicker
     slots = _execute(
-        orders(schedule, pp, microbatches, chunks),
+        orders(SCHEDULES[schedule].order, pp, microbatches, chunks),
         {k: int(x * unit) for k, x in lasts.items()},
         int(transfer * unit),
         pp * chunks - 1,

@@ -19,7 +19,8 @@ from scalebook.tables.shapes import used_params
 __all__ = [
     "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2", "held_zb_v",
     "messages_dualpipe", "messages_interleaved",
-    "messages_loop", "messages_zb_v", "pipeline_latency", "pipeline_traffic", "pipelining", "stage_forward",
+    "messages_loop", "messages_zb_v", "pipeline_latency", "pipeline_traffic", "pipelining", "pp_exposed", "pp_exposed_v",
+    "stage_forward",
     "stage_input_gradient", "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
 ]  # fmt: skip
 
@@ -91,13 +92,13 @@ def held_zb_h2(microbatches, pp):
 
 
 @formula("held_microbatches", "qi2024 §6")
-def held_zb_v(pp):
+def held_zb_v(microbatches, pp):
     """ZB-V: as many as 1F1B keeps on its first device, and one chunk more in the order executed here.
 
-    >>> held_zb_v(pp=8)
+    >>> held_zb_v(microbatches=32, pp=8)
     8.5
     """
-    return pp + Rational(1, 2)
+    return Min(microbatches, pp + Rational(1, 2), evaluate=False)
 
 
 @formula("held_microbatches", "deepseek2024-v3 table 2", domain=EVEN_STAGES)
@@ -145,12 +146,12 @@ def messages_loop(pp, microbatches):
 
 @formula("messages", "narayanan2021 §2.2.2", domain=GROUPS)
 def messages_interleaved(pp, microbatches, chunks):
-    """Each micro-batch goes round the devices once a chunk.
+    """Each micro-batch goes round the devices once a chunk; one device sends nothing.
 
     >>> messages_interleaved(pp=8, microbatches=32, chunks=2)
     960.0
     """
-    return 2 * microbatches * (pp * chunks - 1)
+    return 2 * microbatches * (pp * chunks - 1) * Min(1, pp - 1, evaluate=False)
 
 
 @formula("messages", "qi2024 §6", domain=FILLED_TWICE)
@@ -236,6 +237,26 @@ def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
     0.00033554432
     """
     return batch * seq * hidden * activation_bits / 8 / tp / link_bandwidth
+
+
+@formula("pp_exposed", "narayanan2021 §2.2.2")
+def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
+    """Every chunk of a micro-batch is received once forward and once backward; one stage sends nothing.
+
+    >>> pp_exposed(microbatches=64, chunks=3, pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.384
+    """
+    return (1 - pp_overlap) * 2 * microbatches * chunks * transfer_time * Min(1, pp - 1, evaluate=False)
+
+
+@formula("pp_exposed", "qi2024-v §3")
+def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
+    """ZB-V passes every micro-batch down the devices and back up: twice the transfers of one way.
+
+    >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.256
+    """
+    return (1 - pp_overlap) * 4 * microbatches * transfer_time * Min(1, pp - 1, evaluate=False)
 
 
 pipelining = Sheet(

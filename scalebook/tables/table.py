@@ -43,7 +43,7 @@ class Device(Row):
         cells.pop("matmul_efficiency", None)  # that of another precision
         if f"matmul_{precision}" in cells:
             cells["matmul_efficiency"] = cells[f"matmul_{precision}"]
-        return Device(f"{cell.origin} at {precision}", cells, self.words)
+        return Device(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
 
 class Table(Mapping):

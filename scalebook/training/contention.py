@@ -14,7 +14,7 @@ from sympy import Integer, Max, Min
 
 from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import port_times
-from scalebook.training.data_parallel import PER_MICROBATCH
+from scalebook.training.shardings import SHARDINGS, Sharding
 
 __all__ = ["bandwidth_formulas", "dp_contention_none", "dp_contention_shared", "needed"]
 
@@ -64,20 +64,20 @@ def dp_contention_none():
     return Integer(0)
 
 
-def _arithmetic(way: str, sharding: str):
+def _arithmetic(way: str, sharding: Sharding):
     """Seconds of kernels beside which a dimension's collectives could run, as often as these are counted.
 
     What is moved once a step has one pass to hide in, the last chunk's at the least; sums alone have no forward pass.
     """
     x = symbol
     block = x("again_compute") + x("input_gradient_compute") + x("weight_gradient_compute")
-    if way != "dp" or sharding != "replicated":
+    if way != "dp" or sharding.gathers:
         block += x("forward_compute")
-    often = x("microbatches") if way == "dp" and sharding in PER_MICROBATCH else 1
+    often = x("microbatches") if way == "dp" and sharding.is_each else 1
     return block * often * (x("stage_blocks") if way in ("pp", "dp") else 1)
 
 
-def needed(way: str, tier: str, sharding: str = "zero1") -> Formula:
+def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
     """The bandwidth that one dimension needs on one tier.
 
     >>> needed("tp", "scaleup").inputs
@@ -89,11 +89,11 @@ def needed(way: str, tier: str, sharding: str = "zero1") -> Formula:
 
 
 @cache
-def bandwidth_formulas(sharding: str, sends: int, chunks, transfer) -> tuple[Formula, ...]:
+def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
     """What a step needs of its networks; so many transfers of a micro-batch a chunk, and the arguments of each.
 
     >>> x = symbol
-    >>> [f.letter for f in bandwidth_formulas("zero1", 2, x("chunks"), (x("traffic"), Integer(2), Integer(1)))][:2]
+    >>> [f.letter for f in bandwidth_formulas(SHARDINGS["zero1"], 2, x("chunks"), (x("traffic"), Integer(2), Integer(1)))][:2]
     ['pp_scaleup_time', 'pp_scaleout_time']
     """
     often = sends * chunks * Min(1, symbol("pp") - 1, evaluate=False)

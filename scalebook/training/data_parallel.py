@@ -15,17 +15,14 @@ from sympy import Expr, Max, Min, S
 from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.parts import with_waits
+from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
 __all__ = [
-    "PER_MICROBATCH", "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
+    "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
     "dp_window", "dp_window_back", "dp_window_through", "last_window", "last_window_back",
     "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
     "routed_shards", "shards", "shards_dualpipe",
 ]  # fmt: skip
-
-
-# What these move, they move for every micro-batch.
-PER_MICROBATCH = ("zero2", "zero3", "hybrid")
 
 
 @formula("shards", "llama3-2024 §3.3.2")
@@ -243,88 +240,74 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(bits: str, blocks: Expr | None, stages: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
+def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
     """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer.
 
-    Whole, or so many blocks one by one; of as many stages as it holds, one of them.
+    Whole, or block by block.  Of the stages that a device holds (`copies`) a micro-batch passes one.
     """
     x = symbol
+    stages = copies if exchange.is_each else 1  # of those that it holds, one
     dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("etp") * x("ep"))
     some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
-    if blocks is not None:
+    if exchange.by_block:
+        blocks = x("stage_blocks") * copies / stages
         outside = x("dense_params") / stages - blocks * x("block_params")  # embeddings
         parts = [(blocks, x("block_params"), dense), (S.One, outside, dense), (some * blocks, x("block_routed_params"), routed)]
     else:
         parts = [(S.One, x("dense_params") / stages, dense), (some, x("routed_params") / stages, routed)]
-    return [(often, params * x(bits) / 8, *group) for often, params, group in parts]
+    return [(often, params * x(exchange.bits) / 8, *group) for often, params, group in parts]
 
 
-def _over_shards(kind: str, bits: str, part: str, blocks: Expr | None, stages: int = 1) -> tuple[Expr, Expr, Expr]:
-    """Seconds of the collectives of what a device holds, and seconds that they keep its scale-up and scale-out ports busy.
+def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
+    """Seconds of one exchange of what a device holds, and seconds that it keeps its scale-up and scale-out ports busy.
 
-    Hybrid sharding shares state in groups ("group") of `shard_group` devices, and sums each share over the groups
-    ("groups").  Fully sharded state moves block by block, each with its start and its hops.
+    State shared in groups is shared among `shard_group` devices, and its sums go on over the groups, each its share.
     """
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(bits, blocks, stages):
+    for often, held, ways, inner in _held(exchange, copies):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
-        }[part]  # fmt: skip
+        }[exchange.among]  # fmt: skip
         each = (held, ways, near_of(ways, inner))
-        costs = collective(kind, *each), *port_times(kind, *each)
+        costs = collective(exchange.kind, *each), *port_times(exchange.kind, *each)
         total = [a + often * b for a, b in zip(total, costs, strict=True)]
     return tuple(total)
 
 
-_SOURCES = {
-    "replicated": "narayanan2021 §2.2", "zero1": "zero2020 §5.1", "zero2": "zero2020 §5.2", "zero3": "zero2020 §5.3",
-    "hybrid": "zhao2023 §3.2",
-}  # fmt: skip
-
-
-def _exchanges(sharding: str, stages: int) -> list[tuple]:
-    """Which letter, how often a step, which collective of what, among whom, and how much of what a device holds at a time.
-
-    Of the stages that a device holds (`stages`) a micro-batch passes one.
-    """
-    m, block = symbol("microbatches"), symbol("stage_blocks")
-    reduce, gather = ("dp_reduce", "reduce_scatter", "reduce_bits"), ("dp_gather", "all_gather", "weight_bits")
-    return {
-        "replicated": [(S.One, "dp_reduce", "all_reduce", "reduce_bits", "all", None, 1)],
-        "zero1": [(S.One, *reduce, "all", None, 1), (S.One, *gather, "all", None, 1)],
-        "zero2": [(m, *reduce, "all", None, stages), (S.One, *gather, "all", None, 1)],
-        "zero3": [(m, *reduce, "all", block, stages), (2 * m, *gather, "all", block, stages)],
-        "hybrid": [(m, *reduce, "group", block, stages), (2 * m, *gather, "group", block, stages),
-                   (S.One, "dp_reduce", "all_reduce", "reduce_bits", "groups", stages * block, 1)],
-    }[sharding]  # fmt: skip
+# The optimizer's time, by whom its state is dealt out to.
+_OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, "all": optimizer_time_sharded}
 
 
 @cache
-def data_parallel_formulas(sharding: str, schedule: str = "1f1b", offload: bool = False) -> tuple[Formula, ...]:
-    """What data parallelism adds to a step, by how state is sharded: "replicated", "zero1", "zero2", "zero3" or "hybrid".
+def data_parallel_formulas(
+    sharding: Sharding = SHARDINGS["zero1"], copies: int = 1, offload: bool = False
+) -> tuple[Formula, ...]:
+    """What data parallelism adds to a step, by how state is sharded and how many stages a device holds.
 
     Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
     gradients, ZeRO 3 both, its weights forward and backward) once a micro-batch.
 
-    >>> [f.letter for f in data_parallel_formulas("zero1")][:2]
+    >>> [f.letter for f in data_parallel_formulas(SHARDINGS["zero3"])][:2]
     ['dp_reduce', 'dp_gather']
     """
-    found = [(letter, often, _over_shards(*rest)) for often, letter, *rest in _exchanges(sharding, 2 if schedule == "dualpipe" else 1)]
+    found = [(x, _over_shards(x, copies)) for x in sharding.exchanges]
 
     def made(letter, which, doc, of=("dp_reduce", "dp_gather")):
-        total = sum((often * costs[which] for own, often, costs in found if own in of), S.Zero)
-        return Formula(f"{letter}_{sharding}", letter, total, [_SOURCES[sharding]], doc)
+        total = sum((x.times * costs[which] for x, costs in found if x.letter in of), S.Zero)
+        return Formula(f"{letter}_{sharding}", letter, total, [sharding.source], doc)
 
-    passes, unhidden = (dp_passes_all, dp_unhidden_all) if sharding in PER_MICROBATCH else (dp_passes_once, dp_unhidden_once)
-    windows = (dp_window_back, last_window_back) if sharding == "replicated" else (dp_window, last_window)
-    windows = windows if unhidden is dp_unhidden_once else [dp_window_through]
-    optimizer = {"replicated": optimizer_time_replicated, "hybrid": optimizer_time_hybrid}.get(sharding, optimizer_time_sharded)
+    if sharding.is_each:
+        passes, unhidden, windows = dp_passes_all, dp_unhidden_all, [dp_window_through]
+    else:
+        passes, unhidden = dp_passes_once, dp_unhidden_once
+        windows = [dp_window, last_window] if sharding.gathers else [dp_window_back, last_window_back]
     return (
         made("dp_reduce", 0, "Gradients summed over devices.", ("dp_reduce",)),
         made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
         made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
         made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
-        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed, optimizer,
-        shards_dualpipe if schedule == "dualpipe" else shards, routed_shards, reduce_bits_gradient,
+        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
+        _OPTIMIZER[sharding.parts("optimizer")[0]],
+        shards_dualpipe if copies > 1 else shards, routed_shards, reduce_bits_gradient,
     )  # fmt: skip

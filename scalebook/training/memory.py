@@ -1,7 +1,6 @@
 """The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
 
->>> from scalebook.pipeline.stages import held_1f1b
->>> {f.letter: f for f in memory_formulas("zero1", held_1f1b)}["memory"]
+>>> {f.letter: f for f in memory_formulas()}["memory"]
 memory = Max(first_memory, last_memory)
 """
 
@@ -10,18 +9,11 @@ from functools import cache
 from sympy import Expr, Ge, Max, Min, Piecewise, S
 
 from scalebook.language import Formula, formula, symbol
+from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training.shardings import SHARDINGS, Sharding
 
 __all__ = ["bytes_of", "fullest_stage", "memory_formulas"]
 
-_KEPT = {  # by sharding: what of weights, gradients and optimizer state a device shares with those of other tokens
-    "replicated": (),
-    "zero1": ("optimizer",),
-    "zero2": ("gradient", "optimizer"),
-    "zero3": ("weight", "gradient", "optimizer"),
-    "hybrid": ("weight", "gradient", "optimizer"),
-}
-# Schedules whose devices hold a stage from either end; those of DualPipe hold two whole stages, so every stage is held twice.
-FOLDED = ("zb_v", "dualpipe")
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
 
@@ -35,51 +27,48 @@ def fullest_stage(first_memory, last_memory, pp):
     return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
 
 
-def bytes_of(what: str, sharding: str, dense: Expr, routed: Expr) -> Expr:
+def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
     """Weights, gradients or optimizer state ("weight", ...) of so many parameters, dealt out as the sharding says.
 
-    >>> bytes_of("optimizer", "zero1", symbol("dense_params"), S.Zero)
+    >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
     """
-    shards, routed_shards = S.One, S.One
-    if what in _KEPT[sharding]:
-        shards, routed_shards = symbol("shards"), symbol("routed_shards")
-        if sharding == "hybrid":
-            shards, routed_shards = (Min(x, symbol("shard_group"), evaluate=False) for x in (shards, routed_shards))
-    return (dense / shards + routed / routed_shards) * symbol(f"{what}_bits") / 8
+    parts = [dense / _ways("shards", among) + routed / _ways("routed_shards", among) for among in sharding.parts(what)]
+    return sum(parts, S.Zero) * symbol(f"{what}_bits") / 8
 
 
-def _stage(stage: Expr, schedule: str) -> tuple[Expr, Expr, Expr]:
+def _ways(shards: str, among: str) -> Expr:
+    """Devices that a copy is dealt out to, of those that could share it."""
+    every = symbol(shards)
+    return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
+
+
+def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
     at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
     at_start = Piecewise((1, stage <= 1), (0, True))
     tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
-    if schedule not in FOLDED:
+    if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
-    at_end = at_start if schedule == "zb_v" else at_start + at_end - at_start * at_end  # with the model's beginning
+    at_end = at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end  # with the model's beginning
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
-def _copies(schedule: str) -> int:
-    """Stages that a device holds."""
-    return 2 if schedule == "dualpipe" else 1
-
-
-def _params(stage: Expr, schedule: str) -> tuple[Expr, Expr]:
-    """Parameters on a device of a stage, without routed experts and of these; DualPipe's hold two stages."""
+def _params(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr]:
+    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds."""
     blocks, matrices, _ = _stage(stage, schedule)
-    blocks *= _copies(schedule)
+    blocks *= schedule.copies
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
     return dense, blocks * symbol("block_routed_params")
 
 
-def _gathered(sharding: str, matrices: Expr) -> Expr:
+def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     """Bytes of what is whole for a while where weights are shared: the larger of blocks at work and a vocabulary matrix.
 
     Of blocks the one at work and the next, and one's gradients; of the matrices of a stage, one and its gradients.
     """
-    if sharding not in ("zero3", "hybrid"):
+    if not sharding.is_gathered:
         return S.Zero
     x = symbol
     blocks = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
@@ -88,7 +77,7 @@ def _gathered(sharding: str, matrices: Expr) -> Expr:
     return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
 
 
-def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x = symbol
     blocks, matrices, at_end = _stage(stage, schedule)
@@ -96,7 +85,7 @@ def _parts(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, E
     for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
-        away, near = x(f"{offload}_offload"), Min(x("near_blocks"), _copies(schedule) * blocks, evaluate=False)
+        away, near = x(f"{offload}_offload"), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
         found[f"{what}_memory"] = (1 - away) * total + away * near * one
     saved, away = x("saved_activations"), x("activation_offload")
     kept = held * blocks
@@ -118,16 +107,17 @@ _SAID = {
 
 
 @cache
-def memory_formulas(sharding: str, held: Formula, offload: bool = False, schedule: str = "1f1b") -> tuple[Formula, ...]:
+def memory_formulas(
+    sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False
+) -> tuple[Formula, ...]:
     """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
 
     The fullest is of the first stage or the last.
 
-    >>> from scalebook.pipeline.stages import held_1f1b
-    >>> [f.letter for f in memory_formulas("zero3", held_1f1b)][:3]
+    >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
     ['weight_memory', 'gradient_memory', 'optimizer_memory']
     """
-    stage = symbol("stage")
+    stage, held = symbol("stage"), schedule.held
 
     def total(at):
         return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule).values(), S.Zero)
@@ -164,7 +154,7 @@ _SAID_AWAY = {
 }
 
 
-def _away(sharding: str, held: Expr, stage: Expr, schedule: str) -> dict[str, Expr]:
+def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> dict[str, Expr]:
     """Bytes in the second tier, by what they are, on a device of a stage."""
     x, (blocks, _, _), params = symbol, _stage(stage, schedule), _params(stage, schedule)
     found = {

@@ -12,7 +12,7 @@ from scalebook.language import Formula, formula, symbol
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed", "last_blocks",
-    "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none", "pp_exposed", "pp_exposed_v",
+    "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none",
     "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
     "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
     "with_waits",
@@ -283,24 +283,8 @@ def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_
     return bubble * microbatches * (forward_time + input_gradient_time + weight_gradient_time)
 
 
-@formula("pp_exposed", "narayanan2021 §2.2.2")
-def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
-    """Every chunk of a micro-batch is received once forward and once backward; one stage sends nothing.
-
-    >>> pp_exposed(microbatches=64, chunks=3, pp=8, transfer_time="1 ms", pp_overlap=0)
-    0.384
-    """
-    return (1 - pp_overlap) * 2 * microbatches * chunks * transfer_time * Min(1, pp - 1, evaluate=False)
 
 
-@formula("pp_exposed", "qi2024-v §3")
-def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
-    """ZB-V passes every micro-batch down the devices and back up: twice the transfers of one way.
-
-    >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
-    0.256
-    """
-    return (1 - pp_overlap) * 4 * microbatches * transfer_time * Min(1, pp - 1, evaluate=False)
 
 
 @formula("offload_exposed", "rajbhandari2021 §3")

@@ -18,6 +18,8 @@ from scalebook.language import NOTATION, Sheet
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
+from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.training.shardings import SHARDINGS
 from scalebook.training.strategy import CHOICES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
@@ -100,7 +102,7 @@ RULES = (
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("stages have blocks", "pp", lambda pp, layers: (pp == 1) | ((pp - 2) * _stage(layers, pp) < layers),
          "pp={pp} stages of at most {stage_blocks} blocks leave more than one of them empty of the {layers} layers"),
-    Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (schedule == "interleaved"),
+    Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
          "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
     Rule("stages hold the layers", "stage_blocks",
          lambda stage_blocks, layers, pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers) & (pp * stage_blocks >= layers),
@@ -112,8 +114,8 @@ RULES = (
          "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} layers"),
     Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
          "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
-    Rule("zb_v folds a stage", "pp", lambda schedule, stage_blocks: (schedule != "zb_v") | _split(stage_blocks, 2),
-         "schedule='zb_v' gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
+    Rule("a schedule's chunks divide a stage", "pp", lambda schedule, stage_blocks: _split(stage_blocks, SCHEDULES[schedule].chunks or 1),
+         "schedule={schedule!r} gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
     Rule("windows within layers", "window_layers", lambda window_layers, layers: window_layers <= layers,
          "window_layers={window_layers} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
@@ -135,10 +137,11 @@ RULES = (
          | (_split(heads, tp * cp) & (_split(kv_heads, tp * cp) | _split(tp * cp, kv_heads))),
          "context_exchange='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, which does not divide"),
     Rule("shard_group in groups", "shard_group",
-         lambda sharding, shard_group, dp, cp: (sharding != "hybrid") | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
+         lambda sharding, shard_group, dp, cp: (not SHARDINGS[sharding].has_groups)
+         | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
          "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
     Rule("shard_group in groups of experts", "shard_group",
-         lambda sharding, shard_group, dp, cp, tp, ep, etp: (sharding != "hybrid") | (ep * etp == tp)
+         lambda sharding, shard_group, dp, cp, tp, ep, etp: (not SHARDINGS[sharding].has_groups) | (ep * etp == tp)
          | _split(dp * cp * tp / (ep * etp), shard_group) | _split(shard_group, dp * cp * tp / (ep * etp)),
          "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts nor is a "
          "multiple of them"),

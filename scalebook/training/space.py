@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.space import Space, divisors
 from scalebook.training.rules import COUNTS, RULES, not_whole, reason
+from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import OFFLOADS, USUAL
-from scalebook.training.strategy import CHOICES
+from scalebook.training.strategy import CHOICES, WORDS, are_shared
 
 if TYPE_CHECKING:
     from scalebook.search.problem import Problem
@@ -44,23 +46,13 @@ def _longest(known: Mapping) -> dict:
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
-def _is_later(word: str) -> bool:
-    """Not first: where one stage makes all schedules 1F1B, or one shard leaves nothing to gather, it is the leanest."""
-    return word in ("interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe", "zero3", "hybrid")
-
-
-def _are_shared(dp, cp, schedule):
-    """Whether several devices hold the same weights: with DualPipe two always do."""
-    return (dp * cp > 1) | (schedule == "dualpipe")
-
-
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
     """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
-    none, plain, one = "none" in words.get("recompute", ()), "1f1b" in words.get("schedule", ()), chunks[:1] == (1.0,)
+    none, plain, one = "none" in words.get("recompute", ()), WORDS["schedule"].usual in words.get("schedule", ()), chunks[:1] == (1.0,)
     return (
         lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
-        lambda schedule, chunks: (chunks > 1) | (not plain) if schedule == "interleaved" else (chunks == 1) | (not one),
+        lambda schedule, chunks: (chunks > 1) | (not plain) if SCHEDULES[schedule].plain else (chunks == 1) | (not one),
     )
 
 
@@ -77,12 +69,13 @@ def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
     """Chunks and schedule go together."""
     more = fewer_chunks(problem, new, changed)
     changed, new = {**changed, **more}, {**new, **more}
-    schedules, schedule = problem.words.get("schedule", ()), new.get("schedule")
-    if "chunks" in changed and new["chunks"] == 1 and schedule == "interleaved" and "1f1b" in schedules:
-        return more | {"schedule": "1f1b"}
-    if "chunks" in changed and new["chunks"] > 1 and schedule == "1f1b" and "interleaved" in schedules:
-        return more | {"schedule": "interleaved"}
-    if "schedule" in changed and schedule != "interleaved" and 1.0 in problem.letters.get("chunks", ()):
+    schedules, schedule = problem.words.get("schedule", ()), new.get("schedule", WORDS["schedule"].usual)
+    if "chunks" in changed and new["chunks"] == 1 and SCHEDULES[schedule].plain in schedules:
+        return more | {"schedule": SCHEDULES[schedule].plain}
+    in_chunks = next((x for x in schedules if SCHEDULES[x].plain == schedule), None)
+    if "chunks" in changed and new["chunks"] > 1 and in_chunks:
+        return more | {"schedule": in_chunks}
+    if "schedule" in changed and SCHEDULES[schedule].plain is None and 1.0 in problem.letters.get("chunks", ()):
         return more | {"chunks": 1.0}
     return more
 
@@ -96,15 +89,17 @@ TRAINING = Space(
         "offload": "offload follows from weight_offload, activation_offload and optimizer_offload: give these",
         "microbatches": "microbatches follow from global_batch, dp and batch: give these",
     },
-    order={"sharding": _is_later, "schedule": _is_later, "chunks": float},  # the fewest first: one stage has no more than one
+    order={
+        "sharding": lambda x: SHARDINGS[x].is_gathered, "schedule": lambda x: x != WORDS["schedule"].usual, "chunks": float,
+    },  # the fewest first: one stage has no more than one
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, settle=_settle,
     idle={
-        **dict.fromkeys(("tp_overlap", "sequence_parallel"), lambda tp: tp > 1),
-        **dict.fromkeys(("cp_overlap", "context_exchange"), lambda cp: cp > 1),
+        **{name: x.says for name, x in WORDS.items() if x.says},
+        "tp_overlap": lambda tp: tp > 1, "cp_overlap": lambda cp: cp > 1,
         "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1),
-        **dict.fromkeys(("pp_overlap", "schedule", "chunks"), lambda pp: pp > 1),
-        **dict.fromkeys(("dp_overlap", "sharding"), lambda dp, cp, schedule: _are_shared(dp, cp, schedule)),
-        "shard_group": lambda dp, cp, schedule, sharding: _are_shared(dp, cp, schedule) & (sharding == "hybrid"),
+        **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),
+        "dp_overlap": are_shared,
+        "shard_group": lambda dp, cp, schedule, sharding: are_shared(dp, cp, schedule) & SHARDINGS[sharding].has_groups,
         **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
         "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
             (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),

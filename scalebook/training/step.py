@@ -13,14 +13,15 @@ from functools import cache
 import numpy as np
 from sympy import Integer, Max, Min, floor
 
-from scalebook import offload, pipeline
+from scalebook import offload
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.row import Cell, quantity
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.memory.state import filled
-from scalebook.pipeline import stages
+from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.tables import precisions
 from scalebook.training import assumptions
 from scalebook.training import parts as training_time
 from scalebook.training.block_costs import block_formulas
@@ -28,7 +29,8 @@ from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.memory import bytes_of, memory_formulas
 from scalebook.training.rules import check
-from scalebook.training.strategy import CHOICES, Strategy
+from scalebook.training.shardings import Sharding
+from scalebook.training.strategy import WORDS, Strategy
 from scalebook.training.totals import (
     attention_peak_bf16,
     attention_peak_same,
@@ -61,18 +63,8 @@ USUAL = {
 }  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-_SCHEDULES = {
-    "1f1b": (pipeline.bubble_1f1b, stages.held_1f1b),
-    "interleaved": (pipeline.bubble_interleaved, stages.held_chunks),
-    "gpipe": (pipeline.bubble_gpipe, stages.held_gpipe),
-    "zb_h1": (pipeline.bubble_zb_h1, stages.held_zb_h1),
-    "zb_h2": (pipeline.bubble_zb_h2, stages.held_zb_h2),
-    "zb_v": (pipeline.bubble_zb_v, stages.held_zb_v),
-    "dualpipe": (pipeline.bubble_dualpipe, stages.held_dualpipe),
-}
-_HEADS = {"zb_v": training_time.step_head_v, "dualpipe": training_time.step_head_both}
-
-
+# What the model's ends add to a step, by where they lie.
+_HEADS = {"apart": training_time.step_head, "first": training_time.step_head_v, "both": training_time.step_head_both}
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
@@ -87,7 +79,7 @@ _PARTS = (
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
-def _offloaded(sharding: str, schedule: str) -> list[Formula]:
+def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
     """What a block moves to and from a second tier, and what that costs."""
     block = symbol("block_params"), symbol("block_routed_params")
     weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
@@ -104,7 +96,7 @@ def _offloaded(sharding: str, schedule: str) -> list[Formula]:
         Formula("bandwidth_between", "offload_bandwidth", hiding, source,
                 "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
         offload.forward_wait, offload.backward_wait, offload.exposed_time,
-        training_time.offload_exposed_both if schedule == "dualpipe" else training_time.offload_exposed,
+        training_time.offload_exposed_both if schedule.copies > 1 else training_time.offload_exposed,
         link_of_host,
     ]  # fmt: skip
 
@@ -118,7 +110,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     >>> sheet.formulas["step_time"].inputs[:3]
     ('bubble_time', 'cp_exposed', 'dp_exposed')
     """
-    bubble, held = _SCHEDULES[strategy.schedule]
+    schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
     inside = Min(
@@ -126,14 +118,12 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     )  # all within one domain
     near = 1 + floor(inside)
     transfer = sent, Integer(2), near
-    twice = strategy.schedule == "zb_v"  # down the devices and up again
+    sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # there and back
     formulas = [
-        *block_formulas(dense, moe, strategy), *data_parallel_formulas(strategy.sharding, strategy.schedule, strategy.offload),
-        *memory_formulas(strategy.sharding, held, strategy.offload, strategy.schedule), *_PARTS, *kernels.USUAL, bubble,
-        _HEADS.get(strategy.schedule, training_time.step_head),
-        training_time.pp_exposed_v if twice else training_time.pp_exposed,
-        *bandwidth_formulas(strategy.sharding, 4 if twice else 2, Integer(1) if twice else x("chunks"), transfer),
-        *(_offloaded(strategy.sharding, strategy.schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *block_formulas(dense, moe, strategy), *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
+        *memory_formulas(sharding, schedule, strategy.offload), *_PARTS, *kernels.USUAL, schedule.bubble,
+        _HEADS[schedule.ends], schedule.exposed, *bandwidth_formulas(sharding, *sends, transfer),
+        *(_offloaded(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
         Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
                 "One tensor to the next stage; each tensor-parallel device sends its part."),
     ]  # fmt: skip
@@ -161,11 +151,15 @@ def _attended(model: Mapping, letters: Mapping) -> Formula:
     return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
 
 
+def _product_bits(device: Mapping) -> float:
+    """How wide its products' inputs are: 16 bits unless the device is at another precision."""
+    peak = f"peak_{getattr(device, 'words', {}).get('precision')}"
+    return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
+
+
 def _is_quantized(device: Mapping) -> bool:
-    """Whether a device's products are of 8 bits or fewer: at a higher peak than its bf16, or it has no bf16."""
-    if "peak_bf16" in device:
-        return device.get("peak_flops", 0) > 1.5 * device["peak_bf16"]
-    return "peak_flops" in device and device["peak_flops"] in (device.get("peak_fp8"), device.get("peak_fp4"))
+    """Whether a device's products are of 8 bits or fewer, by the precision that it is at."""
+    return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
@@ -195,7 +189,7 @@ class Training:
 
     def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
-        words = {k: letters.pop(k) for k in list(letters) if k in CHOICES}
+        words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -204,7 +198,7 @@ class Training:
         words.setdefault("offload", bool(_offloads(letters)))
         words.setdefault("quantized", any(map(_is_quantized, rows)))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
-            words["schedule"] = "interleaved"
+            words["schedule"] = next(x for x in SCHEDULES.values() if x.plain == WORDS["schedule"].usual)
         strategy, blocks = Strategy(**words), blocks_of(model)
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
         more += [ways_left if "dp" not in known else devices_of_ways]
@@ -228,8 +222,7 @@ class Training:
                 name = getattr(row, "name", "a row")
                 raise TypeError(f"{name} has nothing that {self.name} uses ({', '.join(row)}): give a device, such as accelerators.h100")
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
-        is_fp4 = device and device["peak_flops"] == device.get("peak_fp4") != device.get("peak_fp8")
-        if is_fp4 and "quantized_bits" in used:
+        if _product_bits(device) < 5 and "quantized_bits" in used:  # shared scales included
             letters.setdefault("quantized_bits", 4)
         usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
@@ -241,7 +234,7 @@ class Training:
         asked = dict(letters)
         sheet, strategy, _ = plan = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
-        check({n: value for row in rows for n, value in row.items()} | asked | vars(strategy), sheet)
+        check({n: value for row in rows for n, value in row.items()} | asked | strategy.words, sheet)
         sheet, knowns, letters = self._called(plan, knowns, asked)
         return sheet(*knowns, **letters)
 

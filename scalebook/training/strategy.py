@@ -23,47 +23,66 @@ from scalebook.block import (
     sequence_parallel,
     tensor_parallel,
 )
-from scalebook.language.notation import either, quoted
+from scalebook.language.words import WORDS, word
+from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["CHOICES", "Strategy"]
+__all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 
-CHOICES = {  # the usual one first
-    "recompute": ("none", "selective", "full"),
-    "sequence_parallel": (True, False),
-    "attention": ("flash", "unfused"),
-    "context_exchange": ("gather", "all_to_all"),
-    "sharding": ("zero1", "replicated", "zero2", "zero3", "hybrid"),
-    "schedule": ("1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"),
-    "offload": (False, True),
-    "quantized": (False, True),
-    "kernels": ("measured", "ideal"),
-}
+def are_shared(dp, cp, schedule):
+    """Whether several devices hold the same weights: where a device holds two stages of the pipeline they always do."""
+    return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
+
+
+word("recompute", ("none", "selective", "full"), "what the backward pass runs again instead of keeping it")
+word(
+    "sequence_parallel", (True, False), "whether tensor-parallel devices split norms and dropout along the sequence",
+    says=lambda tp: tp > 1,
+)  # fmt: skip
+word("attention", ("flash", "unfused"), "whether attention is one kernel, or its scores are written out")
+word(
+    "context_exchange", ("gather", "all_to_all"), "how context-parallel devices come to all keys: gathered, or by heads",
+    says=lambda cp: cp > 1,
+)  # fmt: skip
+word("sharding", SHARDINGS, "what of a model's state devices of other tokens share", says=are_shared)
+word("schedule", SCHEDULES, "the order of passes in a pipeline", says=lambda pp: pp > 1)
+word("offload", (False, True), "whether tensors lie in a second tier; follows from what is offloaded")
+word("quantized", (False, True), "whether products are of 8 bits or fewer; follows from the device's precision")
+word("kernels", ("measured", "ideal"), "whether kernels take as long as they were measured to, or as the roofline says")
+
+CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the usual one first
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """The choices of a strategy that are words.  Raises ValueError naming the words that would have done."""
+    """The choices of a strategy that are words: given by name, held as what the name stands for.
+
+    Raises ValueError naming the words that would have done.
+    """
 
     recompute: str = "none"
     sequence_parallel: bool = True
     attention: str = "flash"
     context_exchange: str = "gather"
-    sharding: str = "zero1"
-    schedule: str = "1f1b"
+    sharding: Sharding | str = "zero1"
+    schedule: Schedule | str = "1f1b"
     offload: bool = False
     quantized: bool = False
     kernels: str = "measured"
 
     def __post_init__(self):
         for field in fields(self):
-            value, allowed = getattr(self, field.name), CHOICES[field.name]
-            if not isinstance(value, str | bool) or value not in allowed:
-                raise ValueError(f"{field.name} is {either(map(repr, allowed))}, not {quoted(value)}")
+            object.__setattr__(self, field.name, WORDS[field.name].value(getattr(self, field.name)))
+
+    @property
+    def words(self) -> dict[str, str | bool]:
+        """Its choices by their names."""
+        return {field.name: getattr(x := getattr(self, field.name), "name", x) for field in fields(self)}
 
     @property
     def of_block(self) -> "Strategy":
         """The same with what says nothing about a block left at the usual: strategies that share it share their blocks."""
-        return replace(self, sharding="zero1", schedule="1f1b", offload=False)
+        return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
 
     def transformed(self, block: Block) -> Block:
         """The block's listing on one device, in training: as many tokens are attended to as are new."""

@@ -1,0 +1,50 @@
+"""Eager 1F1B: every stage runs further ahead, so that transfers between stages hide behind arithmetic.
+
+>>> from scalebook.pipeline.simulation import simulate
+>>> simulate("1f1b", 4, 16, transfer_time=1).makespan, simulate("eager_1f1b", 4, 16, transfer_time=1).makespan
+(Fraction(85, 1), Fraction(63, 1))
+"""
+
+from sympy import Min
+
+from scalebook.language import formula
+from scalebook.pipeline.bubbles import bubble_1f1b
+from scalebook.pipeline.schedules import Schedule
+from scalebook.pipeline.stages import messages_loop
+
+__all__ = ["held_eager", "pp_exposed_eager"]
+
+
+@formula("held_microbatches", "zhuang2022 §4")
+def held_eager(microbatches, pp, stage):
+    """Eager 1F1B: two forward passes ahead for every stage behind, so nearly twice what 1F1B keeps.
+
+    >>> held_eager(microbatches=32, pp=8, stage=1), held_eager(microbatches=32, pp=8, stage=8)
+    (15.0, 1.0)
+    """
+    return Min(microbatches, 2 * (pp - stage) + 1, evaluate=False)
+
+
+@formula("pp_exposed", "zhuang2022 §4")
+def pp_exposed_eager(pp, transfer_time, pp_overlap):
+    """Eager 1F1B: only the first micro-batch on its way down and the last on its way back are waited for.
+
+    Holds while a transfer takes no longer than a pass of a stage.
+
+    >>> pp_exposed_eager(pp=8, transfer_time="1 ms", pp_overlap=0)
+    0.014
+    """
+    return (1 - pp_overlap) * 2 * (pp - 1) * transfer_time
+
+
+def _order(order, device, pp, microbatches, chunks):
+    ahead = min(microbatches, 2 * (pp - device) - 1)
+    for k in range(ahead):
+        order.forward(device, k)
+    for k in range(microbatches):
+        order.backward(device, k)
+        if ahead + k < microbatches:
+            order.forward(device, ahead + k)
+
+
+Schedule("eager_1f1b", "zhuang2022 §4", bubble_1f1b, held_eager, messages_loop, _order, exposed=pp_exposed_eager)

@@ -1,0 +1,77 @@
+"""Schedules: one object for all that is true of a pipeline's schedule, and their registry.
+
+>>> SCHEDULES["zb_v"].held(microbatches=32, pp=8), SCHEDULES["zb_v"].chunks
+(8.5, 2)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scalebook.language import Formula
+from scalebook.pipeline import bubbles, orders, stages
+
+__all__ = ["SCHEDULES", "Schedule"]
+
+SCHEDULES: dict[str, "Schedule"] = {}  # by name, the usual first; the leanest where they come to the same
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Schedule:
+    """What a schedule idles, holds and sends, the order it is executed in, and how it lies on the devices.
+
+    Entered in `SCHEDULES` as it is made.  Where `is_exact` of the times of the three passes is false, its bubble is the
+    most that the executed order idles; tests hold every other formula to the execution at all shapes that it runs.
+    """
+
+    name: str
+    source: str
+    bubble: Formula  # idle over busy time; its domain says what the schedule can run
+    held: Formula  # micro-batches that a stage keeps
+    messages: Formula  # tensors that a device sends
+    order: Callable  # fills a device's order: (order, device, pp, microbatches, chunks)
+    exposed: Formula = stages.pp_exposed  # time of transfers that nothing hides
+    chunks: int | None = 1  # parts of the model on a device; None: as many as the strategy says
+    plain: str | None = None  # the schedule that it is with one chunk
+    ends: str = "apart"  # the model's two ends: "apart", on the "first" device, or on the first and the last, "both"
+    is_exact: Callable = lambda forward, input_gradient, weight_gradient: True
+
+    def __post_init__(self):
+        if self.name in SCHEDULES:
+            raise ValueError(f"a schedule is called {self.name!r} already")
+        SCHEDULES[self.name] = self
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return SCHEDULES.__getitem__, (self.name,)
+
+    @property
+    def copies(self) -> int:
+        """Whole stages that a device holds: two where micro-batches enter at both ends."""
+        return 2 if self.ends == "both" else 1
+
+    @property
+    def passes(self) -> int:
+        """How often a micro-batch goes along the devices, forward: down, or down and up again."""
+        return 2 if self.ends == "first" else 1
+
+
+Schedule(
+    "1f1b", "narayanan2021 §2.2.1", bubbles.bubble_1f1b, stages.held_1f1b, stages.messages_loop, orders.one_f_one_b,
+)  # fmt: skip
+Schedule(
+    "interleaved", "narayanan2021 §2.2.2", bubbles.bubble_interleaved, stages.held_chunks, stages.messages_interleaved,
+    orders.interleaved, chunks=None, plain="1f1b",
+)  # fmt: skip
+Schedule("gpipe", "huang2019 §2.3", bubbles.bubble_gpipe, stages.held_gpipe, stages.messages_loop, orders.gpipe)
+Schedule("zb_h1", "qi2024 §3", bubbles.bubble_zb_h1, stages.held_zb_h1, stages.messages_loop, orders.zb_h1)
+Schedule("zb_h2", "qi2024 §3", bubbles.bubble_zb_h2, stages.held_zb_h2, stages.messages_loop, orders.zb_h2)
+Schedule(
+    "zb_v", "qi2024 §6", bubbles.bubble_zb_v, stages.held_zb_v, stages.messages_zb_v, orders.zb_v,
+    exposed=stages.pp_exposed_v, chunks=2, ends="first", is_exact=lambda f, b, w: w <= min(f, b),
+)  # fmt: skip
+Schedule(
+    "dualpipe", "deepseek2024-v3 table 2", bubbles.bubble_dualpipe, stages.held_dualpipe, stages.messages_dualpipe,
+    orders.dualpipe, ends="both", is_exact=lambda f, b, w: b <= f,
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""The contract of a schedule: what it says of itself is what its order does.  A new one is held to it by being entered."""
+
+from fractions import Fraction
+
+import pytest
+import sympy
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scalebook.language import OutsideDomain, symbol
+from scalebook.pipeline import SCHEDULES, Schedule, simulate
+from scalebook.training import CHOICES, WORDS
+
+TIMES_OF = ("forward_time", "input_gradient_time", "weight_gradient_time")
+TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
+SHAPES = st.integers(1, 8).flatmap(
+    lambda pp: st.tuples(st.just(pp), st.one_of(st.integers(1, 40), st.integers(1, 6).map(lambda n: 2 * pp * n)))
+)
+
+
+def exactly(f, letters):
+    """The value of a formula as a fraction."""
+    value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
+    return Fraction(int(value.p), int(value.q))
+
+
+def holds(f, letters):
+    return all(x.holds(letters) for x in f.domain)
+
+
+def broken(schedule, pp, microbatches, chunks, times, scale=1):
+    """What a schedule says of itself that its order does not do; nothing if all is well."""
+    chunks = schedule.chunks or chunks
+    letters = dict(pp=pp, microbatches=microbatches, chunks=chunks, **times)
+    asked = (schedule.name, pp, microbatches, None if schedule.chunks else chunks)
+    try:
+        run = simulate(*asked, **times)
+    except ValueError:
+        return "" if not holds(schedule.bubble, letters) else "its bubble has a value where its order does not run"
+    slow = simulate(*asked, **times, scale=[*[1] * (pp * chunks - 1), scale])  # unequal stages: kept and sent as much
+    said = [exactly(schedule.held, letters | {"stage": i + 1}) for i in range(pp)]
+    if max(run.in_flight) > max(said) or any(a > b for a, b in zip(run.in_flight, said, strict=True)):
+        return f"held is {said}, and the order keeps {run.in_flight}"
+    if not holds(schedule.bubble, letters):
+        return "" if run.bubble > exactly(schedule.bubble, letters) else "its bubble is right where it is said not to hold"
+    if max(run.in_flight) != max(said):
+        return f"held is {said}, and the order keeps {run.in_flight}"
+    if slow.in_flight != run.in_flight or slow.messages != run.messages:
+        return "what is kept and sent depends on how long stages are"
+    if run.messages != (sent := exactly(schedule.messages, letters)):
+        return f"messages are {sent}, and the order sends {run.messages}"
+    bubble = exactly(schedule.bubble, letters)
+    is_right = run.bubble == bubble if schedule.is_exact(*(times[x] for x in TIMES_OF)) else run.bubble <= bubble
+    return "" if is_right else f"its bubble is {bubble}, and the order idles {run.bubble}"
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@settings(max_examples=60, deadline=None)
+@given(SHAPES, st.integers(2, 4), TIMES, st.integers(1, 3))
+@example((4, 16), 2, dict.fromkeys(TIMES_OF, 1), 2)
+def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, scale):
+    assert not broken(SCHEDULES[name], *shape, chunks, times, scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("1f1b", dict(bubble=SCHEDULES["zb_h2"].bubble), "its bubble is"),
+        ("zb_h2", dict(held=SCHEDULES["1f1b"].held), "held is"),
+        ("zb_v", dict(messages=SCHEDULES["1f1b"].messages), "messages are"),
+        ("eager_1f1b", dict(held=SCHEDULES["1f1b"].held), "held is"),
+        ("dualpipe", dict(bubble=SCHEDULES["1f1b"].bubble), "its bubble"),
+    ],
+)
+def test_the_contract_sees_a_wrong_schedule(name, wrong, said, monkeypatch):
+    impostor = object.__new__(Schedule)  # not entered: in the place of the right one
+    vars(impostor).update(vars(SCHEDULES[name]) | wrong)
+    monkeypatch.setitem(SCHEDULES, name, impostor)
+    found = {broken(impostor, 4, m, 1, dict(zip(TIMES_OF, (4, 5, 3), strict=True))) for m in (7, 8, 16)}
+    assert any(said in x for x in found)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_is_a_word_with_a_source(name):
+    schedule = SCHEDULES[name]
+    assert name in CHOICES["schedule"] and WORDS["schedule"].value(name) is schedule
+    assert schedule.source and repr(schedule) == name and schedule.ends in ("apart", "first", "both")
+    assert schedule.plain is None or schedule.plain in SCHEDULES
+    assert (schedule.chunks is None) == (schedule.plain is not None)
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError, match="a schedule is called '1f1b' already"):
+        Schedule(**{x: getattr(SCHEDULES["1f1b"], x) for x in ("name", "source", "bubble", "held", "messages", "order")})
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 20), TIMES, st.integers(0, 40))
+def test_eager_1f1b_waits_for_the_first_and_the_last_transfer_alone(pp, more, times, transfer_time):
+    m, (forward, *back) = 2 * pp - 1 + more, (times[x] for x in TIMES_OF)
+    late = min(transfer_time, forward, sum(back))
+    run = simulate("eager_1f1b", pp, m, **times, transfer_time=late)
+    waited = run.makespan - simulate("eager_1f1b", pp, m, **times).makespan
+    letters = dict(pp=pp, microbatches=m, transfer_time=late, pp_overlap=0)
+    assert waited == exactly(SCHEDULES["eager_1f1b"].exposed, letters)
+    assert run.makespan <= simulate("1f1b", pp, m, **times, transfer_time=late).makespan
+
+
+def test_outside_its_domain_a_schedule_has_no_bubble():
+    with pytest.raises(OutsideDomain, match="holds for"):
+        SCHEDULES["dualpipe"].bubble(pp=3, microbatches=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
