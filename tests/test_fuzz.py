@@ -17,7 +17,7 @@ from scalebook.language.row import quantity
 from scalebook.machine.roofline import ridge_intensity, roofline, roofline_time
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.memory.serving import kv_cache, max_batch, weight_memory
-from scalebook.pipeline.orders import SCHEDULES
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 from scalebook.search import search
 from scalebook.tables import accelerators, links, model_from_config, models, precisions
