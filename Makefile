@@ -43,8 +43,8 @@ site: setup book/js/node_modules/ready ## build the site into book/_build/html
 	$(BIN)/jupyter-book build . --all --config book/_config.yml --toc book/_toc.yml --path-output book -W -n --keep-going -q
 	@echo "open $(SITE)/index.html"
 
-notebooks: setup ## run every notebook and store its outputs, byte-stable
-	$(BIN)/python tools/notebooks.py
+notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: these chapters only; ALL=1: unchanged too
+	@$(BIN)/python tools/notebooks.py $(if $(ALL),--all) $(NAME)
 
 bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tests.benchmarks
