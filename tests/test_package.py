@@ -1,4 +1,4 @@
-"""What is published: one version, links that work elsewhere, and files that `make package` finds lacking or too many."""
+"""What is published: one version, links that work elsewhere, and the files that `make package` compares."""
 
 import re
 import tomllib

@@ -1,6 +1,6 @@
 """Run the notebooks and store their outputs, byte-stable: a second run changes no file.
 
-`python tools/notebooks.py` runs those that a run could change, all or those it is given by stem or by path; `--all` runs
+`python tools/notebooks.py` runs those that have changed, of all or of those given by stem or by path; `--all` runs
 the unchanged too; `--check` runs nothing and says which files are not as this tool would have stored them.
 """
 
