@@ -5,7 +5,7 @@ SITE := book/_build/html
 QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/found.py README.md \
   tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
-.PHONY: help lab test interpreters setup site notebooks bench confront lint constraints clean
+.PHONY: help lab test package interpreters setup site notebooks bench confront lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
 
 help:
@@ -16,6 +16,10 @@ lab: setup ## open the book in JupyterLab
 
 test: site ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval notebooks tests scalebook README.md
+
+package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/python tools/package.py
 
 # Every other Python that pyproject.toml names and that is at hand (a pyenv shim may stand for none), each in an
 # environment of its own: the doctests and the quick tests.
@@ -39,8 +43,8 @@ site: setup book/js/node_modules/ready ## build the site into book/_build/html
 	$(BIN)/jupyter-book build . --all --config book/_config.yml --toc book/_toc.yml --path-output book -W -n --keep-going -q
 	@echo "open $(SITE)/index.html"
 
-notebooks: setup ## run every notebook and store its outputs, byte-stable
-	$(BIN)/python tools/notebooks.py
+notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: these chapters only; ALL=1: unchanged too
+	@$(BIN)/python tools/notebooks.py $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
 
 bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tests.benchmarks
@@ -57,7 +61,7 @@ constraints: setup ## renew constraints.txt, the exact versions of a set-up
 	  --custom-compile-command "make constraints" pyproject.toml -o constraints.txt
 
 clean: ## remove everything made, .venv too
-	rm -rf .venv .venv-others book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build
+	rm -rf .venv .venv-others book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/ready: pyproject.toml constraints.txt

@@ -1,13 +1,15 @@
 """What nbval does not look at: a notebook is stored as `make notebooks` stores it, run from the top, without errors."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
-from tools.notebooks import main, notebooks
+from tools import notebooks as tool
+from tools.notebooks import main, normal, notebooks
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,3 +42,90 @@ def test_the_landing_page_lists_the_chapters_in_their_order(contents):
     linked = re.findall(r"\(\.\./(notebooks/[^)]*)\.ipynb\)", text)
     assert sorted(linked) == sorted(contents), "book/index.md lists other chapters than book/_toc.yml"
     assert [x for x in linked if x.count("/") > 1] == [x for x in contents if x.count("/") > 1]
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Makes a notebook of one cell away from the book; the record of runs is kept there too."""
+    monkeypatch.setattr(tool, "RECORD", tmp_path / "made" / "record.json")
+
+    def make(name, source):
+        path = tmp_path / f"{name}.ipynb"
+        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        path.write_text(normal(book), "utf-8")
+        return str(path)
+
+    return make
+
+
+def test_one_that_fails_stops_no_other(stored, capsys):
+    bad, good = stored("bad", "1 / 0"), stored("good", "6 * 7")
+    before = Path(bad).read_text("utf-8")
+    assert main([bad, good]) == 1
+    said = capsys.readouterr()
+    assert "ZeroDivisionError" in said.out and f"{good}: changed" in said.out and said.err.endswith("failed: bad\n")
+    assert Path(bad).read_text("utf-8") == before, "what failed is not stored"
+    [cell] = nbformat.read(good, as_version=4).cells
+    assert cell.outputs[0].data["text/plain"] == "42" and main(["--check", good]) == 0
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The names of the notebooks that were run, with no kernel: `run` leaves a notebook as it is."""
+    names = []
+    monkeypatch.setattr(tool, "ProcessPoolExecutor", ThreadPoolExecutor)
+    monkeypatch.setattr(tool, "run", lambda path, text: names.append(path.stem) or text)
+    return names
+
+
+def test_what_is_unchanged_is_not_run_again(stored, ran, monkeypatch, capsys):
+    one, two = stored("one", "1"), stored("two", "2")
+    assert main([one, two]) == 0 and sorted(ran) == ["one", "two"]
+    ran.clear()
+    assert main([one, two]) == 0 and not ran
+    assert "2 unchanged since last run: not run again (ALL=1 or --all does)" in capsys.readouterr().out
+    assert main(["--all", one]) == 0 and ran == ["one"]
+    ran.clear()
+    stored("two", "2 + 2")
+    assert main([one, two]) == 0 and ran == ["two"]
+    ran.clear()
+    tool.RECORD.write_text("{", "utf-8")
+    assert main([two]) == 0 and ran == ["two"], "a record that was cut off counts for nothing"
+    monkeypatch.setattr(tool, "world", lambda: "another")
+    assert main([two]) == 0 and ran == ["two", "two"]
+
+
+def test_the_outputs_are_part_of_what_is_unchanged(stored, ran):
+    """As when JupyterLab has saved the notebook, or git brought another version of it."""
+    one = stored("one", "1")
+    main([one])
+    Path(one).write_text(Path(one).read_text("utf-8").replace('"outputs": []', '"outputs": [ ]'), "utf-8")
+    main([one])
+    assert ran == ["one", "one"]
+
+
+def test_an_edit_during_the_run_is_kept(stored, ran, monkeypatch, capsys):
+    one = stored("one", "1")
+    monkeypatch.setattr(tool, "run", lambda path, text: stored("one", "an edit") and text)
+    assert main([one]) == 1 and "edited while it was running" in capsys.readouterr().out
+    assert "an edit" in Path(one).read_text("utf-8") and not tool.RECORD.exists()
+
+
+def test_the_world_is_the_package_and_what_is_installed(tmp_path, monkeypatch):
+    (tmp_path / "scalebook/__pycache__").mkdir(parents=True)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    worlds = [tool.world()]
+    for name in ("a.py", "a.toml", "a.csv", "a.js"):
+        (tmp_path / "scalebook" / name).write_text("1")
+        worlds.append(tool.world())
+    monkeypatch.setattr(tool.metadata, "distributions", list)
+    worlds.append(tool.world())
+    assert len(set(worlds)) == 6
+    (tmp_path / "scalebook/__pycache__/a.pyc").write_text("1")
+    assert tool.world() == worlds[-1]
+
+
+def test_a_chapter_is_named_by_its_stem():
+    assert tool.named("memory-walls").parts[-2:] == ("1-scaling-compute", "memory-walls.ipynb")
+    with pytest.raises(SystemExit, match=r"^no notebook is called 'memory-wals'; did you mean 'memory-walls'\?$"):
+        main(["memory-wals"])
