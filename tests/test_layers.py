@@ -27,6 +27,7 @@ LAYERS = [
     ["search"],
     ["parallelism", "validity", "training", "training_space", "profile"],
     ["calculon"],
+    ["named"],
     ["measurements"],
     ["display"],
 ]
