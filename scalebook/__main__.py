@@ -46,7 +46,11 @@ def _told(arguments):
 
 
 def overview() -> str:
-    """What there is to call, the tables, and how it is called."""
+    """What there is to call, the tables, and how it is called.
+
+    >>> [line for line in overview().splitlines() if "decoding" in line][0]
+    '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
+    """
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
     lines = [f"  {n:<16} {_first_line(x)}" for n, x in sheets.items()]
     some = ", ".join(f"{name} ({len(getattr(tables, name))} rows)" for name in ROWS.values())

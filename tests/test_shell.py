@@ -16,8 +16,8 @@ from scalebook.named import find, things
 from .fuzz import Record
 from .support import SHEETS, STATED
 
-DECODING = "decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16".split()
-STEP = "training_step llama3_70b h100 tp=8 pp=4 dp=8 global_batch=512 seq=8192".split()
+DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
+STEP = ["training_step", "llama3_70b", "h100", "tp=8", "pp=4", "dp=8", "global_batch=512", "seq=8192"]
 
 
 def run(*arguments, **more):
@@ -70,7 +70,7 @@ def test_a_formula():
 
 
 def test_a_search_is_that_of_the_package():
-    given = "devices=8 global_batch=64 seq=8192 tp=1,2 recompute=none,full batch=1..2 best=3 minimize=memory".split()
+    given = ["devices=8", "global_batch=64", "seq=8192", "tp=1,2", "recompute=none,full", "batch=1..2", "best=3", "minimize=memory"]
     told = main(["search", "training_step", "llama3_8b", "h100", *given, "subject_to=mfu >= 30 %"])
     asked = dict(devices=8, global_batch=64, seq=8192, tp=[1, 2], recompute=["none", "full"], batch=[1, 2], best=3)
     found = search(training_step, models.llama3_8b, accelerators.h100, minimize="memory", subject_to="mfu >= 30 %", **asked)
@@ -138,11 +138,13 @@ def test_it_ends_quietly_when_its_reader_has_gone():
     assert ended.returncode == 1 and ended.stderr == ""
 
 
-TEXTS = ["h100", "llama3_8b", "mixtral_8x7b", "nvlink4", "x", "", "=", "batch=", "batch=1,2", "batch=1..9", "batch=0", "batch=-1", "tp=nan",
-         "seq=1e400", "seq=٣", "=3", "a=b=c", "precision=fp8", "precision=", "device=h200", "model=", "hbm_bandwidth=4 TB/s", "best=0", "lift=x",
-         "subject_to=mfu > 3", "minimize=x", "maximize=batch", "against=memory", "most=1e9", "most=0", "offload=true", "schedule=1f1b",
-         "recompute=full", "sequence_parallel=1", "weight_offload=1", "tp=3", "params=7e9", "context=1..2000001", "--x", "\x00",
-         "x" * 9999]  # fmt: skip
+TEXTS = [
+    "h100", "llama3_8b", "mixtral_8x7b", "nvlink4", "x", "", "=", "batch=", "batch=1,2", "batch=1..9", "batch=0",
+    "batch=-1", "tp=nan", "seq=1e400", "seq=٣", "=3", "a=b=c", "precision=fp8", "precision=", "model=",
+    "hbm_bandwidth=4 TB/s", "best=0", "lift=x", "subject_to=mfu > 3", "minimize=x", "maximize=batch",
+    "against=memory", "most=1e9", "most=0", "offload=true", "schedule=1f1b", "recompute=full",
+    "sequence_parallel=1", "weight_offload=1", "tp=3", "params=7e9", "context=1..2000001", "--x", "\x00", "x" * 9999,
+]  # fmt: skip
 
 
 def strange(rng, record):
