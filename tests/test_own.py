@@ -1,12 +1,12 @@
 """A reader's own measurements: every row priced or listed with its reason, and each mistake in the file said in a sentence."""
 
 import random
-from io import StringIO
+from io import BytesIO, StringIO
 
 import numpy as np
 import pytest
 
-from scalebook import accelerators, confront, decoding, models, training_step
+from scalebook import accelerators, confront, decoding, links, models, training_step
 from scalebook.measurements import CONFRONTATIONS
 from scalebook.measurements.__main__ import main
 from scalebook.named import find, things
@@ -58,6 +58,12 @@ def test_a_sheet_and_a_formula():
     assert one.predicted == pytest.approx([989.4e12 / 3.35e12] * 2)
 
 
+def test_a_link_is_a_row_too():
+    f = find("bruck_all_to_all")
+    result = own(f"link,ways,collective_bytes,{f.letter}\nnvlink4,8,1 GB,5 ms\n", f, f.letter)
+    assert result.predicted[0] == f(links.nvlink4, ways=8, collective_bytes="1 GB")
+
+
 def test_a_row_that_does_not_fit_says_why():
     text = "model,device,batch,context,weight_bits,kv_bits,token_time\nllama3_70b,h100,1,8192,16,16,1\nllama3_8b,h100,1,8192,16,16,1\n"
     assert "token_time_fitting holds for weights and caches that fit" in own(text, decoding, "token_time").unpriced[0][1]
@@ -104,6 +110,7 @@ def test_what_is_wrong_is_said(text, said):
     [
         (lambda: confront(training_step, "none.csv"), ValueError, "cannot read 'none.csv': No such file"),
         (lambda: confront(training_step), TypeError, "the path of a CSV file or the open file, not as None"),
+        (lambda: confront(training_step, BytesIO(HEAD.encode())), ValueError, "the file is no CSV file in UTF-8: .* text mode"),
         (lambda: confront(training_step, b"x.csv"), TypeError, "the path of a CSV file"),
         (lambda: own(HEAD + ROWS, measured="step_tim"), LookupError, "no letter is called 'step_tim'; did you mean 'step_time'"),
         (lambda: own(HEAD + ROWS, decoding), LookupError, "decoding does not answer step_time; measured= names what it does"),

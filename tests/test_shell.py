@@ -14,7 +14,7 @@ from scalebook.language import Formula, Sheet, show
 from scalebook.named import find, things
 
 from .fuzz import Record
-from .support import SHEETS, STATED
+from .support import ROOT, SHEETS, STATED
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
 STEP = ["training_step", "llama3_70b", "h100", "tp=8", "pp=4", "dp=8", "global_batch=512", "seq=8192"]
@@ -43,6 +43,11 @@ def test_alone_it_says_what_there_is():
 @pytest.mark.parametrize("example", [x.split()[3:] for x in shell.EXAMPLES.splitlines()], ids=lambda x: x[0])
 def test_the_examples_run(example):
     assert main(example)
+
+
+def test_the_commands_of_the_readme_are_the_examples():
+    lines = (ROOT.parent / "README.md").read_text("utf-8").splitlines()
+    assert {x.strip() for x in shell.EXAMPLES.splitlines()} <= {*lines}
 
 
 def test_a_row_and_its_parts():

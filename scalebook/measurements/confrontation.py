@@ -238,7 +238,7 @@ def _read(source) -> tuple[list[Measurement], list[str]]:
     Raises ValueError, naming the file, for one that cannot be read, is no CSV file in UTF-8 or has a cell too many.
     """
     is_open = hasattr(source, "read")
-    where = "what was opened" if is_open else quoted(str(source))
+    where = "the file" if is_open else quoted(str(source))
     opened = gzip.open if str(source).endswith(".gz") else open
     try:
         with nullcontext(source) if is_open else opened(source, "rt", encoding="utf-8-sig", newline="") as file:
