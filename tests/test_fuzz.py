@@ -20,7 +20,7 @@ from scalebook.memory.serving import kv_cache, max_batch, weight_memory
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 from scalebook.search import search
-from scalebook.tables import accelerators, links, model_from_config, models, precisions
+from scalebook.tables import accelerators, links, models, precisions
 from scalebook.training.step import training_step
 from scalebook.training.strategy import CHOICES
 
@@ -157,13 +157,13 @@ def configs(rng, record, folder):
     config = mutated(rng, copy.deepcopy(CONFIGS[rng.choice(list(CONFIGS))]), ["num_hidden_layers", "text_config", "layer_types"])
     what = rng.random()
     if what < 0.75:
-        record("config", config, lambda: model_from_config(config))
+        record("config", config, lambda: models.read(config))
     elif what < 0.8:
         strange = odd(rng)
-        record("config", strange, lambda: model_from_config(strange))
+        record("config", strange, lambda: models.read(strange))
     else:
         path = broken(rng, folder, CONFIGS[rng.choice(list(CONFIGS))])
-        record("config file", path.read_bytes()[:300], lambda: model_from_config(path))
+        record("config file", path.read_bytes()[:300], lambda: models.read(path))
 
 
 def broken(rng, folder, document):

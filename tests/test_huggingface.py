@@ -8,8 +8,9 @@ import pytest
 
 import scalebook
 from scalebook.language.notation import NOTATION
-from scalebook.tables import Table, model_from_config
+from scalebook.tables import Table, accelerators, models
 from scalebook.tables.huggingface import KINDS, from_config
+from scalebook.training.step import training_step
 
 MODELS = tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text("utf-8"))
 
@@ -361,7 +362,25 @@ def test_a_text_that_is_no_path(text, message):
 
 def test_a_configuration_is_a_row_of_a_table():
     """Its cells cite no source of the tables, and are shown all the same."""
-    mine = model_from_config(LLAMA, name="mine")
+    mine = models.read(LLAMA, name="mine")
     page = Table("mine", {"mine": mine})._repr_html_()
     assert '<td title="config.json">32</td>' in page and page.count("<td") == len(mine)
     assert "[mine: config.json]" in repr(mine.why("layers")) and "config.json" in mine._repr_html_()
+
+
+def test_what_is_read_is_priced_like_a_row_of_the_table(tmp_path):
+    """By the path of the file, of its folder, and as a dict: the same step as of the stated model, whose shape it is."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["llama3_8b"] | {"tie_word_embeddings": False}))
+    given = dict(tp=2, dp=4, global_batch=64, seq=8192)
+    stated = training_step(models.llama3_8b, accelerators.h100, **given)
+    for config in (tmp_path, tmp_path / "config.json", str(tmp_path), json.loads((tmp_path / "config.json").read_text())):
+        mine = models.read(config, name="mine")
+        assert mine.name == "mine"
+        assert training_step(mine, accelerators.h100, **given).step_time == stated.step_time
+
+
+def test_the_table_says_what_is_wrong_with_a_configuration(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot read .*none\.json"):
+        models.read(tmp_path / "none.json")
+    with pytest.raises(TypeError, match="given as a path or a dict, not as int"):
+        models.read(5)

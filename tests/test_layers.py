@@ -21,7 +21,7 @@ JAVASCRIPT = [  # words that it keeps to itself
 # The rooms, in this order: a module imports from its own room and from those above it.
 ROOMS = [
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "inference", "search",
-    "training", "calculon", "measurements", "display",
+    "training", "calculon", "shell", "measurements", "display",
 ]  # fmt: skip
 
 

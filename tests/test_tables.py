@@ -95,7 +95,7 @@ def test_html_is_escaped(tmp_path):
     path.write_text(
         '[a]\nname = "<b>&"\nsource = "williams2009 <i>"\ncores = {value = 4, note = "x < \\"y\\" & z"}\n', "utf-8"
     )
-    row = (table := Table.read(path)).a
+    row = (table := Table.load(path)).a
     for page in (table._repr_html_(), row._repr_html_(), row.why("cores")._repr_html_()):
         assert "<b>" not in page and "<i>" not in page and '"y"' not in page
         assert "&lt;" in page
@@ -136,7 +136,7 @@ def test_a_mistake_stops_the_load(tmp_path, stanza, words):
     path = tmp_path / "mine.toml"
     path.write_text(f'[good]\nsource = "williams2009"\ncores = 3\n[bad]\nsource = "williams2009"\n{stanza}\n', "utf-8")
     with pytest.raises(ValueError) as refused:
-        Table.read(path)
+        Table.load(path)
     assert str(refused.value).startswith("mine.toml, [bad], ")
     for word in words:
         assert word in str(refused.value)
@@ -155,14 +155,14 @@ def test_a_mistake_stops_the_load(tmp_path, stanza, words):
 def test_other_mistakes(tmp_path, text, words):
     (path := tmp_path / "mine.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError) as refused:
-        Table.read(path)
+        Table.load(path)
     assert str(refused.value).startswith(words)
 
 
 def test_a_source_unlike_all_lists_none(tmp_path):
     (path := tmp_path / "mine.toml").write_text('[a]\nsource = "qqqqqq"\ncores = 4\n', "utf-8")
     with pytest.raises(ValueError, match=r"the source 'qqqqqq' is not among the sources$"):
-        Table.read(path)
+        Table.load(path)
 
 
 @pytest.mark.parametrize(("table", "key"), ROWS)

@@ -1,12 +1,16 @@
-"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them."""
+"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them; with the name of a sheet,
+a formula or training_step it holds measurements of your own against it."""
 
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 
-from . import CONFRONTATIONS, confront
+from scalebook.language.notation import nearest, quoted
+from scalebook.shell.named import find, things
+from scalebook.shell.sentences import say, sentence
+
+from . import CONFRONTATIONS, Own, confront
 
 
 def main(arguments: list[str] | None = None) -> str:
@@ -15,8 +19,9 @@ def main(arguments: list[str] | None = None) -> str:
     Exits with one line on what was wrong and what would have worked.
     """
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
-    parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed")
-    parser.add_argument("--csv", metavar="FILE", help="other measurements, with the columns of the package's file")
+    parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed; or training_step, say")
+    parser.add_argument("--csv", metavar="FILE", help="other measurements, with the columns of the package's file, or your own")
+    parser.add_argument("--measured", metavar="LETTER", help="what your own measured, such as step_time")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument("--json", metavar="FILE", help="write the errors there too")
     given = parser.parse_args(arguments)
@@ -24,13 +29,15 @@ def main(arguments: list[str] | None = None) -> str:
         parser.error("name one confrontation or say --all")
     if given.all and given.csv:
         parser.error("--csv goes with one confrontation: name it")
+    if given.measured and (given.name in CONFRONTATIONS or not given.name):
+        parser.error("--measured goes with measurements of your own, against a sheet or a formula: name it")
     if not (given.all or given.name):
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
     try:
-        results = {name: confront(name, given.csv) for name in (CONFRONTATIONS if given.all else [given.name])}
-    except (LookupError, ValueError) as error:
-        parser.exit(2, f"{error}\n")
-    text = "\n\n".join(f"{result!r}\n{_worst(result)}" for result in results.values())
+        results = {name: _result(name, given) for name in (CONFRONTATIONS if given.all else [given.name])}
+    except (LookupError, TypeError, ValueError) as error:
+        parser.exit(2, f"{sentence(error)}\n")
+    text = "\n\n".join(_said(result) for result in results.values())
     if given.json:
         print(text, flush=True)  # first of all: what took minutes is not lost on a full disk
         text = ""
@@ -39,6 +46,18 @@ def main(arguments: list[str] | None = None) -> str:
         except OSError as error:
             parser.exit(2, f"{given.json} could not be written: {error.strerror}\n")
     return text
+
+
+def _result(name, given):
+    """By name on its own rows or others of the kind; what is no confrontation but can be called, on the reader's own."""
+    if name in CONFRONTATIONS:
+        return confront(name, given.csv)
+    if name not in things():
+        near = nearest(name, [*CONFRONTATIONS, *things()])
+        raise LookupError(f"no confrontation, sheet or formula is called {quoted(name)}; {near}")
+    if not given.csv:
+        raise ValueError(f"{name} is held against measurements of your own: give them by --csv FILE")
+    return confront(find(name), given.csv, given.measured)
 
 
 def _write(path, record):
@@ -55,6 +74,10 @@ def _write(path, record):
         beside.unlink(missing_ok=True)
 
 
+def _said(result):
+    return repr(result) if isinstance(result, Own) else f"{result!r}\n{_worst(result)}"
+
+
 def _worst(result):
     lines = [f"Worst rows, in {result.confrontation.unit}:"]
     for row in result.worst():
@@ -65,9 +88,4 @@ def _worst(result):
 
 
 if __name__ == "__main__":
-    try:
-        if said := main(sys.argv[1:]):
-            print(said, flush=True)
-    except BrokenPipeError:  # the reader has gone, as `head` does: nothing is left to say, at exit neither
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    say(main)

@@ -12,6 +12,7 @@ import html
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -231,17 +232,23 @@ def number(row: Measurement, column: str) -> float:
     return value
 
 
-def _read(path):
-    opened = gzip.open if path.name.endswith(".gz") else open
+def _read(source) -> tuple[list[Measurement], list[str]]:
+    """The rows and the names of the columns of a CSV file, by its path (.gz too) or open for reading text.
+
+    Raises ValueError, naming the file, for one that cannot be read, is no CSV file in UTF-8 or has a cell too many.
+    """
+    is_open = hasattr(source, "read")
+    where = "the file" if is_open else quoted(str(source))
+    opened = gzip.open if str(source).endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
+        with nullcontext(source) if is_open else opened(source, "rt", encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, restval="")
             rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
             names = reader.fieldnames or []
     except OSError as error:
-        raise ValueError(f"cannot read {quoted(str(path))}: {error.strerror or brief(error)}") from None
+        raise ValueError(f"cannot read {where}: {error.strerror or brief(error)}") from None
     except (ValueError, EOFError, csv.Error, zlib.error) as error:  # no UTF-8, a field without end, a file that was cut
-        raise ValueError(f"{quoted(str(path))} is no CSV file in UTF-8: {brief(error)}") from None
+        raise ValueError(f"{where} is no CSV file in UTF-8: {brief(error)}") from None
     if long := next((row for row in rows if None in row), None):
-        raise ValueError(f"{quoted(str(path))}, row {quoted(long['row_id'])}: it has more cells than there are columns")
+        raise ValueError(f"{where}, row {quoted(long['row_id'])}: it has more cells than there are columns")
     return rows, names

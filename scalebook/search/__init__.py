@@ -12,10 +12,12 @@
 batch 55, weight_bits=8
 """
 
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from numbers import Real
+from types import ModuleType
 
 from scalebook.language.notation import either
 
@@ -125,3 +127,12 @@ def _bar(total, says, progress):
     from tqdm.auto import tqdm
 
     return tqdm(total=total, desc=says, unit="part", disable=None if progress is None else not progress)
+
+
+class _Called(ModuleType):
+    """This package, which `scalebook.search` is as soon as anything imports it: called, it searches."""
+
+    __call__ = staticmethod(search)
+
+
+sys.modules[__name__].__class__ = _Called

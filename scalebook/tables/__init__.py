@@ -19,7 +19,7 @@ from scalebook.language.sources import SOURCES, cite
 from . import shapes
 from .table import Device, Table
 
-__all__ = ["SOURCES", "Device", "Table", "accelerators", "cite", "links", "model_from_config", "models", "precisions"]
+__all__ = ["SOURCES", "Device", "Models", "Table", "accelerators", "cite", "links", "models", "precisions"]
 
 SOURCES.add(files(__name__))
 
@@ -84,6 +84,33 @@ def _model(key, cells):
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
 
 
+class Models(Table):
+    """The table of models, which also reads a model that it does not have."""
+
+    def read(self, config, name: str | None = None) -> Row:
+        """A model's row from its Hugging Face `config.json`: the path of the file or of its folder, or the dict itself.
+
+        All letters are counts.  A configuration does not say how many parameters a model has: give `params` by keyword
+        where a formula needs it.  Raises TypeError for what is neither path nor dict; ValueError for a file that cannot
+        be read, an unknown kind of model or a missing field, naming it.
+
+        >>> from scalebook.tables import models
+        >>> mine = models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,
+        ...     "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
+        ...     "max_position_embeddings": 131072}, name="mine")
+        >>> mine.kv_width, mine.attention
+        (1024.0, 'gqa')
+        """
+        from .huggingface import from_config
+
+        read = from_config(config, name)
+        words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
+        title = words.pop("name", "model")
+        cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
+        _model(title, cells)
+        return Row(title, cells, words)
+
+
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
@@ -96,27 +123,13 @@ _LOCK = RLock()
 
 @cache
 def _read(name):
-    return Table.read(files(__name__) / f"{name}.toml", **_TABLES[name])
+    kind = Models if name == "models" else Table
+    return kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
 
 
 def _table(name):
     with _LOCK:  # threads that come at once get one table, not one each
         return _read(name)
-
-
-def model_from_config(config, name: str | None = None) -> Row:
-    """A model's row from a Hugging Face `config.json`: a path or the dict itself.
-
-    Raises ValueError for an unknown kind of model or a missing field, naming it.
-    """
-    from .huggingface import from_config
-
-    read = from_config(config, name)
-    words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
-    title = words.pop("name", "model")
-    cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
-    _model(title, cells)
-    return Row(title, cells, words)
 
 
 def __getattr__(name):

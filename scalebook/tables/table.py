@@ -53,7 +53,7 @@ class Table(Mapping):
         self.name, self._rows = name, rows
 
     @classmethod
-    def read(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
+    def load(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
         """Load a TOML file; `finish` may add cells that follow from a row's own."""
         path = Path(path) if isinstance(path, str) else path
         try:

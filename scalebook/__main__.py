@@ -1,0 +1,138 @@
+"""`python -m scalebook NAME [ROW ...] [LETTER=VALUE ...]` calls a sheet or a formula by its name with what is known.
+
+>>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
+decoding
+  ...
+token_time           4.796 ms  is the largest of
+  memory_time        4.796 ms  100.0 %
+  compute_time         ...
+"""
+
+import sys
+from textwrap import shorten
+
+from scalebook import tables
+from scalebook.language import NOTATION, Formula, show
+from scalebook.language.notation import nearest, quoted
+from scalebook.language.parts import breakdowns, said
+from scalebook.search import search
+from scalebook.shell.named import ROWS, find, priced, read, things, value, words
+from scalebook.shell.sentences import say, sentence
+
+EXAMPLES = """\
+  python -m scalebook decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16
+  python -m scalebook training_step llama3_70b h100 precision=fp8 tp=8 pp=4 dp=8 global_batch=512 seq=8192
+  python -m scalebook search training_step llama3_8b h100 devices=64 global_batch=256 seq=8192 tp=1,2,4,8"""
+_SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
+_TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
+
+
+def main(arguments: list[str]) -> str:
+    """What the command prints; it exits with 2 and one line on what was wrong and what would have worked."""
+    try:
+        return _told(arguments)
+    except (LookupError, TypeError, ValueError) as error:
+        print(sentence(error), file=sys.stderr)
+        sys.exit(2)
+
+
+def _told(arguments):
+    first, *rest = arguments or ["--help"]
+    if first in ("-h", "--help"):
+        return overview()
+    if first in ROWS.values():
+        return repr(getattr(tables, first))
+    return _search(rest) if first == "search" else _call(*_given(arguments))
+
+
+def overview() -> str:
+    """What there is to call, the tables, and how it is called.
+
+    >>> [line for line in overview().splitlines() if "decoding" in line][0]
+    '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
+    """
+    sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
+    lines = [f"  {n:<16} {_first_line(x)}" for n, x in sheets.items()]
+    some = ", ".join(f"{name} ({len(getattr(tables, name))} rows)" for name in ROWS.values())
+    return "\n".join([
+        "python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.", "",
+        "Names:", *lines, f"  and {len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity;"
+        " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
+        f"Rows are of the tables {some}; `python -m scalebook accelerators` lists its own.", "Examples:", EXAMPLES,
+    ])  # fmt: skip
+
+
+def _first_line(thing) -> str:
+    return shorten((thing.__doc__ or "").partition("\n")[0], 100, placeholder=" ...")
+
+
+def _given(arguments):
+    """The thing, the names of its rows by what they are, and the texts of its letters and words."""
+    name, *rest = arguments
+    thing, rows, texts = find(name), {}, {}
+    for text in rest:
+        key, is_letter, given = text.partition("=")
+        kind = key if is_letter else next((k for k, table in ROWS.items() if text in getattr(tables, table)), None)
+        if kind is None:
+            raise LookupError(_no_row(text))
+        into = rows if kind in ROWS or kind == "precision" else texts
+        if kind in into:
+            raise ValueError(f"{kind} is given twice, as {into[kind]} and as {given if is_letter else text}")
+        into[kind] = given if is_letter else text
+    return thing, rows, texts
+
+
+def _no_row(text) -> str:
+    stems = [stem for table in ROWS.values() for stem in getattr(tables, table)]
+    return f"{quoted(text)} is neither a row of a table nor LETTER=VALUE; {nearest(text, stems)}"
+
+
+def _call(thing, rows, texts) -> str:
+    knowns, letters = read(thing, texts, **rows)
+    if isinstance(thing, Formula):
+        return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
+    found = priced(thing, knowns, letters)
+    lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
+    return "\n".join([repr(found), *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
+
+
+def _parts(row):
+    """What times and memory are made of."""
+    for letter in breakdowns(row):
+        made = said(row, letter)
+        how = "is the sum of" if row.cells[letter].formula.rhs.is_Add else "is the largest of"
+        yield f"\n{letter:<20} {show(row[letter], NOTATION[letter].unit):>9}  {how}"
+        yield from (f"  {n:<18} {x:>9}  {share:>7}" for n, x, share in made)
+
+
+def _search(arguments) -> str:
+    if not arguments:
+        raise LookupError("search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256")
+    thing, rows, texts = _given(arguments)
+    asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
+    asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
+    asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
+    knowns, _ = read(thing, {}, **rows)
+    return repr(search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()}))
+
+
+def _count(name, text):
+    try:
+        return int(text) if name == "best" else float(text)
+    except ValueError:
+        raise ValueError(f"{name} is a number of strategies, such as {name}=10, not {text!r}") from None
+
+
+def _values(thing, name, text):
+    """A value, or several by commas, or whole numbers from one to another: 1..64."""
+    first, is_range, last = text.partition("..")
+    if is_range and name not in words(thing):
+        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
+            raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
+        return list(range(int(first), int(last) + 1))
+    found = [value(thing, name, x.strip()) for x in text.split(",")]
+    return found if len(found) > 1 else found[0]
+
+
+if __name__ == "__main__":
+    say(main)

@@ -1,0 +1,81 @@
+"""What a number is made of: the letters that its formula adds up, or takes the largest of.
+
+>>> from scalebook import decoding
+>>> from scalebook.tables import accelerators, models
+>>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+>>> parts(row, "decode_memory")
+{'weight_memory': 16060000000.0, 'kv_cache': 1073741824.0}
+"""
+
+import sympy
+
+from .notation import NOTATION
+from .row import Row
+from .units import show
+
+__all__ = ["breakdowns", "nearest_parts", "parts", "said"]
+
+
+def parts(row: Row, letter: str) -> dict[str, float]:
+    """The letters that a letter of a row is the sum or the largest of, with their values in its unit, the largest first.
+
+    None where it is given, or is no plain sum or maximum of letters.  Raises KeyError for a letter that the row lacks.
+
+    >>> from scalebook.machine.roofline import roofline
+    >>> parts(roofline(flops=1e9, peak_flops=1e12, traffic=1e9, hbm_bandwidth=1e12), "intensity")
+    {}
+    """
+    row[letter]
+    f = row.cells[letter].formula
+    if f is None or not isinstance(f.rhs, sympy.Add | sympy.Max) or not all(x.is_Symbol for x in f.rhs.args):
+        return {}
+    return dict(sorted(((x.name, row[x.name]) for x in f.rhs.args), key=lambda x: -x[1]))
+
+
+def breakdowns(row: Row) -> list[str]:
+    """The letters in seconds and bytes that have parts, those left out that are within another of the same unit.
+
+    >>> from scalebook import decoding
+    >>> from scalebook.tables import accelerators, models
+    >>> breakdowns(decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16))
+    ['decode_memory', 'token_time']
+    """
+    found = [n for n in row if NOTATION[n].unit in ("s", "B") and parts(row, n)]
+    within = {(n, NOTATION[other].unit) for other in found for n in _below(row, other)}
+    return [n for n in found if (n, NOTATION[n].unit) not in within]
+
+
+def _below(row, letter) -> list[str]:
+    """The letters that a letter follows from, the nearest first."""
+    found, todo = {}, [letter]
+    while todo:
+        new = [n for x in todo for n in row.cells[x].inputs if n not in found and n in row]
+        found |= dict.fromkeys(new)
+        todo = list(dict.fromkeys(new))
+    return list(found)
+
+
+def nearest_parts(row: Row, letter: str) -> str:
+    """The letter whose parts explain a letter: itself, or the nearest that it follows from, "" where none has parts.
+
+    >>> from scalebook import decoding
+    >>> from scalebook.tables import accelerators, models
+    >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+    >>> nearest_parts(row, "decode_rate")
+    'token_time'
+    """
+    return next((n for n in [letter, *_below(row, letter)] if parts(row, n)), "")
+
+
+def said(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
+    """The parts of a letter as text: name, value with its unit, share of the letter; those that are nothing left out.
+
+    >>> from scalebook import decoding
+    >>> from scalebook.tables import accelerators, models
+    >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+    >>> said(row, "decode_memory")
+    [('weight_memory', '16.06 GB', '93.7 %'), ('kv_cache', '1.074 GB', '6.3 %')]
+    """
+    unit = NOTATION[letter].unit
+    found = [(n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in parts(row, letter).items() if x]
+    return found[:most]

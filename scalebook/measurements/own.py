@@ -1,0 +1,193 @@
+"""A reader's own measurements against whatever the package lets one call with rows and letters.
+
+>>> from io import StringIO
+>>> from scalebook import training_step
+>>> mine = StringIO("model,device,tp,pp,dp,global_batch,seq,step_time\\n"
+...                 "llama3_70b,h100,8,4,8,512,8192,19.5 s\\nllama3_70b,h100,4,8,8,512,8192,18.1 s\\n"
+...                 "llama3_70b,h100,7,4,8,512,8192,20 s\\n")
+>>> result = confront_own(training_step, mine)
+>>> result.summary["rows"], round(result.summary["worst"], 2)
+(2, 0.1...)
+>>> result.unpriced
+[('3', 'tp=7 does not divide the 64 heads: tp=1, 2, ...')]
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from scalebook.language import NOTATION, Formula, Row, Sheet, show
+from scalebook.language.notation import brief, either, nearest, quoted, word
+from scalebook.language.parts import nearest_parts, said
+from scalebook.search.found import table, table_html
+from scalebook.shell.named import ROWS, is_thing, priced, read, words
+from scalebook.shell.sentences import sentence
+
+from .confrontation import Confrontation, Measurement, Result, _read
+
+__all__ = ["Own", "confront_own"]
+
+_ROWS = (*ROWS, "precision")
+_IDS = ("row_id", "id")
+_MOST = 1e100  # times what was measured: beyond it even a mean has no value
+
+
+@dataclass(frozen=True, eq=False)
+class Own(Result):
+    """The result for a reader's own measurements: besides the usual, what the worst rows' predictions are made of.
+
+    `found` holds for each row all that follows, `unpriced` those left out: the row, and why in one sentence.
+    """
+
+    found: list[Row]
+    unpriced: list[tuple[str, str]]
+
+    def _tables(self):
+        """The worst rows and those without a price, each as a caption, heads and lines."""
+        c, lines = self.confrontation, []
+        several = [n for n in self.rows[0] if n not in (*_IDS, c.measured) and len({x[n] for x in self.rows}) > 1]
+        for i in np.argsort(-np.abs(self.errors))[:5]:
+            row, figures = self.rows[i], [show(x[i], c.unit) for x in (self.predicted, self.measured)]
+            given = " ".join(f"{n}={row[n]}" for n in several if row[n])
+            lines.append([row["row_id"], f"{self.errors[i]:+.1%}", *figures, given, _why(self.found[i], c.measured)])
+        yield "worst rows", ["row", "error", "predicted", "measured", "with", "the largest parts predicted"], lines
+        if self.unpriced:
+            yield "rows left out", ["row", "why"], [list(x) for x in self.unpriced]
+
+    def __repr__(self):
+        shown = (f"{caption}:\n{table(heads, lines)}" for caption, heads, lines in self._tables())
+        return "\n\n".join([super().__repr__(), *shown])
+
+    def _repr_html_(self):
+        return super()._repr_html_() + "".join(table_html(*x) for x in self._tables())
+
+
+def _why(row: Row, letter: str) -> str:
+    """The largest parts of a letter, or of the nearest that it follows from."""
+    nearest_one = nearest_parts(row, letter)
+    if not nearest_one:
+        return ""
+    made = ", ".join(f"{n} {value} ({share})" for n, value, share in said(row, nearest_one, most=3))
+    return made if nearest_one == letter else f"of {nearest_one}: {made}"
+
+
+def confront_own(thing, csv, measured: str = "step_time") -> Own:
+    """Hold the rows of a CSV file against what a sheet, a formula or training_step says of them.
+
+    `csv` is the path of the file, or the file open for reading text.  A column is a letter or a word of the thing (tp,
+    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`; `measured`
+    is what was measured, a letter that the thing answers.  Cells are as everywhere, "2.5 s" or plain numbers in base
+    units; an empty cell says nothing.  Every other column is taken as known: a measured letter that is not the one
+    confronted does not belong in the file.
+
+    Raises LookupError for a letter that there is not, TypeError for what cannot be called, ValueError, naming file, row
+    and column, for a file that cannot be read, a column or a cell that means nothing, and where no row could be priced.
+    A row that reads well but has no price, or no measurement, is left out with its reason.
+
+    >>> from io import StringIO
+    >>> from scalebook import decoding
+    >>> confront_own(decoding, StringIO("model,device,bach\\nllama3_8b,h100,1\\n"), "token_time")
+    Traceback (most recent call last):
+        ...
+    ValueError: the file lacks the column token_time, which is what was measured; measured= names another
+    """
+    if not is_thing(thing):
+        raise TypeError(f"one's own measurements are held against a sheet, a formula or training_step, not {quoted(thing)}")
+    letter = NOTATION[word(measured)]
+    answers = _answers(thing)
+    if answers and measured not in answers:
+        raise LookupError(f"{thing.name} does not answer {measured}; measured= names what it does: {_some(measured, answers)}")
+    rows, where = _opened(csv)
+    _check_columns(thing, where, rows, measured)
+    kept, found, values, unpriced = [], [], [], []
+    for row in rows:
+        rows_of, letters, value = _cells(thing, f"{where}, row {quoted(row['row_id'])}", row, measured)
+        try:
+            if value is None:
+                raise ValueError(f"{measured} was not measured")
+            new = priced(thing, rows_of, letters)
+            if not _predicted(new, measured) / value < _MOST:
+                raise ValueError(f"{new[measured]:g} is predicted, and {measured} is {row[measured]}: no error can be told")
+        except (ValueError, TypeError, LookupError) as error:
+            unpriced.append((row["row_id"], " ".join(sentence(error).split())))
+        else:
+            kept, found, values = [*kept, row], [*found, new], [*values, value]
+    if not kept:
+        first = f"row {quoted(unpriced[0][0])}: {unpriced[0][1]}"
+        raise ValueError(f"{where}: no row of {len(rows)} could be priced; the first, {first}")
+    predicted = np.array([_predicted(row, measured) for row in found])
+    c = _confrontation(thing, where, measured, letter)
+    return Own(c, kept, predicted, np.array(values), np.zeros(len(kept), bool), _left_out(unpriced), found, unpriced)
+
+
+def _answers(thing) -> tuple[str, ...]:
+    """The letters that a thing gives; of one with strategies each has its own, and none is said."""
+    return (thing.letter,) if isinstance(thing, Formula) else tuple(thing.formulas) if isinstance(thing, Sheet) else ()
+
+
+def _some(name, answers) -> str:
+    return nearest(name, answers) if len(answers) > 8 else either(answers)
+
+
+def _opened(csv) -> tuple[list[Measurement], str]:
+    """The rows, cells stripped, and what the file is called in a sentence."""
+    is_path = isinstance(csv, str | PathLike)
+    if not is_path and not hasattr(csv, "read"):
+        raise TypeError(f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}")
+    where = quoted(str(csv)) if is_path else "the file"
+    rows, names = _read(Path(csv) if is_path else csv)
+    names = [x.strip() for x in names]
+    if not rows:
+        raise ValueError(f"{where} is empty: its first line names the columns, and each other line is a measurement")
+    if twice := [n for n, times in Counter(names).items() if times > 1]:
+        raise ValueError(f"{where} has the column {quoted(twice[0])} twice")
+    return [{n.strip(): x.strip() for n, x in row.items()} for row in rows], where
+
+
+def _check_columns(thing, where, rows, measured):
+    """Raise ValueError for a column that means nothing, and where what was measured is in none."""
+    known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
+    if measured not in rows[0]:
+        raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
+    for name in rows[0]:
+        if name not in known:
+            kinds = f"a letter, a word of {thing.name}" if words(thing) else "a letter"
+            raise ValueError(f"{where}: the column {quoted(name)} is neither {kinds} nor {either(_ROWS)}; {nearest(name, known)}")
+
+
+def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
+    """The rows of tables, the letters and the measured value of a row; raises ValueError for a cell that means nothing."""
+    given = {n: x for n, x in row.items() if x and n not in _IDS}
+    try:
+        rows, letters = read(thing, {n: x for n, x in given.items() if n not in _ROWS}, **{n: given[n] for n in _ROWS if n in given})
+    except (LookupError, ValueError, TypeError) as error:
+        raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
+    value = letters.pop(measured, None)
+    if value == 0:
+        raise ValueError(f"{where}: {measured} is {quoted(row[measured])}, of which no error can be told")
+    return rows, letters, value
+
+
+def _predicted(row: Row, letter: str) -> float:
+    """The value of a letter that follows; raises KeyError or ValueError where none does."""
+    value = row[letter]
+    if row.cells[letter].formula is None:
+        raise ValueError(f"{letter} is given there ({row.cells[letter].origin}), not predicted")
+    return value
+
+
+def _left_out(unpriced) -> dict[str, int]:
+    return {"without a price or a measurement: see below": len(unpriced)} if unpriced else {}
+
+
+def _confrontation(thing, where, measured, letter) -> Confrontation:
+    def group(row):
+        return " ".join(row[n] for n in _ROWS if row.get(n)) or "all"
+
+    return Confrontation(
+        thing.name, where, f"{letter.meaning[0].upper()}{letter.meaning[1:]} ({measured}), against the rows of {where}.",
+        lambda rows: np.array([]), measured, letter.unit, (), lambda row: "", group,
+    )  # fmt: skip

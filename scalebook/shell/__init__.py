@@ -1,0 +1,1 @@
+"""The shell: things by their names, and what its commands say."""

@@ -1,0 +1,141 @@
+"""Things by their names, as a command line and a CSV file have them: what can be called, rows of tables, values of letters.
+
+>>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"}, model="llama3_8b")).weight_memory
+16060000000.0
+>>> find("decodin")
+Traceback (most recent call last):
+    ...
+LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
+"""
+
+import importlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from scalebook import tables
+from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
+from scalebook.language.notation import either, nearest, quoted, word
+from scalebook.language.row import quantity
+from scalebook.search import Searchable
+from scalebook.search.plain import searchable
+
+__all__ = ["ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
+
+ROWS = {"model": "models", "device": "accelerators", "link": "links"}  # what a row is, and the table that it is of
+_ABOVE = ("calculon", "shell", "measurements", "display", "__main__.py")  # no subjects
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+
+
+def is_thing(x) -> bool:
+    """Whether it can be called with rows and letters: a sheet, a formula, or what a search takes as it is.
+
+    >>> is_thing(find("training_step")), is_thing(len)
+    (True, False)
+    """
+    return isinstance(x, Sheet | Formula) or (isinstance(x, Searchable) and callable(x) and not isinstance(x, type))
+
+
+@cache
+def things() -> Mapping[str, Sheet | Formula | Searchable]:
+    """All that the package's subjects let one call, by name: sheets and what is like one, then formulas.
+
+    >>> "training_step" in things(), "weight_memory" in things()
+    (True, True)
+    """
+    found, folder = {}, Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*.py")):
+        inside = path.relative_to(folder)
+        if inside.parts[0] not in _ABOVE:
+            module = importlib.import_module(".".join(["scalebook", *inside.with_suffix("").parts]).removesuffix(".__init__"))
+            found |= {n: x for n, x in list(vars(module).items()) if is_thing(x) and not isinstance(x, Formula) and n[0] != "_"}
+    stated = {n: f for n, f in FORMULAS.items() if f.__module__.startswith("scalebook.")}
+    return dict(sorted(found.items())) | dict(sorted(stated.items()))
+
+
+def find(name: str) -> Sheet | Formula | Searchable:
+    """What is called by that name; raises LookupError, naming the nearest, where nothing is.
+
+    >>> find("weight_memory")
+    weight_memory = params*weight_bits/8
+    """
+    if word(name, "what is called") not in things():
+        raise LookupError(f"nothing to call is named {quoted(name)}; {nearest(name, things())}")
+    return things()[name]
+
+
+def row(name: str, kinds=tuple(ROWS)) -> Row:
+    """A row of the tables by its stem; raises LookupError, naming the nearest, for one that there is not.
+
+    >>> row("h100").name
+    'NVIDIA H100 SXM'
+    >>> row("h10", ["device"])
+    Traceback (most recent call last):
+        ...
+    LookupError: no device is called 'h10'; did you mean 'h100' or 'h20'?
+    """
+    found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
+    if word(name, "a row") not in found:
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(name, found)}")
+    return found[name]
+
+
+def words(thing) -> Mapping[str, tuple]:
+    """The words of a thing that has strategies, each with its choices; a sheet and a formula have none.
+
+    >>> words(find("training_step"))["recompute"], words(find("decoding"))
+    (('none', 'selective', 'full'), {})
+    """
+    return {} if isinstance(thing, Sheet | Formula) else thing.space.words
+
+
+def value(thing, name: str, text: str):
+    """The value of a letter, in base units, or of a word, out of a text: "8192", "2.5 s", "full", "true".
+
+    Raises LookupError for a name that is neither, and ValueError for a text that does not fit it.
+
+    >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
+    (2.5, True)
+    >>> value(find("training_step"), "recomput", "full")
+    Traceback (most recent call last):
+        ...
+    LookupError: 'recomput' is neither a letter nor a word of training_step; did you mean 'recompute' or ...?
+    """
+    choices = words(thing).get(name)
+    if choices is not None:
+        by_text = {str(x).lower(): x for x in choices}
+        if text.lower() not in by_text:
+            raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
+        return by_text[text.lower()]
+    if name not in NOTATION:
+        kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
+        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, {*NOTATION, *words(thing)})}")
+    return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
+
+
+def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:
+    """The rows and the letters that texts name; `rows` are a model, a device, a precision of it and a link.
+
+    Raises LookupError and ValueError as `row` and `value` do, and for a precision that the device lacks.
+
+    >>> read(find("decoding"), {"batch": "8"}, device="h100", precision="fp8")[1]
+    {'batch': 8.0}
+    """
+    found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
+    if precision := rows.get("precision"):
+        if "device" not in found:
+            raise LookupError(f"precision={precision} is of a device: name one, such as h100")
+        found["device"] = found["device"].at(precision)
+    return tuple(found.values()), {name: value(thing, name, text) for name, text in texts.items()}
+
+
+def priced(thing, rows: tuple[Row, ...], letters: Mapping) -> Row:
+    """Everything that follows, as a row, of a formula too.
+
+    Raises what the thing raises, in one sentence, where it cannot be called with these.
+
+    >>> priced(find("weight_memory"), (), {"params": 7e9, "weight_bits": 4}).weight_memory
+    3500000000.0
+    """
+    return searchable(thing, rows, letters)(*rows, **letters)

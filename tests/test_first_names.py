@@ -1,0 +1,54 @@
+"""`scalebook.<name>`: the names typed first are there, and the package's import costs nothing."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import scalebook
+from scalebook import _FIRST
+from scalebook.tables import accelerators, models
+
+
+def fresh(code):
+    """What a new interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_the_import_is_instantaneous():
+    """Nothing but the package itself is loaded, so that names are completed before SymPy is needed."""
+    code = "import sys; before = {*sys.modules}; import scalebook; dir(scalebook); print(*{*sys.modules} - before)"
+    loaded = set(fresh(code))
+    assert not {x.split(".")[0] for x in loaded} & {"sympy", "numpy", "matplotlib", "ipywidgets"}
+    assert {x for x in loaded if x.startswith("scalebook")} == {"scalebook"}
+
+
+def test_there_are_ten_and_they_are_completed():
+    assert len(_FIRST) == 10 and _FIRST.keys() <= {*dir(scalebook)}
+
+
+@pytest.mark.parametrize("name", _FIRST)
+def test_each_is_what_its_module_has(name):
+    own = getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
+    assert getattr(scalebook, name) in (own, sys.modules.get(f"scalebook.{name}"))
+    assert callable(own) or len(own) > 10
+
+
+def test_search_is_the_same_whatever_was_imported_before():
+    code = "import scalebook; a = scalebook.search; import scalebook.search; from scalebook import search; print(a is search)"
+    assert fresh(code) == ["True"]
+    known = dict(context=8192, weight_bits=16, kv_bits=16, progress=False)
+    found = scalebook.search(scalebook.decoding, models.llama3_8b, accelerators.h100, batch=[1, 2], maximize="batch", **known)
+    assert found.best[0].batch == 2 and "minimize" in inspect.signature(scalebook.search).parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("acelerators", "did you mean 'accelerators'"), ("zzz", "it has accelerators, models"), ("_zzz", "no attribute '_zzz'")],
+)
+def test_another_name(name, said):
+    with pytest.raises(AttributeError, match=said):
+        getattr(scalebook, name)
+    assert not hasattr(scalebook, name)

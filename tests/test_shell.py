@@ -1,0 +1,166 @@
+"""`python -m scalebook`: everything by its name, and one line on whatever is wrong."""
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+import scalebook.__main__ as shell
+from scalebook import accelerators, decoding, models, search, training_step
+from scalebook.__main__ import main
+from scalebook.language import Formula, Sheet, show
+from scalebook.shell.named import find, things
+
+from .fuzz import Record
+from .support import ROOT, SHEETS, STATED
+
+DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
+STEP = ["training_step", "llama3_70b", "h100", "tp=8", "pp=4", "dp=8", "global_batch=512", "seq=8192"]
+
+
+def run(*arguments, **more):
+    return subprocess.run([sys.executable, "-m", "scalebook", *arguments], text=True, **more)
+
+
+def refused(arguments, capsys):
+    """What is said of arguments that make no sense: one line, and the exit code."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    told = capsys.readouterr()
+    assert stopped.value.code == 2 and not told.out and told.err.count("\n") == 1
+    return told.err
+
+
+def test_alone_it_says_what_there_is():
+    lines = main([]).splitlines()
+    assert len(lines) < 25 and max(map(len, lines)) <= 140
+    assert all(any(x.split()[:1] == [n] for x in lines) for n, x in things().items() if not isinstance(x, Formula))
+    assert main(["--help"]) == main([])
+
+
+@pytest.mark.parametrize("example", [x.split()[3:] for x in shell.EXAMPLES.splitlines()], ids=lambda x: x[0])
+def test_the_examples_run(example):
+    assert main(example)
+
+
+def test_the_commands_of_the_readme_are_the_examples():
+    lines = (ROOT.parent / "README.md").read_text("utf-8").splitlines()
+    assert {x.strip() for x in shell.EXAMPLES.splitlines()} <= {*lines}
+
+
+def test_a_row_and_its_parts():
+    told, row = main(STEP), training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, global_batch=512, seq=8192)
+    assert told.startswith(repr(row))
+    parts = told.partition("\nstep_time ")[2].partition("\n\n")[0]
+    assert f"{show(row.step_time, 's')}  is the sum of" in parts
+    assert f"step_backward        {show(row.step_backward, 's')}   {row.step_backward / row.step_time:.1%}".replace("%", " %") in parts
+    assert "cp_exposed" not in parts and "\ntrain_memory " in told
+
+
+def test_a_sheet_that_does_not_fit_says_so():
+    told = main([x.replace("8b", "70b") for x in DECODING])
+    assert "No value:\n  token_time " in told and "weight_bits=8 bit would do" in told
+
+
+def test_a_precision_is_the_word_of_the_table():
+    row = training_step(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, pp=4, dp=8, global_batch=512, seq=8192)
+    assert main([*STEP, "precision=fp8"]).startswith(repr(row))
+
+
+def test_a_formula():
+    assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
+    assert main(["weight_memory"]) == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
+
+
+def test_a_search_is_that_of_the_package():
+    given = ["devices=8", "global_batch=64", "seq=8192", "tp=1,2", "recompute=none,full", "batch=1..2", "best=3", "minimize=memory"]
+    told = main(["search", "training_step", "llama3_8b", "h100", *given, "subject_to=mfu >= 30 %"])
+    asked = dict(devices=8, global_batch=64, seq=8192, tp=[1, 2], recompute=["none", "full"], batch=[1, 2], best=3)
+    found = search(training_step, models.llama3_8b, accelerators.h100, minimize="memory", subject_to="mfu >= 30 %", **asked)
+    assert told == repr(found)
+
+
+def test_a_table_is_listed():
+    assert main(["links"]).startswith("links: nvlink2, ")
+
+
+@pytest.mark.parametrize("name", ["roofline", "sharing", "kv_cache", *random.Random(1).sample(sorted(things()), 20)])
+def test_each_can_be_called_by_its_name(name):
+    if isinstance(find(name), Sheet | Formula):
+        assert main([name])
+
+
+def test_every_sheet_and_formula_has_its_name():
+    found = {id(x) for x in things().values()}
+    above = ("scalebook.calculon", "scalebook.measurements", "scalebook.display")
+    assert all(id(f) in found for f in STATED if not f.__module__.startswith(above))
+    assert all(id(x) in found for x in SHEETS) and find("decoding") is decoding
+
+
+WRONG = {
+    "no such thing": (["decodin"], "nothing to call is named 'decodin'; did you mean 'decoding'?"),
+    "an option": (["--json"], "nothing to call is named '--json'"),
+    "a row": (["decoding", "h10"], "'h10' is neither a row of a table nor LETTER=VALUE; did you mean 'h100'"),
+    "two devices": (["decoding", "h100", "h200"], "device is given twice, as h100 and as h200"),
+    "a letter": (["decoding", "bathc=3"], "'bathc' is neither a letter nor a row of decoding; did you mean 'batch'"),
+    "a letter twice": (["decoding", "batch=3", "batch=4"], "batch is given twice"),
+    "no number": (["decoding", "batch=x"], "batch: 'x' is not a plain number"),
+    "a unit": (["decoding", "hbm_bandwidth=4 TB"], "'4 TB' is not a number with the unit B/s"),
+    "a letter of another sheet": ([*DECODING, "tp=2"], "decoding does not use tp"),
+    "a precision": (["decoding", "h100", "precision=fp7"], "has no peak at 'fp7'; it has"),
+    "a precision of nothing": (["decoding", "precision=fp8"], "precision=fp8 is of a device: name one, such as h100"),
+    "no model": (["training_step", "h100"], "training_step needs a model's row"),
+    "a strategy": ([*STEP[:3], "tp=3", *STEP[4:]], "tp=3 does not divide the 64 heads"),
+    "a word": ([*STEP, "recompute=ful"], "recompute is 'none', 'selective' or 'full', not 'ful'"),
+    "less than needed": (["weight_memory", "weight_bits=4"], "weight_memory needs params to be worked out"),
+    "search what": (["search"], "search what? Name it"),
+    "nothing sought": (["search", "decoding", "llama3_8b", "batch=1..3"], "say what is sought of decoding"),
+    "a range": (["search", "decoding", "batch=3..1"], "batch=3..1 is no range: one reads 1..64"),
+    "a count": (["search", "decoding", "batch=1..3", "best=x"], "best is a number of strategies"),
+    "no devices": (["search", "training_step", "llama3_8b", "h100"], "a search needs devices"),
+    "no keyword of a search": (["search", "decoding", "executor=4"], "'executor' is neither"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said(arguments, said, capsys):
+    assert said in refused(arguments, capsys)
+
+
+def test_as_a_command():
+    right, wrong = run(*DECODING, capture_output=True), run("decodin", capture_output=True)
+    assert right.returncode == 0 and right.stdout.strip() == main(DECODING) and not right.stderr
+    assert wrong.returncode == 2 and not wrong.stdout and wrong.stderr == "nothing to call is named 'decodin'; did you mean 'decoding'?\n"
+
+
+def test_it_ends_quietly_when_its_reader_has_gone():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as gone:
+        ended = run(*DECODING, stdout=gone, stderr=subprocess.PIPE)
+    assert ended.returncode == 1 and ended.stderr == ""
+
+
+TEXTS = [
+    "h100", "llama3_8b", "mixtral_8x7b", "nvlink4", "x", "", "=", "batch=", "batch=1,2", "batch=1..9", "batch=0",
+    "batch=-1", "tp=nan", "seq=1e400", "seq=٣", "=3", "a=b=c", "precision=fp8", "precision=", "model=",
+    "hbm_bandwidth=4 TB/s", "best=0", "lift=x", "subject_to=mfu > 3", "minimize=x", "maximize=batch",
+    "against=memory", "most=1e9", "most=0", "offload=true", "schedule=1f1b", "recompute=full",
+    "sequence_parallel=1", "weight_offload=1", "tp=3", "params=7e9", "context=1..2000001", "--x", "\x00", "x" * 9999,
+]  # fmt: skip
+
+
+def strange(rng, record):
+    sought = ["search", *DECODING[:3], *DECODING[4:], "batch=1..4", "maximize=batch"]
+    known = rng.choice([DECODING, STEP, sought, ["weight_memory", "params=7e9"], [rng.choice(TEXTS)]])
+    arguments = [x for x in known if rng.random() > 0.1] + rng.sample(TEXTS, rng.choice([0, 1, 1, 2]))
+    record("main", arguments, lambda: shell._told(arguments))
+
+
+def test_no_arguments_give_an_error_from_inside():
+    record = Record()
+    for seed in range(250):
+        strange(random.Random(seed), record)
+    record.check(250)
