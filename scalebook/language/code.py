@@ -7,6 +7,7 @@ sheet would take longer to form than all its evaluations.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import sympy
@@ -70,9 +71,15 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
     _print_Sum = _print_Product = _print_Integral = emptyPrinter
 
 
+@lru_cache(1 << 14)
+def _printed(printer, expr):
+    """An expression as code, kept: the sheets of two strategies, and two plans of one sheet, share most of their formulas."""
+    return printer().doprint(expr)
+
+
 def _compile(printer, module, name, inputs, statements, outputs) -> Callable:
     lines = [f"def f({', '.join(inputs)}):"]
-    lines += [f"    {letter} = {printer.doprint(expr)}" for letter, expr in statements]
+    lines += [f"    {letter} = {_printed(printer, expr)}" for letter, expr in statements]
     lines += [f"    return ({''.join(f'{x}, ' for x in outputs)})"]
     space = {name: module}
     exec("\n".join(lines), space)
@@ -86,7 +93,7 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
     (2.0, 1.5)
     """
-    return _compile(_Point(), math, "math", inputs, statements, outputs)
+    return _compile(_Point, math, "math", inputs, statements, outputs)
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -110,7 +117,7 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     for (letter, _), expr in zip(statements, reduced, strict=True):
         place(expr)
         lines.append((letter, expr))
-    return _compile(_Vector(), np, "numpy", inputs, lines, outputs)
+    return _compile(_Vector, np, "numpy", inputs, lines, outputs)
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:
@@ -120,8 +127,7 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
     ({a}) => { const b = (1/2)*a; return {b}; }
     """
-    printer = _JavaScript()
-    body = " ".join(f"const {letter} = {printer.doprint(expr)};" for letter, expr in statements)
+    body = " ".join(f"const {letter} = {_printed(_JavaScript, expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
 
 
@@ -131,7 +137,7 @@ def expression(expr: sympy.Expr) -> str:
     >>> expression(sympy.Max(sympy.Symbol("a") / 2, 3))
     'Math.max(3, (1/2)*a)'
     """
-    return _JavaScript().doprint(expr)
+    return _printed(_JavaScript, expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:

@@ -274,8 +274,12 @@ class Formula:
             number = (numbers or {}).get(word, word)
             return number if number.replace(".", "").isalnum() or number == word else f"({number})"
 
-        text = words_in(Text().doprint(self.rhs), put)
+        text = words_in(self._text, put)
         return re.sub(r"(?<=[(,])( ?)\(([^(),]*)\)(?=[,)])", r"\1\2", text)  # Max(1 ms, 2 ms), not Max((1 ms), (2 ms))
+
+    @cached_property
+    def _text(self) -> str:
+        return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
         """The formula, the formula with the numbers put in, and the value with its unit.
