@@ -12,6 +12,12 @@ AttributeError: scalebook has no 'trainig_step'; did you mean 'training_step'?
 
 __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.cff read it
 
+# The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
+ROOMS = (
+    "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "inference", "search", "training",
+    "calculon", "shell", "measurements", "display",
+)  # fmt: skip
+
 # The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a training
 # step, a step of decoding, the best of many, how far off), the same with sliders, and what formulas of one's own are made of.
 _FIRST = {

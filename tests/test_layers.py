@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from scalebook import ROOMS
 from scalebook.language import NOTATION, Formula, Row
 
 from .support import NAMES, ROOT
@@ -18,13 +19,6 @@ JAVASCRIPT = [  # words that it keeps to itself
     "return", "static", "super", "switch", "this", "throw", "true", "try", "typeof", "undefined", "var", "void",
     "while", "with", "yield", "Math", "NaN", "Infinity",
 ]  # fmt: skip
-# The rooms, in this order: a module imports from its own room and from those above it.
-ROOMS = [
-    "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "inference", "search",
-    "training", "calculon", "shell", "measurements", "display",
-]  # fmt: skip
-
-
 def path(name):
     folder = ROOT.joinpath(*name.split(".")[1:])
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")

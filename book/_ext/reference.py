@@ -12,6 +12,8 @@ import yaml
 import scalebook
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION
+from scalebook.pipeline import SCHEDULES
+from scalebook.training import SHARDINGS, WORDS
 
 BOOK = Path(__file__).parents[1]
 TABLES = BOOK.parent / "scalebook" / "tables"
@@ -27,7 +29,7 @@ def plain(text: str) -> str:
 
 
 def notation() -> str:
-    """Every letter: how it is printed, its word in code, its unit and its meaning."""
+    """Every letter: how it is printed, its word in code, its unit and its meaning; and every word of a strategy."""
     rows = [
         f"| ${x.tex}$ | `{x.name}` | {plain(x.unit) or 'count'} | {plain(x.meaning)} |"
         for x in sorted(NOTATION.values(), key=lambda x: x.name)
@@ -43,8 +45,42 @@ def notation() -> str:
             "| :-- | :-- | :-- | :-- |",
             *rows,
             "",
+            "## Words",
+            "",
+            "The choices of a strategy that are names. The first of a word's values is the usual one.",
+            "",
+            "| Word | Values | Meaning |",
+            "| :-- | :-- | :-- |",
+            *(f"| `{x.name}` | {', '.join(f'`{v}`' for v in x.values)} | {plain(x.meaning)} |" for x in WORDS.values()),
+            "",
+            "## Schedules",
+            "",
+            "| Schedule | Bubble | Held | Copies of a stage | Source |",
+            "| :-- | :-- | :-- | :-- | :-- |",
+            *(f"| `{x}` | {linked(x.bubble)} | {linked(x.held)} | {x.copies} | {cited([x.source])} |" for x in SCHEDULES.values()),
+            "",
+            "## Shardings",
+            "",
+            "What devices of other tokens keep of a model's state: dealt out to all of them, to a group, or each the whole.",
+            "",
+            "| Sharding | Weights | Gradients | Optimizer | Source |",
+            "| :-- | :-- | :-- | :-- | :-- |",
+            *(
+                f"| `{x}` | " + " | ".join(" and ".join(DEALT[to] for to in x.parts(what)) for what in STATE) + f" | {cited([x.source])} |"
+                for x in SHARDINGS.values()
+            ),
+            "",
         ]
     )
+
+
+STATE = ("weight", "gradient", "optimizer")
+DEALT = {"one": "whole", "all": "over all", "group": "over a group"}
+
+
+def linked(f) -> str:
+    """A formula's name, leading to its entry."""
+    return f"[`{f.name}`](#formula-{f.name})"
 
 
 def bibliography() -> str:
@@ -78,7 +114,8 @@ def modules():
     names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
     found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
     stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
-    return [(m, stated[m.__name__]) for m in sorted(found, key=lambda m: m.__name__.count(".")) if stated[m.__name__]]
+    found = sorted((m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1]))
+    return [(m, stated[m.__name__]) for m in found]
 
 
 def entry(f) -> list[str]:
