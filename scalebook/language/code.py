@@ -6,6 +6,7 @@ sheet would take longer to form than all its evaluations.
 """
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -96,6 +97,23 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
     return _compile(_Point, math, "math", inputs, statements, outputs)
 
 
+def _unevaluated(kind):
+    return type(kind.__name__, (kind,), {"__new__": lambda cls, *args: kind.__new__(cls, *args, evaluate=False)})
+
+
+_STILL = {kind: _unevaluated(kind) for kind in (sympy.Max, sympy.Min)}
+
+
+@lru_cache(1 << 15)
+def _still(expr):
+    """An expression whose Max and Min compare nothing: `cse` puts every part together anew, and comparing took most of it."""
+    if not expr.args:
+        return expr
+    args = [_still(x) for x in expr.args]
+    func = _STILL.get(expr.func, expr.func)
+    return expr if func is expr.func and all(map(operator.is_, args, expr.args)) else func(*args)
+
+
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
     """The same for float64 arrays; what several statements share is computed once.
 
@@ -103,7 +121,7 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
     (array([1.5, 5. ]),)
     """
-    shared, reduced = sympy.cse([expr for _, expr in statements], symbols=sympy.numbered_symbols("_x"), order="none")
+    shared, reduced = sympy.cse([_still(expr) for _, expr in statements], symbols=sympy.numbered_symbols("_x"), order="none")
     # A shared part stands just before the first statement that uses it: it may use earlier letters.
     lines, placed, parts = [], set(), dict(shared)
 
