@@ -36,7 +36,7 @@ def recomputation(block: Block) -> tuple[Op, ...]:
     >>> [op.name for op in recomputation(selective(LLAMA))]
     ['scores_again', 'probs_again', 'mix_again']
     """
-    return tuple(op for op in backward(block).ops if not any(t.name.startswith("d_") for t in op.outs))
+    return tuple(op for op in backward(block).ops if not any(t.is_gradient for t in op.outs))
 
 
 class _Pass:

@@ -128,7 +128,7 @@ class Block:
         """Whether a tensor stays inside its fused kernel ("kernel": nothing else reads it), or inside its group that
         is run again ("again": nothing else keeps it for the backward pass)."""
         group = getattr(self.makers[tensor.name], tag)
-        if not group or (tag == "kernel" and (tensor.name.startswith("fp32_") or tensor == self.ops[-1].outs[0])):
+        if not group or (tag == "kernel" and (tensor.kind == "fp32" or tensor == self.ops[-1].outs[0])):
             return False
         outside = [op for op in self.users.get(tensor.name, ()) if getattr(op, tag) != group]
         return not any(tag == "kernel" or tensor.name in {t.name for t in op.keeps} for op in outside)

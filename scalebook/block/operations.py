@@ -96,6 +96,11 @@ def ways(index: str) -> set[str]:
     return set(re.findall(r"/(\w+)", index))
 
 
+_BITS = {  # a gradient of activations is as wide as they are
+    "fp32": "fp32_bits", "weight": "weight_bits", "weight gradient": "gradient_bits", "cache": "kv_bits", "mask": "mask_bits",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A name and its indices."""
@@ -106,9 +111,33 @@ class Tensor:
     def __str__(self):
         return f"{self.name}[{' '.join(self.indices)}]"
 
+    @cached_property
+    def kind(self) -> str:
+        """What it is: the notation of listings says so in its name, and this is the one place that reads it there.
+
+        >>> [Tensor(x, ()).kind for x in ("Wq", "d_Wq", "d_q", "k_cache", "mask", "fp32_logits", "q")]
+        ['weight', 'weight gradient', 'gradient', 'cache', 'mask', 'fp32', 'activation']
+        """
+        name = self.name
+        return (
+            "fp32" if name.startswith("fp32_") else "weight" if name[0].isupper()
+            else ("weight gradient" if name[2:3].isupper() else "gradient") if name.startswith("d_")
+            else "cache" if name.endswith("_cache") else "mask" if name.startswith("mask") else "activation"
+        )  # fmt: skip
+
     @property
     def is_weight(self) -> bool:
-        return self.name[0].isupper()
+        return self.kind == "weight"
+
+    @property
+    def is_gradient(self) -> bool:
+        """Of a tensor or of a weight."""
+        return self.kind in ("gradient", "weight gradient")
+
+    @property
+    def is_fp32(self) -> bool:
+        """Held in 32 bits, or the gradient of what is."""
+        return self.name.removeprefix("d_").startswith("fp32_")
 
     @cached_property
     def elements(self) -> Expr:
@@ -117,20 +146,7 @@ class Tensor:
     @property
     def width(self) -> Expr:
         """Bytes per element."""
-        if self.name.startswith("fp32_"):
-            return symbol("fp32_bits") / 8
-        kind = (
-            "weight"
-            if self.is_weight
-            else "gradient"
-            if re.match("d_[A-Z]", self.name)
-            else "kv"
-            if self.name.endswith("_cache")
-            else "mask"
-            if self.name.startswith("mask")
-            else "activation"
-        )
-        return symbol(f"{kind}_bits") / 8
+        return symbol(_BITS.get(self.kind, "activation_bits")) / 8
 
     @cached_property
     def bytes(self) -> Expr:

@@ -5,7 +5,6 @@
 Work(name='h1', phase='forward', kind='stream', ...
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -43,10 +42,10 @@ class Work:
 
 def phase_of(kernel: Kernel) -> str:
     """What a kernel of a backward pass does: run something again, or make the gradient of inputs or of weights."""
-    made = [t.name for op in kernel.ops for t in op.outs]
-    if not any(name.startswith("d_") for name in made):
+    made = [t for op in kernel.ops for t in op.outs]
+    if not any(t.is_gradient for t in made):
         return "again"
-    return "weight_gradient" if all(name[2:3].isupper() for name in made) else "input_gradient"
+    return "weight_gradient" if all(t.kind == "weight gradient" for t in made) else "input_gradient"
 
 
 def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
@@ -69,7 +68,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
             term = next(t for t in op.terms if len(t) > 1)
             if any(t.is_weight for t in term):  # x W: by x
                 key = ("x", next(t.name for t in term if not t.is_weight), *_ways(next(t for t in term if t.is_weight)))
-            elif op.name.startswith("d_") and op.name[2].isupper():  # d_y x: by x
+            elif op.outs[0].kind == "weight gradient":  # d_y x: by x
                 key = ("dW", term[1].name, *_ways(op.outs[0]))
         joined.setdefault(key, []).append(kernel)
     return tuple(w for group in joined.values() for w in _works(group, phase or phase_of(group[0]), quantized))
@@ -89,7 +88,7 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
         rate = symbol("attention_peak") / symbol("attended_share")
-        efficiency = symbol("attention_efficiency") * (symbol("attention_backward") if "backward" in name else 1)
+        efficiency = symbol("attention_efficiency") * (symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1)
         arithmetic = flops / (rate * efficiency * symbol("sustained_rate"))
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
@@ -108,7 +107,7 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 
 def _is_wide(tensors: list[Tensor]) -> bool:
     """Whether a product stays in 16 bits where others are quantized: scores and mixes have no weights, logits are fp32."""
-    return any("fp32_" in t.name for t in tensors) or not any(t.is_weight or re.match("d_[A-Z]", t.name) for t in tensors)
+    return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:

@@ -62,7 +62,7 @@ def _is_hidden(op) -> bool:
 
     The sum of an input's gradient runs beside the gradient of the weights, and so does gathering the input again.
     """
-    return (op.function in ("all_reduce", "reduce_scatter") and op.name.startswith("d_")) or op.name.endswith(
+    return (op.function in ("all_reduce", "reduce_scatter") and op.outs[0].is_gradient) or op.name.endswith(
         "_all_again"
     )
 
