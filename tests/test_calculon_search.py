@@ -7,6 +7,7 @@ import pickle
 import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -116,13 +117,14 @@ def fits_networks(x, machine):
 def sample(model, machine, devices, batch, fitting, others):
     """Strategies of the space at random: so many that fit the networks, so many that do not."""
     rng, kept, seen = random.Random(3), ([], []), [0, 0]
+    fits = cache(lambda ways, tiers: fits_networks((*ways, *tiers), machine))  # millions of strategies share a few of these
     for x in documents(library.models[model], machine, devices, batch):
-        kind = not fits_networks(x, machine)
+        kind = not fits(x[:3], x[-3:])
         number = (fitting, others)[kind]
         seen[kind] += 1
         if len(kept[kind]) < number:
             kept[kind].append(x)
-        elif (place := rng.randrange(seen[kind])) < number:
+        elif (place := int(rng.random() * seen[kind])) < number:
             kept[kind][place] = x
     return [*kept[0], *kept[1]], sum(seen)
 

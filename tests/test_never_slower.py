@@ -25,6 +25,7 @@ MORE = (
     "stream_efficiency", "near_efficiency",
 )  # fmt: skip
 OVERLAPS = ("tp_overlap", "cp_overlap", "ep_overlap", "pp_overlap", "dp_overlap")
+SHARES = tuple(x for x in MORE if x.endswith("_efficiency"))
 LARGER = {"weight_bits": 2, "gradient_bits": 2, "optimizer_bits": 1.5, "activation_bits": 2, "seq": 2, "batch": 2}
 
 
@@ -75,8 +76,8 @@ def changed(at, name):
         return {}
     if name in OVERLAPS:
         return {name: np.minimum(1, at[name] + 0.25)}
-    if name.endswith("_efficiency"):
-        return {name: np.minimum(1, 1.2 * at[name])}
+    if name in SHARES:  # all of them are given, so that one plan of the sheet does for each
+        return {x: at[x] for x in SHARES if x in at} | {name: np.minimum(1, 1.2 * at[name])}
     return {name: at[name] * (LARGER.get(name) or (0.5 if name in LESS else 1.5))}
 
 

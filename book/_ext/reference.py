@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -99,6 +100,7 @@ def bibliography() -> str:
     return "\n".join(lines)
 
 
+@cache
 def repository() -> str:
     return yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
 
