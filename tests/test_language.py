@@ -121,7 +121,7 @@ def test_a_second_formula_of_one_name_is_refused():
         return 2 * batch
 
     kv_cache.__module__ = "scalebook.elsewhere"
-    with pytest.raises(ValueError, match=r"kv_cache of scalebook\.elsewhere needs another name: scalebook\.memory has a formula"):
+    with pytest.raises(ValueError, match=r"kv_cache of scalebook\.elsewhere needs another name: scalebook\.memory\.serving has a formula"):
         formula("flops", "williams2009")(kv_cache)
     kv_cache.__module__ = "__main__"  # a reader may call it so; what is published stays
     assert formula("flops", "williams2009")(kv_cache)(batch=2) == 4
