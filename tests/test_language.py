@@ -125,10 +125,10 @@ def test_a_second_formula_of_one_name_is_refused():
         formula("flops", "williams2009")(kv_cache)
     kv_cache.__module__ = "__main__"  # a reader may call it so; what is published stays
     assert formula("flops", "williams2009")(kv_cache)(batch=2) == 4
-    assert FORMULAS["kv_cache"].__module__ == "scalebook.memory"
+    assert FORMULAS["kv_cache"].__module__ == "scalebook.memory.serving"
     own = FORMULAS["kv_cache"]
     try:  # a module may be loaded again
-        kv_cache.__module__ = "scalebook.memory"
+        kv_cache.__module__ = "scalebook.memory.serving"
         assert FORMULAS["kv_cache"] is not formula("flops", "williams2009")(kv_cache) or FORMULAS["kv_cache"] is not own
     finally:
         FORMULAS["kv_cache"] = own
