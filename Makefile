@@ -7,6 +7,7 @@ QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/fo
 .DEFAULT_GOAL := help
 .PHONY: help lab test package interpreters setup site notebooks bench confront lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
+unexport PYTHONDONTWRITEBYTECODE # images set it, and each kernel and worker would then compile SymPy again: 3 s of 4
 
 help:
 	@awk -F ': *.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -45,6 +45,7 @@ def open_page(chromium, **settings):
     """A page in a fresh profile that notes what it should not do: `outside` requests (stopped), `errors`, `missing`."""
     context = chromium.new_context(**settings)
     page = context.new_page()
+    page.set_default_timeout(120_000)  # the longest page is set for half a minute where other work shares the cores
     page.outside, page.errors, page.missing = [], [], []
 
     def route(one):

@@ -63,7 +63,8 @@ def test_page(chromium, address, path):
                     for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)]  # fmt: skip
             assert said == [text for text, _ in stored], f"{path} opens with other answers than its notebook"
         page.emulate_media(color_scheme="light")
-        page.evaluate("Promise.allSettled(document.getAnimations().map((x) => x.finished))")  # a colour that fades is on its way
+        page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+        page.evaluate(ENDED)
         look(page, path, "light")
         check(page)
 
@@ -75,6 +76,9 @@ def look(page, path, scheme):
     assert width <= 390, f"{path} is {width} px wide on a phone of 390, in {scheme}"
     assert page.evaluate(FAINT) == [], scheme
 
+
+# Colours that fade into others are there at once.
+ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
 # Texts whose contrast with the colour behind them is under 3 to 1 (a large text's minimum in WCAG 2).
 FAINT = """() => {
