@@ -3,16 +3,19 @@
 import importlib
 import json
 import pkgutil
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import sympy
+from hypothesis import strategies as st
 from py_mini_racer import MiniRacer
 
 import scalebook
 from scalebook import tables
 from scalebook.display.live import Calculator
 from scalebook.display.pages import remade
-from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
@@ -38,6 +41,17 @@ def draw(letters, number, seed=0, grouped=False):
     if grouped and {"pp", "microbatches"} <= drawn.keys():
         drawn["microbatches"] = 2 * drawn["pp"] * np.ceil(drawn["microbatches"] / 10)
     return drawn
+
+
+# Times of the passes of a pipeline, drawn.
+TIMES_OF = ("forward_time", "input_gradient_time", "weight_gradient_time")
+TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
+
+
+def exactly(f, **letters):
+    """The value of a formula as a fraction."""
+    value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
+    return Fraction(int(value.p), int(value.q))
 
 
 class JavaScript:

@@ -20,20 +20,12 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate
 from scalebook.tables import accelerators, models
 
-from .support import JavaScript
+from .support import TIMES, TIMES_OF, JavaScript, exactly
 
 CHART = live_gantt()
 BROWSER = JavaScript(CHART._esm.replace("export default", "const live =").replace("export ", ""))
-TIMES_OF = ("forward_time", "input_gradient_time", "weight_gradient_time")
-TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
 STAGES, ROUNDS = st.integers(1, 8), st.integers(1, 4)
 quick = settings(max_examples=40, deadline=None)
-
-
-def exactly(f, **letters):
-    """The value of a formula as a fraction."""
-    value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
-    return Fraction(int(value.p), int(value.q))
 
 
 def closed(name, run, times, **more):

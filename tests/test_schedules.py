@@ -1,27 +1,18 @@
 """The contract of a schedule: what it says of itself is what its order does.  A new one is held to it by being entered."""
 
-from fractions import Fraction
-
 import pytest
-import sympy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalebook.language import OutsideDomain, symbol
+from scalebook.language import OutsideDomain
 from scalebook.pipeline import SCHEDULES, Schedule, simulate
 from scalebook.training import CHOICES, WORDS
 
-TIMES_OF = ("forward_time", "input_gradient_time", "weight_gradient_time")
-TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
+from .support import TIMES, TIMES_OF, exactly
+
 SHAPES = st.integers(1, 8).flatmap(
     lambda pp: st.tuples(st.just(pp), st.one_of(st.integers(1, 40), st.integers(1, 6).map(lambda n: 2 * pp * n)))
 )
-
-
-def exactly(f, letters):
-    """The value of a formula as a fraction."""
-    value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
-    return Fraction(int(value.p), int(value.q))
 
 
 def holds(f, letters):
@@ -38,18 +29,18 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
     except ValueError:
         return "" if not holds(schedule.bubble, letters) else "its bubble has a value where its order does not run"
     slow = simulate(*asked, **times, scale=[*[1] * (pp * chunks - 1), scale])  # unequal stages: kept and sent as much
-    said = [exactly(schedule.held, letters | {"stage": i + 1}) for i in range(pp)]
+    said = [exactly(schedule.held, **letters, stage=i + 1) for i in range(pp)]
     if max(run.in_flight) > max(said) or any(a > b for a, b in zip(run.in_flight, said, strict=True)):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if not holds(schedule.bubble, letters):
-        return "" if run.bubble > exactly(schedule.bubble, letters) else "its bubble is right where it is said not to hold"
+        return "" if run.bubble > exactly(schedule.bubble, **letters) else "its bubble is right where it is said not to hold"
     if max(run.in_flight) != max(said):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if slow.in_flight != run.in_flight or slow.messages != run.messages:
         return "what is kept and sent depends on how long stages are"
-    if run.messages != (sent := exactly(schedule.messages, letters)):
+    if run.messages != (sent := exactly(schedule.messages, **letters)):
         return f"messages are {sent}, and the order sends {run.messages}"
-    bubble = exactly(schedule.bubble, letters)
+    bubble = exactly(schedule.bubble, **letters)
     is_right = run.bubble == bubble if schedule.is_exact(*(times[x] for x in TIMES_OF)) else run.bubble <= bubble
     return "" if is_right else f"its bubble is {bubble}, and the order idles {run.bubble}"
 
@@ -102,7 +93,7 @@ def test_eager_1f1b_waits_for_the_first_and_the_last_transfer_alone(pp, more, ti
     run = simulate("eager_1f1b", pp, m, **times, transfer_time=late)
     waited = run.makespan - simulate("eager_1f1b", pp, m, **times).makespan
     letters = dict(pp=pp, microbatches=m, transfer_time=late, pp_overlap=0)
-    assert waited == exactly(SCHEDULES["eager_1f1b"].exposed, letters)
+    assert waited == exactly(SCHEDULES["eager_1f1b"].exposed, **letters)
     assert run.makespan <= simulate("1f1b", pp, m, **times, transfer_time=late).makespan
 
 

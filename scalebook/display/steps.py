@@ -36,7 +36,7 @@ def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     """The parts of a step, in seconds; a part that is nothing in every run is left out.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training.step import training_step
+    >>> from scalebook.training import training_step
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
     >>> time_bars({"8 H100": run}).get_xlabel()
     'time of a training step (s)'
@@ -48,7 +48,7 @@ def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     """What the fullest device holds, in bytes, and its capacity as a line.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training.step import training_step
+    >>> from scalebook.training import training_step
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
     >>> memory_bars({"8 H100": run}).get_xlabel()
     'memory of the fullest device (GB)'
@@ -60,7 +60,7 @@ def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     """What a device keeps in the second tier, in bytes, in the colours of what it keeps near.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training.step import training_step
+    >>> from scalebook.training import training_step
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), dp=4, global_batch=64, seq=8192, optimizer_offload=1)
     >>> away_bars({"4 H100": run}).get_xlabel()
     'memory in the second tier, per device (GB)'
@@ -73,7 +73,7 @@ def bandwidth_table(run: Row) -> Grid:
     """The bandwidths a run needs to hide each dimension and all at once, beside those that its device has.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training.step import training_step
+    >>> from scalebook.training import training_step
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
     >>> bandwidth_table(run)
     needed to hide    scale-up scale-out

@@ -9,6 +9,7 @@ from sympy import Min
 
 from scalebook.language import formula
 from scalebook.pipeline.bubbles import bubble_1f1b
+from scalebook.pipeline.orders import run_ahead
 from scalebook.pipeline.schedules import Schedule
 from scalebook.pipeline.stages import messages_loop
 
@@ -38,13 +39,7 @@ def pp_exposed_eager(pp, transfer_time, pp_overlap):
 
 
 def _order(order, device, pp, microbatches, chunks):
-    ahead = min(microbatches, 2 * (pp - device) - 1)
-    for k in range(ahead):
-        order.forward(device, k)
-    for k in range(microbatches):
-        order.backward(device, k)
-        if ahead + k < microbatches:
-            order.forward(device, ahead + k)
+    run_ahead(order, device, microbatches, 2 * (pp - device) - 1)
 
 
 Schedule("eager_1f1b", "zhuang2022 §4", bubble_1f1b, held_eager, messages_loop, _order, exposed=pp_exposed_eager)

@@ -71,15 +71,20 @@ def gpipe(order, device, pp, microbatches, chunks):
         order.backward(device, k)
 
 
-def one_f_one_b(order, device, pp, microbatches, chunks):
-    """As many forward passes as there are stages to come, then one backward, one forward in turn."""
-    ahead = min(microbatches, pp - device)
+def run_ahead(order, device, microbatches, ahead):
+    """So many forward passes, then one backward, one forward in turn."""
+    ahead = min(microbatches, ahead)
     for k in range(ahead):
         order.forward(device, k)
     for k in range(microbatches):
         order.backward(device, k)
         if ahead + k < microbatches:
             order.forward(device, ahead + k)
+
+
+def one_f_one_b(order, device, pp, microbatches, chunks):
+    """As many forward passes ahead as there are stages to come."""
+    run_ahead(order, device, microbatches, pp - device)
 
 
 def interleaved(order, device, pp, microbatches, chunks):

@@ -1,7 +1,7 @@
 """The search over all strategies, or over the letters of a sheet: which choices are best, and within which limits.
 
 >>> from scalebook.tables import accelerators, models
->>> from scalebook.training.step import training_step
+>>> from scalebook.training import training_step
 >>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256, seq=8192)
 >>> found.best[0].tp, found.count
 (1.0, ...)

@@ -2,7 +2,7 @@
 
 >>> divisors(12)
 (1, 2, 3, 4, 6, 12)
->>> from scalebook.training.step import training_step
+>>> from scalebook.training import training_step
 >>> isinstance(training_step, Searchable), training_step.space.axes
 (True, ('step_time', 'memory'))
 """

@@ -115,7 +115,7 @@ def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradi
     ...                   bubble_time="0.2 s")
     2.0
     """
-    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time) + bubble_time
+    return dp_window.of() + bubble_time
 
 
 @formula("last_window", "narayanan2021 §2.2")

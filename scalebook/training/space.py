@@ -1,6 +1,6 @@
 """The strategies of a training step that a search goes through: what is tried, what is left out, what repeats what.
 
->>> from scalebook.training.step import training_step
+>>> from scalebook.training import training_step
 >>> training_step.space is TRAINING, usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
 (True, (1, 2))
 """

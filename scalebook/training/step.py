@@ -153,7 +153,12 @@ def _attended(model: Mapping, letters: Mapping) -> Formula:
 
 def _product_bits(device: Mapping) -> float:
     """How wide its products' inputs are: 16 bits unless the device is at another precision."""
-    peak = f"peak_{getattr(device, 'words', {}).get('precision')}"
+    return _format_bits(f"peak_{getattr(device, 'words', {}).get('precision')}")
+
+
+@cache
+def _format_bits(peak: str) -> float:
+    """The narrowest format of products that run at a peak."""
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 

@@ -77,7 +77,7 @@ class Strategy:
     @property
     def words(self) -> dict[str, str | bool]:
         """Its choices by their names."""
-        return {field.name: getattr(x := getattr(self, field.name), "name", x) for field in fields(self)}
+        return {name: getattr(value, "name", value) for name, value in vars(self).items()}
 
     @property
     def of_block(self) -> "Strategy":
