@@ -17,6 +17,7 @@ import sympy
 
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
+from .tabular import Markup, page_table, table_cell
 from .units import parse, show
 
 __all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays"]
@@ -260,14 +261,16 @@ class Row(Mapping):
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><td><code>{n}</code></td><td>{html.escape(_brief(c.value, NOTATION[n].unit))}</td>"
-            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{Why(n, c).page(self.cells.keys() - {n})}</td></tr>"
+        lines = (
+            [
+                table_cell(Markup(f"<code>{n}</code>"), "th", scope="row"),
+                table_cell(_brief(c.value, NOTATION[n].unit)),
+                table_cell(NOTATION[n].meaning),
+                table_cell(Markup(Why(n, c).page(self.cells.keys() - {n}))),
+            ]
             for n, c in self.cells.items()
         )
-        head = "<tr><th>letter</th><th>value</th><th>meaning</th><th>where it comes from</th></tr>"
-        name = html.escape(self.name)
-        return f'<table class="sb-row tex2jax_ignore"><caption>{name}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        return page_table(["letter", "value", "meaning", "where it comes from"], lines, self.name, "sb-row")
 
 
 class Why:

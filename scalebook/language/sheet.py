@@ -19,7 +19,6 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
     peak_flops = 1 PFLOP/s  [given]
 """
 
-import html
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -32,6 +31,7 @@ from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .notation import NOTATION, either, listed, nearest, quoted, tex, word
 from .row import Cell, Row, fitting, gather
+from .tabular import page_table, table_cell
 from .units import show
 
 __all__ = ["Sheet"]
@@ -223,15 +223,14 @@ class Sheet:
         return "\n".join([f"{self.name}({', '.join(self.inputs)})", *(f"  {f!r}" for f in self.formulas.values())])
 
     def _repr_html_(self):
-        rows = "".join(
-            rf'<tr><td class="mathjax_process tex2jax_process">\({html.escape(NOTATION[n].tex)} = {html.escape(tex(f.rhs))}\)</td>'
-            f"<td>{html.escape(NOTATION[n].meaning)}</td><td>{NOTATION[n].unit}</td><td>{html.escape(', '.join(f.sources))}</td></tr>"
+        lines = (
+            [
+                table_cell(rf"\({NOTATION[n].tex} = {tex(f.rhs)}\)", class_="mathjax_process tex2jax_process"),
+                *map(table_cell, (NOTATION[n].meaning, NOTATION[n].unit, ", ".join(f.sources))),
+            ]
             for n, f in self.formulas.items()
         )
-        head = "<tr><th>formula</th><th>meaning</th><th>unit</th><th>source</th></tr>"
-        return (
-            f'<table class="sb-sheet"><caption>{html.escape(self.name)}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
-        )
+        return page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet")
 
 
 def _once(make, *args):

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from scalebook.language.notation import brief, quoted
+from scalebook.language.tabular import page_table
 from scalebook.tables import cite
 
 __all__ = ["Confrontation", "Result"]
@@ -203,11 +204,7 @@ class Result:
 
     def _repr_html_(self):
         c = self.confrontation
-        head = "".join(f"<th>{x}</th>" for x in (c.name, "rows", "mean", "median", "90 %", "worst", "bias"))
-        body = "".join(
-            f"<tr><th scope='row'>{html.escape(name)}</th>{''.join(f'<td>{x}</td>' for x in figures)}</tr>"
-            for name, *figures in self._table()
-        )
+        figures = page_table([c.name, "rows", "mean", "median", "90 %", "worst", "bias"], self._table())
         first = f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean."
         more = [
             *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),
@@ -215,8 +212,7 @@ class Result:
         ]
         listed = "".join(f"<li>{html.escape(x)}</li>" for x in more)
         return (
-            f'<div class="sb-table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-            f"<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"
+            f"{figures}<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"
             f"<details><summary>Sources, and rows left out</summary><ul>{listed}</ul></details>"
         )
 

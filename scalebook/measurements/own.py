@@ -22,7 +22,7 @@ import numpy as np
 from scalebook.language import NOTATION, Formula, Row, Sheet, show
 from scalebook.language.notation import brief, either, nearest, quoted, word
 from scalebook.language.parts import nearest_parts, said
-from scalebook.search.found import table, table_html
+from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
 from scalebook.shell.sentences import sentence
 
@@ -46,23 +46,23 @@ class Own(Result):
     unpriced: list[tuple[str, str]]
 
     def _tables(self):
-        """The worst rows and those without a price, each as a caption, heads and lines."""
+        """The worst rows and those without a price, each as heads, lines and a caption."""
         c, lines = self.confrontation, []
         several = [n for n in self.rows[0] if n not in (*_IDS, c.measured) and len({x[n] for x in self.rows}) > 1]
         for i in np.argsort(-np.abs(self.errors))[:5]:
             row, figures = self.rows[i], [show(x[i], c.unit) for x in (self.predicted, self.measured)]
             given = " ".join(f"{n}={row[n]}" for n in several if row[n])
             lines.append([row["row_id"], f"{self.errors[i]:+.1%}", *figures, given, _why(self.found[i], c.measured)])
-        yield "worst rows", ["row", "error", "predicted", "measured", "with", "the largest parts predicted"], lines
+        yield ["row", "error", "predicted", "measured", "with", "the largest parts predicted"], lines, "worst rows"
         if self.unpriced:
-            yield "rows left out", ["row", "why"], [list(x) for x in self.unpriced]
+            yield ["row", "why"], [list(x) for x in self.unpriced], "rows left out"
 
     def __repr__(self):
-        shown = (f"{caption}:\n{table(heads, lines)}" for caption, heads, lines in self._tables())
+        shown = (f"{caption}:\n{aligned([heads, *lines], gap='  ')}" for heads, lines, caption in self._tables())
         return "\n\n".join([super().__repr__(), *shown])
 
     def _repr_html_(self):
-        return super()._repr_html_() + "".join(table_html(*x) for x in self._tables())
+        return super()._repr_html_() + "".join(page_table(*x) for x in self._tables())
 
 
 def _why(row: Row, letter: str) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-__all__ = ["Found", "Search", "short", "table", "table_html"]
+__all__ = ["Found", "Search", "short"]
 
 
 class Found:
@@ -133,27 +134,12 @@ class Search:
         names = [n for n in dict.fromkeys([*layout, *several]) if n not in self.problem.axes]
         rows = [[str(i + 1), *(show(x.values[n], NOTATION[n].unit) for n in x.values), *(short(getattr(x, n)) for n in names)]
                 for i, x in enumerate(self.best)]  # fmt: skip
-        yield "best", ["", *dict.fromkeys(self.problem.axes), *names], rows
-        yield "left out", ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()]
+        yield ["", *dict.fromkeys(self.problem.axes), *names], rows, "best"
+        yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
     def __repr__(self):
-        return "\n\n".join([self._summary, *(table(heads, rows) for _, heads, rows in self._tables())])
+        return "\n\n".join([self._summary, *(aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())])
 
     def _repr_html_(self):
-        return f"<p>{html.escape(self._summary)}</p>" + "".join(table_html(*x) for x in self._tables())
+        return f"<p>{html.escape(self._summary)}</p>" + "".join(page_table(*x) for x in self._tables())
 
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Lines of aligned columns."""
-    widths = [max(len(line[i]) for line in [heads, *rows]) for i in range(len(heads))]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in [heads, *rows])
-
-
-def table_html(caption: str, heads: list[str], rows: list[list[str]]) -> str:
-    """The same as a table of a page."""
-    head = "".join(f"<th>{html.escape(x)}</th>" for x in heads)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in line) + "</tr>" for line in rows)
-    return (
-        f'<div class="sb-table tex2jax_ignore"><table><caption>{html.escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalebook.language import NOTATION
+from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
 from .columns import Columns
-from .found import Found, Search, short, table, table_html
+from .found import Found, Search, short
 from .pricing import built
 from .space import divisors, told
 
@@ -89,10 +90,11 @@ class Neighbours:
         return ["step", self._objective, "why"], rows
 
     def __repr__(self):
-        return table(*self._table())
+        heads, rows = self._table()
+        return aligned([heads, *rows], gap="  ")
 
     def _repr_html_(self):
-        return table_html("one step away", *self._table())
+        return page_table(*self._table(), "one step away")
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:

@@ -14,6 +14,7 @@ import numpy as np
 from scalebook.language.notation import NOTATION, nearest, no_attribute, quoted, word
 from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
+from scalebook.language.tabular import Markup, page_table, table_cell
 from scalebook.language.units import show
 
 __all__ = ["Device", "Table"]
@@ -113,22 +114,18 @@ class Table(Mapping):
         # The peak by precision says it; a device's own choice among them would say it twice.
         chosen = ("peak_flops", "matmul_efficiency")
         letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
-        head = "".join(f'<th title="{html.escape(NOTATION[x].meaning)}">{x.replace("_", " ")}</th>' for x in letters)
-        body = "".join(
-            f"<tr><th scope='row'>{html.escape(row.name)}<br><code>{html.escape(key)}</code></th>"
-            f"{''.join(_cell(row, x) for x in letters)}</tr>"
-            for key, row in self.items()
-        )
-        return (
-            '<div class="sb-table tex2jax_ignore" style="overflow-x: auto"><table style="white-space: nowrap">'
-            f"<thead><tr><th>{html.escape(self.name)}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-            "<p>Hover over a value, or follow its mark, for the source.</p>"
-        )
+        heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
+        lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
+        return page_table(heads, lines, kind="sb-facts") + "<p>Hover over a value, or follow its mark, for the source.</p>"
+
+
+def _named(key, row):
+    return table_cell(Markup(f"{html.escape(row.name)}<br><code>{html.escape(key)}</code>"), "th", scope="row")
 
 
 def _cell(row, name):
     if name not in row:
-        return "<td></td>"
+        return table_cell("")
     cell = row.cells[name]
     value, url = show(cell.value, NOTATION[name].unit), ""
     if cell.formula is None:
@@ -137,7 +134,7 @@ def _cell(row, name):
     else:
         said = repr(row.why(name))
     mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
-    return f'<td title="{html.escape(said)}">{html.escape(value)}{mark}</td>'
+    return table_cell(Markup(html.escape(value) + mark), title=said)
 
 
 def _row(file, key, stanza, kind, words, finish):

@@ -8,11 +8,11 @@
 True
 """
 
-import html
 from typing import NamedTuple
 
 from scalebook.block.work import both_passes
 from scalebook.language import Formula, Row, show
+from scalebook.language.tabular import aligned, page_table
 from scalebook.training.block_costs import head
 from scalebook.training.step import training_step
 
@@ -49,21 +49,11 @@ class Profile:
 
     def __repr__(self):
         head, rows = self._table()
-        wide = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        return "\n".join(
-            "  ".join(x.ljust(w) for x, w in zip(row, wide, strict=True)).rstrip() for row in (head, *rows)
-        )
+        return aligned([head, *rows], gap="  ")
 
     def _repr_html_(self):
         head, rows = self._table()
-        kinds = ("th scope='row'", "td class='sb-said'", "td class='sb-said'", *["td"] * 6)
-        cells = ([html.escape(x).replace(" ", "\xa0") for x in row] for row in rows)
-        lines = ("".join(f"<{kind}>{x}</{kind[:2]}>" for kind, x in zip(kinds, row, strict=True)) for row in cells)
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return (
-            f'<div class="sb-table tex2jax_ignore"><table><thead><tr>{"".join(f"<th>{x}</th>" for x in head)}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        return page_table(head, rows)
 
 
 def profile(*knowns, **letters) -> Profile:
