@@ -55,6 +55,7 @@ confront: setup ## confront the formulas with published measurements; figures go
 
 lint: setup ## check style, notebooks too
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check -q
 
 constraints: setup ## renew constraints.txt, the exact versions of a set-up
 	$(BIN)/python -m pip install -q uv

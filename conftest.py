@@ -16,6 +16,7 @@ def no_figure_is_left():
 
 # nbval 0.11 runs cells with store_history=False: IPython then prints what a trailing `;` hides (nbval issue 194).
 
+
 def execute_cell_input(self, cell_input, allow_stdin=None):
     return self.kc.execute(cell_input, allow_stdin=allow_stdin, stop_on_error=False, store_history=True)
 

@@ -1,7 +1,8 @@
 """Scaling large language models, derived.
 
 >>> import scalebook
->>> row = scalebook.decoding(scalebook.models.llama3_8b, scalebook.accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+>>> row = scalebook.decoding(scalebook.models.llama3_8b, scalebook.accelerators.h100, batch=1, context=8192,
+...                          weight_bits=16, kv_bits=16)
 >>> round(row.token_time * 1e3, 2)
 4.8
 >>> scalebook.trainig_step
@@ -14,14 +15,17 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 
 # The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
 ROOMS = (
-    "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "inference", "search", "training",
+    "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "inference", "search",
+    "training",
     "calculon", "shell", "measurements", "display",
 )  # fmt: skip
 
-# The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a training
-# step, a step of decoding, the best of many, how far off), the same with sliders, and what formulas of one's own are made of.
+# The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a
+# training step, a step of decoding, the best of many, how far off), the same with sliders, and what formulas of one's
+# own are made of.
 _FIRST = {
-    "accelerators": "tables", "models": "tables", "links": "tables", "training_step": "training", "decoding": "inference",
+    "accelerators": "tables", "models": "tables", "links": "tables", "training_step": "training",
+    "decoding": "inference",
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
@@ -31,12 +35,18 @@ def __getattr__(name):
 
     if name in _FIRST:
         module = import_module(f"{__name__}.{_FIRST[name]}")
-        return globals().get(name, getattr(module, name))  # `search` is a package too, always the same, and can be called
+        return globals().get(
+            name, getattr(module, name)
+        )  # `search` is a package too, always the same, and can be called
     if not name.startswith("_"):
         from difflib import get_close_matches
 
         close = " or ".join(map(repr, get_close_matches(name, _FIRST, cutoff=0.65)))
-        said = f"did you mean {close}?" if close else f"it has {', '.join(_FIRST)}, and modules, which are imported by name"
+        said = (
+            f"did you mean {close}?"
+            if close
+            else f"it has {', '.join(_FIRST)}, and modules, which are imported by name"
+        )
         raise AttributeError(f"scalebook has no {name!r}; {said}", name="", obj=None)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

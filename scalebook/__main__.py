@@ -54,12 +54,19 @@ def overview() -> str:
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
     lines = [f"  {n:<16} {_first_line(x)}" for n, x in sheets.items()]
     some = ", ".join(f"{name} ({len(getattr(tables, name))} rows)" for name in ROWS.values())
-    return "\n".join([
-        "python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.", "",
-        "Names:", *lines, f"  and {len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity;"
-        " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
-        f"Rows are of the tables {some}; `python -m scalebook accelerators` lists its own.", "Examples:", EXAMPLES,
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.",
+            "",
+            "Names:",
+            *lines,
+            f"  and {len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity;"
+            " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
+            f"Rows are of the tables {some}; `python -m scalebook accelerators` lists its own.",
+            "Examples:",
+            EXAMPLES,
+        ]
+    )
 
 
 def _first_line(thing) -> str:
@@ -107,7 +114,9 @@ def _parts(row):
 
 def _search(arguments) -> str:
     if not arguments:
-        raise LookupError("search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256")
+        raise LookupError(
+            "search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256"
+        )
     thing, rows, texts = _given(arguments)
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}

@@ -114,7 +114,8 @@ CALCULONS = """
 import json, resource
 from scalebook.calculon import Strategies, application, library
 from scalebook.search import search
-found = search(Strategies(library.systems["h100_80g_nvl8"]), application(library.models["megatron-1T"]), devices=4096, global_batch=4096)
+machine, model = library.systems["h100_80g_nvl8"], library.models["megatron-1T"]
+found = search(Strategies(machine), application(model), devices=4096, global_batch=4096)
 strategies = found.fitting + sum(found.rejected.values())
 print(json.dumps([strategies, found.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]))
 """
@@ -134,8 +135,8 @@ found = search(
     host_capacity="512 GB", host_bandwidth="450 GB/s", lift=["tp within scaleup_size"], choices=dict(
         recompute=["none", "selective", "full"], sequence_parallel=[True, False], attention=["flash", "unfused"],
         sharding=["replicated", "zero1", "zero2", "zero3"], cp=[1, 2, 4], batch=[2**i for i in range(13)],
-        schedule=["1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"], chunks=[2**i for i in range(8)],
-        tp_overlap=[0, 0.5, 0.9], dp_overlap=[0, 1], pp_overlap=[0, 1],
+        schedule=["1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"],
+        chunks=[2**i for i in range(8)], tp_overlap=[0, 0.5, 0.9], dp_overlap=[0, 1], pp_overlap=[0, 1],
         weight_offload=[0, 1], activation_offload=[0, 1], optimizer_offload=[0, 1],
     ),
 )
@@ -151,8 +152,18 @@ def searching(code):
 def main():
     h100, llama = accelerators.h100, models.llama3_8b
     knowns = dict(batch=8, context=8192, weight_bits=16, kv_bits=16)
-    box = calculator(decoding, "token_time", also=["decode_rate", "idle_fraction"], device=accelerators, model=models,
-                     precision=["bf16", "fp8"], weight_bits=[16, 8], kv_bits=[16, 8], batch=(1, 1024), context=(128, 131072))  # fmt: skip
+    box = calculator(
+        decoding,
+        "token_time",
+        also=["decode_rate", "idle_fraction"],
+        device=accelerators,
+        model=models,
+        precision=["bf16", "fp8"],
+        weight_bits=[16, 8],
+        kv_bits=[16, 8],
+        batch=(1, 1024),
+        context=(128, 131072),
+    )
     slider, places = box.controls["batch"], iter(range(10**9))
 
     def event():
@@ -165,13 +176,21 @@ def main():
     figures = {
         "import beyond sympy and numpy (s)": (importing(), 0.3),
         "one evaluation, by a row (µs)": (1e6 * seconds(lambda: ridge_intensity(h100)), 100),
-        "one evaluation, by a row and keywords (µs)": (1e6 * seconds(lambda: kv_cache(llama, batch=8, context=8192, kv_bits=16)), 100),
-        f"one sheet of {len(decoding.formulas)} letters (µs)": (1e6 * seconds(lambda: decoding(llama, h100, **knowns)), None),
+        "one evaluation, by a row and keywords (µs)": (
+            1e6 * seconds(lambda: kv_cache(llama, batch=8, context=8192, kv_bits=16)),
+            100,
+        ),
+        f"one sheet of {len(decoding.formulas)} letters (µs)": (
+            1e6 * seconds(lambda: decoding(llama, h100, **knowns)),
+            None,
+        ),
         "one check of a strategy (ms)": (1e3 * seconds(lambda: check(*strategy)), 1),
         "one slider event in Python (ms)": (1e3 * seconds(event), 5),
         f"formula of {hundred.rhs.count_ops()} operations (million a second)": (1e-6 * rate(hundred), -10),
         "decoding sheet over a million batches (million a second)": (
-            1 / seconds(lambda: decoding(llama, h100, **knowns | dict(batch=batch)), repeat=3), None),
+            1 / seconds(lambda: decoding(llama, h100, **knowns | dict(batch=batch)), repeat=3),
+            None,
+        ),
         "Calculon's search of Megatron-1T on 4,096 (million strategies)": (1e-6 * theirs, -14.55),
         "Calculon's search (s)": (theirs_searched, 20),
         "Calculon's search (million strategies a second)": (1e-6 * theirs / theirs_searched, -1),
@@ -181,7 +200,7 @@ def main():
         "the same (million strategies a second)": (1e-6 * strategies / searched, -1),
         "the same, peak memory (GiB)": (peak, 1),
         "site build (s)": (build(), None),
-    }  # fmt: skip
+    }
     with browser() as chromium, serve(SITE) as address:
         weight, ready = page(address, chromium)
     figures["chapter page, compressed (MB)"] = (weight / 1e6, 1.5)

@@ -27,7 +27,9 @@ SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
 
 
 def draw(letters, number, seed=0, grouped=False):
-    """Random values for each letter, shares between 0 and 1; grouped: stages and micro-batches that every schedule runs."""
+    """Random values for each letter, shares between 0 and 1; grouped:
+    stages and micro-batches that every schedule runs.
+    """
     rng = np.random.default_rng(seed)
     shares = ("share", "fraction", "achieved over")
     drawn = {
@@ -94,13 +96,18 @@ def python_says(calc, labels):
     for control in calc.choice["controls"]:
         label = chosen[control["name"]]
         if "table" in control:
-            row, precision = next(x for x in getattr(tables, control["table"]).values() if x.name == label), chosen.get("precision")
+            row, precision = (
+                next(x for x in getattr(tables, control["table"]).values() if x.name == label),
+                chosen.get("precision"),
+            )
             by_precision = precision and hasattr(row, "at")
             if by_precision and f"peak_{precision}" in row:
                 row = row.at(precision)
             elif by_precision:
                 row = {x: v for x, v in row.items() if x != "peak_flops"}
-            letters |= {x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)}
+            letters |= {
+                x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)
+            }
         elif "precisions" not in control:
             letters |= next(o["letters"] for o in calc.options[control["name"]] if o["label"] == label)
     row = sheet(letters)

@@ -79,7 +79,9 @@ def test_contention_is_a_formula_to_swap_and_none_where_links_are_not_shared():
     shared, alone = training_step(model, H100, **letters), training_step(model, H100, dp_contention_none, **letters)
     assert shared.dp_contention > 0 == alone.dp_contention
     assert shared.step_time - alone.step_time == pytest.approx(shared.dp_contention)
-    whole = training_step(model, H100, **letters | dict(tp=8, dp=16))  # tensor parallelism has the scale-up ports to itself
+    whole = training_step(
+        model, H100, **letters | dict(tp=8, dp=16)
+    )  # tensor parallelism has the scale-up ports to itself
     assert whole.dp_contention == 0
 
 
@@ -100,7 +102,9 @@ def test_passes_to_hide_in_are_those_of_the_schedule(pp, chunks):
                     done[x.stage] = max(done.get(x.stage, 0), slot.end)
         passes = [max(x.values()) - min(x.values()) for x in (done, begun)]
         third = Fraction(run.busy[device]) / run.microbatches / 3
-        assert [x / y for x, y in zip(passes, (2 * third, third), strict=True)] == [Fraction(pp * (chunks - 1), chunks)] * 2
+        assert [x / y for x, y in zip(passes, (2 * third, third), strict=True)] == [
+            Fraction(pp * (chunks - 1), chunks)
+        ] * 2
     assert dp_passes_once(pp=pp, chunks=chunks) == pytest.approx(float(Fraction(pp * (chunks - 1) + 1, chunks)))
 
 
@@ -116,14 +120,22 @@ def test_chunks_queue_for_the_link(pp, chunks, total):
             ready = begin + pass_ / chunks * Fraction(bucket + 1, buckets)
             free, end = max(free, ready) + Fraction(total, chunks * buckets), ready
     said = dp_unhidden_once(
-        dp_reduce=total, dp_gather=0, dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks), last_window=pass_, chunks=chunks,
-        dp_overlap=1, stage_blocks=chunks * buckets, collective_cores=0,
-    )  # fmt: skip
+        dp_reduce=total,
+        dp_gather=0,
+        dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks),
+        last_window=pass_,
+        chunks=chunks,
+        dp_overlap=1,
+        stage_blocks=chunks * buckets,
+        collective_cores=0,
+    )
     assert said == pytest.approx(float(free - end), abs=0.02)
 
 
 def test_with_the_bandwidth_it_needs_a_steps_own_exchange_leaves_a_bucket_and_no_more():
-    letters = dict(tp=8, pp=16, dp=128, chunks=8, global_batch=2048, seq=8192, dp_overlap=1, pp_overlap=1, collective_cores=0)
+    letters = dict(
+        tp=8, pp=16, dp=128, chunks=8, global_batch=2048, seq=8192, dp_overlap=1, pp_overlap=1, collective_cores=0
+    )
     run = training_step(models.llama3_405b, H100, **letters)
     enough = training_step(models.llama3_405b, H100, **letters, scaleout_bandwidth=run.dp_scaleout_needed)
     total = enough.dp_reduce + enough.dp_gather  # with starts and hops, which come on top
@@ -135,8 +147,18 @@ def test_with_the_bandwidth_it_needs_a_steps_own_exchange_leaves_a_bucket_and_no
 @pytest.mark.parametrize("sharding", ["zero2", "zero3", "hybrid"])
 def test_a_micro_batch_passes_one_of_the_two_stages_that_a_device_of_dualpipe_holds(sharding):
     """So that it moves about as much as in a pipeline where a device holds one."""
-    letters = dict(tp=8, pp=8, dp=8, microbatches=16, seq=4096, sharding=sharding, far_latency=0, near_latency=0, collective_launch=0,
-                   chunk_time=0) | ({"shard_group": 4} if sharding == "hybrid" else {})  # fmt: skip
+    letters = dict(
+        tp=8,
+        pp=8,
+        dp=8,
+        microbatches=16,
+        seq=4096,
+        sharding=sharding,
+        far_latency=0,
+        near_latency=0,
+        collective_launch=0,
+        chunk_time=0,
+    ) | ({"shard_group": 4} if sharding == "hybrid" else {})
     one, two = (training_step(models.llama3_70b, H100, **letters, schedule=x) for x in ("1f1b", "dualpipe"))
     assert two.dp_reduce / one.dp_reduce == pytest.approx(1, rel=0.25)
 
@@ -149,8 +171,11 @@ def test_where_nothing_is_gathered_the_forward_pass_hides_nothing():
 def test_what_stands_at_the_ends_of_the_model_is_where_a_schedule_puts_it():
     letters = dict(pp=4, dp=4, microbatches=16, seq=2048)
     one, v, both = (training_step(models.gpt3_13b, H100, **letters, schedule=x) for x in ("1f1b", "zb_v", "dualpipe"))
-    ends = one.head_forward + one.head_backward + one.embedding_time - (one.stage_blocks - one.last_blocks) * (
-        one.block_forward + one.block_backward
+    ends = (
+        one.head_forward
+        + one.head_backward
+        + one.embedding_time
+        - (one.stage_blocks - one.last_blocks) * (one.block_forward + one.block_backward)
     )
     assert v.step_head == pytest.approx(max(0, 16 * ends)) and both.step_head == pytest.approx(max(0, 8 * ends))
     matrix = one.vocab * one.hidden  # tied: a device with both ends holds it once

@@ -477,10 +477,30 @@ def test_parameters_are_symbolic():
 
 # --- Properties over random sizes
 
-SIZES = st.fixed_dictionaries({name: st.integers(1, 9) for name in [
-    "batch", "seq", "kv_heads", "head_dim", "ffn", "hidden", "tp", "cp", "q_rank", "kv_rank", "rope_dim", "nope_dim",
-    "v_dim", "top_k", "expert_ffn", "shared_experts", "shared_ffn",
-]})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        name: st.integers(1, 9)
+        for name in [
+            "batch",
+            "seq",
+            "kv_heads",
+            "head_dim",
+            "ffn",
+            "hidden",
+            "tp",
+            "cp",
+            "q_rank",
+            "kv_rank",
+            "rope_dim",
+            "nope_dim",
+            "v_dim",
+            "top_k",
+            "expert_ffn",
+            "shared_experts",
+            "shared_ffn",
+        ]
+    }
+)
 
 
 def number(expr, sizes):

@@ -218,8 +218,16 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
         (lambda: calculator(roofline, "intensity", intensity=(1, 2)), TypeError, "intensity is the answer"),
         (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=[]), ValueError, "a list of values, not"),
         (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=()), ValueError, "a list of values, not"),
-        (lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=[[1, 2]]), TypeError, "takes one number here"),
-        (lambda: calculator(ridge_intensity, peak_flops=np.ones(2), hbm_bandwidth=1e12), TypeError, "takes one number here"),
+        (
+            lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=[[1, 2]]),
+            TypeError,
+            "takes one number here",
+        ),
+        (
+            lambda: calculator(ridge_intensity, peak_flops=np.ones(2), hbm_bandwidth=1e12),
+            TypeError,
+            "takes one number here",
+        ),
         (lambda: calculator(ridge_intensity, **KNOWN, also=3), TypeError, "also takes a list, not 3"),
         (lambda: calculator(ridge_intensity, **KNOWN, also=[3]), TypeError, "also takes names, not 3"),
         (lambda: calculator(ridge_intensity, **KNOWN, curve=3), TypeError, "curve takes a list, not 3"),
@@ -237,7 +245,11 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
             TypeError,
             "warn names 'batch', which nothing here gives",
         ),
-        (lambda: calculator(ridge_intensity, **KNOWN, start=3), TypeError, "start takes the first choice of each control"),
+        (
+            lambda: calculator(ridge_intensity, **KNOWN, start=3),
+            TypeError,
+            "start takes the first choice of each control",
+        ),
         (
             lambda: calculator(ridge_intensity, **KNOWN, start={"hbm_bandwidth": [1e12]}),
             TypeError,
@@ -253,14 +265,22 @@ def test_refused(call, error, words):
 
 def test_outside_its_domain_a_formula_says_where_it_holds():
     calc = calculator(
-        bubble_interleaved, "bubble", pp=[2, 4, 8], chunks=[1, 2], microbatches=[8, 12], start=dict(pp=8, microbatches=12)
+        bubble_interleaved,
+        "bubble",
+        pp=[2, 4, 8],
+        chunks=[1, 2],
+        microbatches=[8, 12],
+        start=dict(pp=8, microbatches=12),
     )
     several = choices(calc, 30)
     said = 0
     for choice, page in zip(several, on_a_page(calc, several), strict=True):
         choose(calc, choice)
         assert (page["texts"], page["message"]) == (list(calc.texts.values()), calc._message.value)
-        said += page["message"] == "bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8"
+        said += (
+            page["message"]
+            == "bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8"
+        )
     assert said
 
 

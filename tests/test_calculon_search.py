@@ -1,4 +1,6 @@
-"""Calculon's own search space: as many strategies as Calculon goes through, each priced and refused as Calculon does."""
+"""Calculon's own search space: as many strategies as Calculon goes through,
+each priced and refused as Calculon does.
+"""
 
 import contextlib
 import itertools
@@ -25,7 +27,9 @@ MODEL = application(library.models["gpt3-1.3B"])
 
 def problem(model, machine, devices, batch, **more):
     known = dict(devices=devices, global_batch=batch)
-    return problem_of(Strategies(machine), (application(library.models[model]),), None, None, None, (), more, (), 10, known)
+    return problem_of(
+        Strategies(machine), (application(library.models[model]),), None, None, None, (), more, (), 10, known
+    )
 
 
 def size(problem):
@@ -58,7 +62,9 @@ def test_as_many_strategies_as_calculon_counts(model, machine, devices, batch, f
 
 
 def test_as_many_are_valid_as_calculon_finds():
-    found = search(Strategies(A100), application(library.models["turing-530B"]), devices=5128, global_batch=2520, fused=True)
+    found = search(
+        Strategies(A100), application(library.models["turing-530B"]), devices=5128, global_batch=2520, fused=True
+    )
     assert found.fitting + sum(found.rejected.values()) == 10_944
     assert found.fitting == 1_080
 
@@ -81,19 +87,26 @@ def documents(model, machine, devices, batch, fused=(True, False)):
             for chunks, mb in itertools.product([1] if pp == 1 else of(model["num_blocks"] // pp), of(whole // dp)):
                 if mb * model["seq_size"] % tp:
                     continue
-                for recompute, exchange in itertools.product(("none", "attn_only", "full"), ("ar", "p2p_rs_ag", "rs_ag")):
+                for recompute, exchange in itertools.product(
+                    ("none", "attn_only", "full"), ("ar", "p2p_rs_ag", "rs_ag")
+                ):
                     again = (False, True) if exchange == "rs_ag" and recompute != "full" else (False,)
                     for choice in itertools.product(
-                        ("none", "ring", "pipe") if tp > 1 else ("none",), again, fused,
-                        *[(False, True) if dp > 1 else (False,)] * 2, *[(False, True) if has_far else (False,)] * 3,
+                        ("none", "ring", "pipe") if tp > 1 else ("none",),
+                        again,
+                        fused,
+                        *[(False, True) if dp > 1 else (False,)] * 2,
+                        *[(False, True) if has_far else (False,)] * 3,
                         *[nets if x > 1 else (0,) for x in (tp, pp, dp)],
-                    ):  # fmt: skip
+                    ):
                         if recompute != "full" or not choice[6]:
                             yield (tp, pp, dp, whole, chunks, mb, recompute, exchange, *choice)
 
 
-NAMES = ("tp", "pp", "dp", "global_batch", "chunks", "batch", "recompute", "exchange", "overlap", "gather_again", "fused",
-         "sharded", "dp_overlap", "weight_offload", "activation_offload", "optimizer_offload", "tp_tier", "pp_tier", "dp_tier")  # fmt: skip
+NAMES = ("tp", "pp", "dp", "global_batch", "chunks", "batch", "recompute", "exchange", "overlap", "gather_again",
+    "fused",
+         "sharded", "dp_overlap", "weight_offload", "activation_offload", "optimizer_offload", "tp_tier", "pp_tier",
+         "dp_tier")  # fmt: skip
 FIELDS = ("tensor_par", "pipeline_par", "data_par", "batch_size", "pipeline_interleaving", "microbatch_size",
           "activation_recompute", "tensor_par_comm_type", "tensor_par_overlap", "seq_par_ag_redo", "fused_activation",
           "optimizer_sharding", "data_par_overlap", "weight_offload", "activations_offload", "optimizer_offload",
@@ -117,7 +130,9 @@ def fits_networks(x, machine):
 def sample(model, machine, devices, batch, fitting, others):
     """Strategies of the space at random: so many that fit the networks, so many that do not."""
     rng, kept, seen = random.Random(3), ([], []), [0, 0]
-    fits = cache(lambda ways, tiers: fits_networks((*ways, *tiers), machine))  # millions of strategies share a few of these
+    fits = cache(
+        lambda ways, tiers: fits_networks((*ways, *tiers), machine)
+    )  # millions of strategies share a few of these
     for x in documents(library.models[model], machine, devices, batch):
         kind = not fits(x[:3], x[-3:])
         number = (fitting, others)[kind]
@@ -131,10 +146,13 @@ def sample(model, machine, devices, batch, fitting, others):
 
 @pytest.mark.parametrize(
     "model, machine, devices, batch, fitting, others",
-    [("gpt3-1.3B", H100, 16, 12, 40, 15), ("gpt3-13B", A100, 32, 32, 30, 10),
-     ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 30, 5),
-     ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 30, 5)],
-)  # fmt: skip
+    [
+        ("gpt3-1.3B", H100, 16, 12, 40, 15),
+        ("gpt3-13B", A100, 32, 32, 30, 10),
+        ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 30, 5),
+        ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 30, 5),
+    ],
+)
 def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):
     strategies, number = sample(model, machine, devices, batch, fitting, others)
     assert number == size(problem(model, machine, devices, batch))
@@ -170,13 +188,30 @@ def found():
 def test_what_is_found_is_calculons_best(found):
     times = []
     for x in documents(library.models["gpt3-1.3B"], H100, *SMALL.values()):
-        if fits_networks(x, H100) and x[0] == 2 and x[6:16] == ("none", "rs_ag", "none", False, True, *[x[2] > 1] * 2, *[False] * 3):
+        if (
+            fits_networks(x, H100)
+            and x[0] == 2
+            and x[6:16] == ("none", "rs_ag", "none", False, True, *[x[2] > 1] * 2, *[False] * 3)
+        ):
             document = {**library.example, **dict(zip(FIELDS, x, strict=True)), "num_procs": 16}
             with contextlib.suppress(ValueError):
                 times.append(calculon_step(library.models["gpt3-1.3B"], document, H100).step_time)
-    some = search(Strategies(H100), MODEL, **SMALL, recompute="none", exchange="rs_ag", overlap="none", gather_again=False,
-                  fused=True, sharded=[False, True], tp=2, weight_offload=0, activation_offload=0, optimizer_offload=0,
-                  best=10**6)  # fmt: skip
+    some = search(
+        Strategies(H100),
+        MODEL,
+        **SMALL,
+        recompute="none",
+        exchange="rs_ag",
+        overlap="none",
+        gather_again=False,
+        fused=True,
+        sharded=[False, True],
+        tp=2,
+        weight_offload=0,
+        activation_offload=0,
+        optimizer_offload=0,
+        best=10**6,
+    )
     ours = [8 * x.sequence_time for x in some.best if x.sharded == x.dp_overlap == (x.dp > 1)]
     assert ours == pytest.approx(sorted(times), rel=1e-9)
     assert len(times) > 100 and some.best[0].sequence_time >= found.best[0].sequence_time
@@ -203,7 +238,9 @@ def test_neighbours_say_why(found):
     values = [x for _, x, _ in near.steps if x is not None]
     assert values == sorted(values) and min(values) >= found.best[0].sequence_time * (1 - 1e-12)
     refused = " ".join(why for _, x, why in near.steps if x is None)
-    assert "needs more than the 8 devices of network 0" in refused and "chunks=8 does not divide the 6 blocks" in refused
+    assert (
+        "needs more than the 8 devices of network 0" in refused and "chunks=8 does not divide the 6 blocks" in refused
+    )
 
 
 def test_words_and_values_are_checked():
@@ -217,16 +254,22 @@ def test_words_and_values_are_checked():
             search(Strategies(H100), MODEL, **SMALL, **asked)
     with pytest.raises(ValueError, match="weight_offload is 1; on h100_80g_nvl8_nomem2 without a second tier it is 0"):
         search(Strategies(library.systems["h100_80g_nvl8_nomem2"]), MODEL, **SMALL, weight_offload=1)
-    with pytest.raises(ValueError, match="datatype is 'float8', for which a100_80g has no matrix rate: 'float16' would do"):
+    with pytest.raises(
+        ValueError, match="datatype is 'float8', for which a100_80g has no matrix rate: 'float16' would do"
+    ):
         Strategies(A100, "float8")
     with pytest.raises(TypeError, match="a search needs global_batch"):
         search(Strategies(H100), MODEL, devices=16)
     with pytest.raises(ValueError, match="no layout of the 16 devices goes with global_batch=8, batch=3, chunks=1"):
-        search(Strategies(H100), MODEL, **SMALL, batch=3, chunks=1, **dict.fromkeys(("tp_tier", "pp_tier", "dp_tier"), 0))
+        search(
+            Strategies(H100), MODEL, **SMALL, batch=3, chunks=1, **dict.fromkeys(("tp_tier", "pp_tier", "dp_tier"), 0)
+        )
 
 
 def test_words_that_say_nothing_are_left_out():
-    """A call may ask for what Calculon refuses where it says nothing: there it is left out, in the price as in the row."""
+    """A call may ask for what Calculon refuses where it says nothing:
+    there it is left out, in the price as in the row.
+    """
     asked = dict(gather_again=True, overlap="ring", sharded=True, activation_offload=1, fused=True, dp_overlap=1)
     some = search(Strategies(H100), MODEL, **SMALL, **asked, tp=[1, 2], best=2000)
     assert {x.tp for x in some.best} == {1, 2} and {x.recompute for x in some.best} == {"none", "attn_only", "full"}

@@ -430,7 +430,9 @@ def test_the_cells_of_the_mi300x_are_near_the_best():
         found = []
         for row in rows:
             changed = {x: accelerators.mi300x[x] * by for x, by in change.items()}
-            time = all_reduce(accelerators.mi300x, **changed, collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8)
+            time = all_reduce(
+                accelerators.mi300x, **changed, collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8
+            )
             found.append(np.log(time * 1e6 / float(row["time_us"])))
         return np.mean(np.abs(found))
 
@@ -493,8 +495,8 @@ def test_original_columns_are_read(tmp_path):
     """A file with the columns of the published table, of which the package keeps some."""
     path = tmp_path / "more.csv"
     path.write_text(
-        "row_id,system,device,dir_version,op_name,nccl_dtype,num_gpus,message_size,size_bytes,latency_us,latency_us_min,"
-        "latency_us_max,repeats,algbw_gbs,busbw_gbs\n"
+        "row_id,system,device,dir_version,op_name,nccl_dtype,num_gpus,message_size,size_bytes,latency_us,"
+        "latency_us_min,latency_us_max,repeats,algbw_gbs,busbw_gbs\n"
         "x-1,h100_sxm,NVIDIA H100,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n"
         "x-2,l40s,NVIDIA L40S,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n",
         encoding="utf-8",

@@ -37,16 +37,23 @@ def test_each_is_what_its_module_has(name):
 
 
 def test_search_is_the_same_whatever_was_imported_before():
-    code = "import scalebook; a = scalebook.search; import scalebook.search; from scalebook import search; print(a is search)"
+    again = "import scalebook.search; from scalebook import search"
+    code = f"import scalebook; a = scalebook.search; {again}; print(a is search)"
     assert fresh(code) == ["True"]
     known = dict(context=8192, weight_bits=16, kv_bits=16, progress=False)
-    found = scalebook.search(scalebook.decoding, models.llama3_8b, accelerators.h100, batch=[1, 2], maximize="batch", **known)
+    found = scalebook.search(
+        scalebook.decoding, models.llama3_8b, accelerators.h100, batch=[1, 2], maximize="batch", **known
+    )
     assert found.best[0].batch == 2 and "minimize" in inspect.signature(scalebook.search).parameters
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("acelerators", "did you mean 'accelerators'"), ("zzz", "it has accelerators, models"), ("_zzz", "no attribute '_zzz'")],
+    [
+        ("acelerators", "did you mean 'accelerators'"),
+        ("zzz", "it has accelerators, models"),
+        ("_zzz", "no attribute '_zzz'"),
+    ],
 )
 def test_another_name(name, said):
     with pytest.raises(AttributeError, match=said):

@@ -58,7 +58,9 @@ def test_python_numpy_sympy_and_javascript_agree(f):
     assert [point(**row)[0] for row in rows] == pytest.approx(array[fine], rel=1e-12)
     assert [x[f.letter] for x in ENGINE.each(f.js, [[row] for row in rows])] == pytest.approx(array[fine], rel=1e-12)
     for row, expected in zip(rows[:6], array[fine], strict=False):
-        exact = f.rhs.xreplace({symbol(n): sympy.Float(x, 40) for n, x in row.items()}).evalf(30)  # all at once: subs is slow
+        exact = f.rhs.xreplace({symbol(n): sympy.Float(x, 40) for n, x in row.items()}).evalf(
+            30
+        )  # all at once: subs is slow
         assert float(exact) == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,4 +1,6 @@
-"""Every public entry answers what nobody should give it with a value or one sentence, and never with an error from inside."""
+"""Every public entry answers what nobody should give it with a value or one sentence,
+and never with an error from inside.
+"""
 
 import copy
 import csv
@@ -80,7 +82,11 @@ def _methods(rng):
     yield "worked", (f.name, letters), lambda: f.worked(**letters)
     yield "of", (f.name, of), lambda: f.of(**of)
     yield "of", (f.name, strange), lambda: f.of(**{str(unknown)[:50]: symbol("batch")})
-    yield "Formula", (strange, between), lambda: Formula("f", rng.choice(["flops", strange]), rng.choice([strange, symbol("batch")]))
+    yield (
+        "Formula",
+        (strange, between),
+        lambda: Formula("f", rng.choice(["flops", strange]), rng.choice([strange, symbol("batch")])),
+    )
 
 
 def methods(rng, record):
@@ -113,7 +119,9 @@ def words(rng, record):
 def _sheets(rng):
     sheet = rng.choice([*SHEETS, roofline, decoding])
     strange, name = odd(rng), rng.choice(list(sheet.formulas))
-    letters = mutated(rng, {n: float(x[0]) for n, x in draw(sheet.inputs, 1, seed=rng.randrange(1000)).items()}, LETTERS)
+    letters = mutated(
+        rng, {n: float(x[0]) for n, x in draw(sheet.inputs, 1, seed=rng.randrange(1000)).items()}, LETTERS
+    )
     knowns = [odd(rng)] if rng.random() < 0.2 else []
     for _ in range(4):
         yield sheet.name, (knowns, letters), lambda: sheet(*knowns, **letters)
@@ -154,7 +162,9 @@ def tables(rng, record):
 
 
 def configs(rng, record, folder):
-    config = mutated(rng, copy.deepcopy(CONFIGS[rng.choice(list(CONFIGS))]), ["num_hidden_layers", "text_config", "layer_types"])
+    config = mutated(
+        rng, copy.deepcopy(CONFIGS[rng.choice(list(CONFIGS))]), ["num_hidden_layers", "text_config", "layer_types"]
+    )
     what = rng.random()
     if what < 0.75:
         record("config", config, lambda: models.read(config))
@@ -170,10 +180,21 @@ def broken(rng, folder, document):
     """A JSON file that was cut, spoiled or nested."""
     text = json.dumps(document).encode()
     at = rng.randrange(len(text))
-    text = rng.choice([
-        text[:at], text[:at] + b"\xff" + text[at:], b"[" * 100_000, text[:at] + b"9" * 5000 + text[at:], b"", b"[]", b"1e999",
-        b'{"a":' * 50_000, text.replace(b'": ', b'": -', 1), text.replace(b"1", b"NaN"), text.decode().encode("utf-16"),
-    ])  # fmt: skip
+    text = rng.choice(
+        [
+            text[:at],
+            text[:at] + b"\xff" + text[at:],
+            b"[" * 100_000,
+            text[:at] + b"9" * 5000 + text[at:],
+            b"",
+            b"[]",
+            b"1e999",
+            b'{"a":' * 50_000,
+            text.replace(b'": ', b'": -', 1),
+            text.replace(b"1", b"NaN"),
+            text.decode().encode("utf-16"),
+        ]
+    )
     path = folder / "config.json"
     path.write_bytes(text)
     return path
@@ -192,8 +213,19 @@ def _documents(rng, folder):
     yield "application", model, lambda: calculon_step(model, library.example, library.systems["h100_80g_nvl8"])
     for _ in range(4):
         yield "system", machine, lambda: calculon_step(shape, library.example, system(machine))
-    yield "calculon_step", strange, lambda: calculon_step(*rng.choice([(strange, library.example, library.systems["a100_80g"]),
-        (shape, strange, library.systems["a100_80g"]), (shape, library.example, strange)]))  # fmt: skip
+    yield (
+        "calculon_step",
+        strange,
+        lambda: calculon_step(
+            *rng.choice(
+                [
+                    (strange, library.example, library.systems["a100_80g"]),
+                    (shape, strange, library.systems["a100_80g"]),
+                    (shape, library.example, strange),
+                ]
+            )
+        ),
+    )
     yield "file", "", lambda: execution(broken(rng, folder, library.example))
 
 
@@ -201,7 +233,8 @@ def documents(rng, record, folder):
     record(*rng.choice(list(_documents(rng, folder))))
 
 
-WORDS = ["", "x", "0", "-1", "nan", "inf", "1e999", "99999999999999999999", "0.5", "1e-300", "0x10", "1_0", "None", "٣", "a,b", "\x00",
+WORDS = ["", "x", "0", "-1", "nan", "inf", "1e999", "99999999999999999999", "0.5", "1e-300", "0x10", "1_0", "None",
+         "٣", "a,b", "\x00",
          "  ", "1e308"]  # fmt: skip
 SLOW = ("calculon_mended", "megatron_bridge", "llm_foundry")  # each row makes a sheet, as those of other sets do
 READ = {}
@@ -226,10 +259,20 @@ def tables_of_measurements(rng, record, folder):
     text = path.read_bytes()
     at = rng.randrange(len(text))
     if what > 0.9:
-        path.write_bytes(rng.choice([
-            text[:at], text[:at] + b"\xff\xfe" + text[at:], text[:at] + b'"' + text[at:], b"", b"\x1f\x8b\x00",
-            text[:at] + b"," * 40 + text[at:], text + b"a" * 200_000, text[:at] + b"\n" + text[at:],
-        ]))  # fmt: skip
+        path.write_bytes(
+            rng.choice(
+                [
+                    text[:at],
+                    text[:at] + b"\xff\xfe" + text[at:],
+                    text[:at] + b'"' + text[at:],
+                    b"",
+                    b"\x1f\x8b\x00",
+                    text[:at] + b"," * 40 + text[at:],
+                    text + b"a" * 200_000,
+                    text[:at] + b"\n" + text[at:],
+                ]
+            )
+        )
     if 0.88 < what < 0.9:
         (path := folder / "other.csv.gz").write_bytes(text)
     if 0.87 < what < 0.88:
@@ -255,14 +298,35 @@ def steps(rng, record):
 
 
 def training_letters():
-    return ["weight_offload", "dp_overlap", "scaleup_size", "kv_heads", "head_dim", "layers", "stage", "chunks", "cp", "ep", "peak_flops",
-            "embeddings", "stage_blocks", "near_blocks", "weight_bits", "shard_group", "hidden", "devices", "global_batch"]  # fmt: skip
+    return [
+        "weight_offload",
+        "dp_overlap",
+        "scaleup_size",
+        "kv_heads",
+        "head_dim",
+        "layers",
+        "stage",
+        "chunks",
+        "cp",
+        "ep",
+        "peak_flops",
+        "embeddings",
+        "stage_blocks",
+        "near_blocks",
+        "weight_bits",
+        "shard_group",
+        "hidden",
+        "devices",
+        "global_batch",
+    ]
 
 
 def simulations(rng, record):
     name = rng.choice(list(SCHEDULES))
     given = dict(schedule=name, pp=4, microbatches=8) | ({"chunks": 2} if name == "interleaved" else {})
-    given = mutated(rng, given, ["forward_time", "input_gradient_time", "weight_gradient_time", "transfer_time", "scale", "chunks"])
+    given = mutated(
+        rng, given, ["forward_time", "input_gradient_time", "weight_gradient_time", "transfer_time", "scale", "chunks"]
+    )
     record("simulate", given, lambda: simulate(**given))
 
 
@@ -288,9 +352,23 @@ def test_what_is_read(trial, number, tmp_path):
 
 def searches(rng, record):
     known = _knowns(rng)
-    given = dict(devices=8, global_batch=16, seq=4096, tp=[1, 2], pp=1, batch=1, recompute=["none"], sharding=["zero1"], schedule="1f1b",
-                 progress=False)  # fmt: skip
-    given = mutated(rng, given, ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()])
+    given = dict(
+        devices=8,
+        global_batch=16,
+        seq=4096,
+        tp=[1, 2],
+        pp=1,
+        batch=1,
+        recompute=["none"],
+        sharding=["zero1"],
+        schedule="1f1b",
+        progress=False,
+    )
+    given = mutated(
+        rng,
+        given,
+        ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()],
+    )
     sheet = rng.choice([training_step] * 9 + [odd(rng), roofline, Strategies(library.systems["a100_80g"])])
     record("search", (sheet, known, given), lambda: search(sheet, *known, **given))
 
@@ -301,9 +379,19 @@ def test_search():
 
 def calculators(rng, record):
     given = dict(
-        answer="token_time", also=["kv_cache"], curve=["batch"], start={"batch": 8}, precision=["bf16"], warn=[], batch=(1, 64),
-        context=[1024, 2048], model=models[["llama3_8b", "llama2_7b"]], device=accelerators[["h100", "a100"]], weight_bits=16, kv_bits=16,
-    )  # fmt: skip
+        answer="token_time",
+        also=["kv_cache"],
+        curve=["batch"],
+        start={"batch": 8},
+        precision=["bf16"],
+        warn=[],
+        batch=(1, 64),
+        context=[1024, 2048],
+        model=models[["llama3_8b", "llama2_7b"]],
+        device=accelerators[["h100", "a100"]],
+        weight_bits=16,
+        kv_bits=16,
+    )
     given = mutated(rng, given, LETTERS)
     sheet = decoding if rng.random() < 0.95 else odd(rng)
     record("calculator", (sheet, given), lambda: calculator(sheet, **given).spec and None)

@@ -56,7 +56,13 @@ def test_one_device_alone_is_the_chapter_before(device, row, context):
     known = dict(batch=7, context=context, **KNOWN)
     one, alone = shared.sharing(row, device, tp=1, **known), inference.decoding(row, device, **known)
     fits = one.device_memory <= device.hbm_capacity
-    for letter in ("max_batch", "latency_floor", "memory_time", "compute_time", *(("token_time", "decode_rate") if fits else ())):
+    for letter in (
+        "max_batch",
+        "latency_floor",
+        "memory_time",
+        "compute_time",
+        *(("token_time", "decode_rate") if fits else ()),
+    ):
         assert one[letter] == pytest.approx(alone[letter], rel=1e-12)
     assert ("token_time" in one) == ("token_time" in alone) == fits
     assert one.device_memory == pytest.approx(alone.decode_memory, rel=1e-12)
@@ -102,10 +108,15 @@ def test_what_does_not_fit_has_no_time_but_the_smallest_change_that_would_do():
     assert row.missing["token_time"].endswith("102.3 GB, hbm_capacity=80 GB; tp=16 or weight_bits=4 bit would do")
     for change in (dict(tp=16), dict(known, tp=8, weight_bits=4)):
         assert shared.sharing(models.deepseek_v3, accelerators.h100.at("fp8"), **{**known, **change}).token_time > 0
-    full = shared.sharing(models.llama3_70b, accelerators.h100, tp=8, batch=186, context=8192, weight_bits=16, kv_bits=16)
+    full = shared.sharing(
+        models.llama3_70b, accelerators.h100, tp=8, batch=186, context=8192, weight_bits=16, kv_bits=16
+    )
     assert "batch=185" in full.missing["token_time"]
-    both = shared.sharing(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16)
+    both = shared.sharing(
+        models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16
+    )
     assert "not in 1 of 2 rows" in both.missing["token_time"]
-    endless = shared.sharing.using(inference.token_time)(models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192,
-                                                      weight_bits=16, kv_bits=16)  # fmt: skip
+    endless = shared.sharing.using(inference.token_time)(
+        models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16
+    )
     assert len(endless.token_time) == 2  # as if it fitted

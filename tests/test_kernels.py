@@ -170,7 +170,9 @@ def test_a_precision_brings_its_own_share():
 
 def measured_shares():
     """Of every device and precision; of bf16 and fp16, which have one peak, the first."""
-    wide = {k: next((row[x] for x in ("matmul_bf16", "matmul_fp16") if x in row), None) for k, row in accelerators.items()}
+    wide = {
+        k: next((row[x] for x in ("matmul_bf16", "matmul_fp16") if x in row), None) for k, row in accelerators.items()
+    }
     narrow = [row[f"matmul_{p}"] for p in ("fp8", "fp4") for row in accelerators.values() if f"matmul_{p}" in row]
     return [x for x in wide.values() if x], narrow
 
@@ -286,10 +288,15 @@ def best_share(share, rows):
     return off(share) < min(off(share * 1.08), off(share / 1.08))
 
 
-@pytest.mark.parametrize(("name", "precision", "letter"), [
-    ("mi300x", "fp8", "matmul_fp8"), ("mi355x", "bf16", "matmul_bf16"), ("mi355x", "fp8", "matmul_fp8"),
-    ("mi355x", "mxfp4", "matmul_fp4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "precision", "letter"),
+    [
+        ("mi300x", "fp8", "matmul_fp8"),
+        ("mi355x", "bf16", "matmul_bf16"),
+        ("mi355x", "fp8", "matmul_fp8"),
+        ("mi355x", "mxfp4", "matmul_fp4"),
+    ],
+)
 def test_cells_of_amd_are_where_the_calibration_puts_them(name, precision, letter):
     rows = fitted_of("gemm_amd", device=name, precision=precision)
     assert len(rows) >= 3 and best_share(accelerators[name][letter], rows)
@@ -341,5 +348,13 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
     """708 TFLOP/s in bf16: the shares do it, nothing is clipped."""
     best = max(float(row["tflops"]) for row in confront("gemm_best").rows if row["device"] == "mi300x")
     for letters in (dict(), dict(dp_overlap=1, recompute="full")):
-        run = training_step(models.llama3_8b, accelerators.mi300x.at("bf16"), dp=8, microbatches=8, seq=8192, sharding="zero3", **letters)
+        run = training_step(
+            models.llama3_8b,
+            accelerators.mi300x.at("bf16"),
+            dp=8,
+            microbatches=8,
+            seq=8192,
+            sharding="zero3",
+            **letters,
+        )
         assert 0.4 * best < run.model_flops / run.step_time / run.devices / 1e12 < 0.85 * best

@@ -121,7 +121,10 @@ def test_a_second_formula_of_one_name_is_refused():
         return 2 * batch
 
     kv_cache.__module__ = "scalebook.elsewhere"
-    with pytest.raises(ValueError, match=r"kv_cache of scalebook\.elsewhere needs another name: scalebook\.memory\.serving has a formula"):
+    with pytest.raises(
+        ValueError,
+        match=r"kv_cache of scalebook\.elsewhere needs another name: scalebook\.memory\.serving has a formula",
+    ):
         formula("flops", "williams2009")(kv_cache)
     kv_cache.__module__ = "__main__"  # a reader may call it so; what is published stays
     assert formula("flops", "williams2009")(kv_cache)(batch=2) == 4
@@ -706,7 +709,9 @@ def test_a_share_lies_between_0_and_1():
     assert token_time_overhead(**knowns, bandwidth_efficiency="90 %") == token_time_overhead(
         **knowns, bandwidth_efficiency=0.9
     )
-    assert token_time_overhead(**knowns, bandwidth_efficiency=1 + 1e-12) == token_time_overhead(**knowns, bandwidth_efficiency=1)
+    assert token_time_overhead(**knowns, bandwidth_efficiency=1 + 1e-12) == token_time_overhead(
+        **knowns, bandwidth_efficiency=1
+    )
     with pytest.raises(ValueError, match=r"between 0 and 1, not 1\.0000001"):
         token_time_overhead(**knowns, bandwidth_efficiency=1.0000001)
     for value in (90, 1.01, -0.1):

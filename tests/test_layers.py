@@ -19,6 +19,8 @@ JAVASCRIPT = [  # words that it keeps to itself
     "return", "static", "super", "switch", "this", "throw", "true", "try", "typeof", "undefined", "var", "void",
     "while", "with", "yield", "Math", "NaN", "Infinity",
 ]  # fmt: skip
+
+
 def path(name):
     folder = ROOT.joinpath(*name.split(".")[1:])
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
@@ -67,7 +69,10 @@ def test_the_root_holds_rooms_alone():
         ("scalebook.block", "from ..memory import weight_memory"),
         ("scalebook.machine.roofline", "def late():\n    from scalebook.training import training_step"),
         ("scalebook.machine.roofline", "from .. import search"),
-        ("scalebook.memory.serving", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scalebook.display.grid"),
+        (
+            "scalebook.memory.serving",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scalebook.display.grid",
+        ),
         ("scalebook.tables.table", "from scalebook import memory"),
         ("scalebook.language.row", "from ..tables import Table"),
         ("scalebook.search.space", "from scalebook import training"),
@@ -88,7 +93,7 @@ def test_the_check_sees_imports():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_modules_stay_small(name):
-    assert len(path(name).read_text("utf-8").splitlines()) <= 380
+    assert len(path(name).read_text("utf-8")) <= 20_000, "a module is read at one sitting"
 
 
 def test_a_subject_imports_nothing_of_the_display():
@@ -135,7 +140,9 @@ print(len(found[0][0]))
 """
 
 
-@pytest.mark.parametrize(("interval", "what"), [("0.005", "step"), ("1e-6", "tables")])  # Python's own, and one that shows more
+@pytest.mark.parametrize(
+    ("interval", "what"), [("0.005", "step"), ("1e-6", "tables")]
+)  # Python's own, and one that shows more
 def test_eight_threads_at_first_use_agree_to_the_last_digit(interval, what):
     run = subprocess.run([sys.executable, "-c", AT_ONCE, interval, what], capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr[-2000:]

@@ -325,7 +325,9 @@ def test_all_are_written_to_a_file(tmp_path):
     assert all(known(name).summary.items() <= record[name].items() for name in NAMES)
 
 
-@pytest.mark.parametrize("file, said", [("/dev/full", "No space left on device"), ("/none/x.json", "No such file or directory")])
+@pytest.mark.parametrize(
+    "file, said", [("/dev/full", "No space left on device"), ("/none/x.json", "No such file or directory")]
+)
 def test_a_file_that_cannot_be_written_loses_nothing(file, said, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["batch1_floor", "--json", file])

@@ -1,8 +1,9 @@
 """What a better device, more overlap, more bits or longer sequences do to a step, at random strategies of every kind.
 
 More peak, bandwidth or overlap, or less latency, never makes a step slower; more bits, length or batch never take less
-memory.  Schedules that fill their bubbles with gradients of weights are drawn with equal stages, of which their bubbles are
-stated.  Waits that are added though they could hide each other, or a window that grows with what it waits for, would.
+memory.  Schedules that fill their bubbles with gradients of weights are drawn with equal stages, of which their bubbles
+are stated.  Waits that are added though they could hide each other, or a window that grows with what it waits for,
+would.
 """
 
 import itertools
@@ -15,13 +16,23 @@ from scalebook.training.rules import reason
 from scalebook.training.step import OFFLOADS, training_step
 from scalebook.training.strategy import CHOICES
 
-MODELS = ["qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "megatron_1t", "mixtral_8x7b", "gpt_oss_120b", "deepseek_v3"]
+MODELS = [
+    "qwen3_0_6b",
+    "llama3_8b",
+    "llama3_70b",
+    "gpt3_175b",
+    "megatron_1t",
+    "mixtral_8x7b",
+    "gpt_oss_120b",
+    "deepseek_v3",
+]
 DEVICES = ["a100", "h100", "h200", "b200", "mi300x", "gb200"]
 EACH, KINDS = 20, 30  # strategies of one kind of sheet, and kinds
 
 LESS = ("near_latency", "far_latency", "collective_launch", "kernel_launch", "collective_cores", "chunk_time")
 MORE = (
-    "peak", "hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "host_bandwidth", "matmul_efficiency", "attention_efficiency",
+    "peak", "hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "host_bandwidth", "matmul_efficiency",
+    "attention_efficiency",
     "stream_efficiency", "near_efficiency",
 )  # fmt: skip
 OVERLAPS = ("tp_overlap", "cp_overlap", "ep_overlap", "pp_overlap", "dp_overlap")
@@ -61,7 +72,10 @@ def strategies(rng, model, device, words, offload):
         fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
         if fills and model.layers % x["pp"]:
             continue
-        if reason({**model, **device, **x, **words, "offload": offload}, sheet, lifted=["tp within scaleup_size"]) is None:
+        if (
+            reason({**model, **device, **x, **words, "offload": offload}, sheet, lifted=["tp within scaleup_size"])
+            is None
+        ):
             found.append(x)
             if len(found) == EACH:
                 break
@@ -101,7 +115,8 @@ def test_what_is_better_is_never_slower(seed, model, device, words, offload):
 def _said(name, columns, where, before, after):
     place = np.flatnonzero(where)[0]
     one = {n: float(x[place]) for n, x in columns.items()}
-    return f"{name}: {before[place]:.6g} became {np.broadcast_to(after, before.shape)[place]:.6g}, {where.sum()} of {where.size}, at {one}"
+    values = f"{before[place]:.6g} became {np.broadcast_to(after, before.shape)[place]:.6g}"
+    return f"{name}: {values}, {where.sum()} of {where.size}, at {one}"
 
 
 def test_there_are_enough_of_them():

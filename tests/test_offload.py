@@ -85,8 +85,9 @@ class TestBandwidth:
     @settings(max_examples=40, deadline=None)
     @given(moves=st.fixed_dictionaries(MOVES))
     def test_a_mix_needs_at_least_each_class_and_at_most_their_sum(self, moves):
-        alone = [offload.offload_bandwidth(moves | {x: 0.0 for x in EVERYTHING if x != y})
-                 for y in EVERYTHING if moves[y]]  # fmt: skip
+        alone = [
+            offload.offload_bandwidth(moves | {x: 0.0 for x in EVERYTHING if x != y}) for y in EVERYTHING if moves[y]
+        ]
         if alone:
             need = offload.offload_bandwidth(moves)
             assert max(alone) * (1 - 1e-12) <= need <= sum(alone) * (1 + 1e-12)
@@ -151,8 +152,16 @@ class TestPlaces:
     @given(st.lists(st.integers(1, 20), min_size=5, max_size=5), st.integers(1, 20))
     def test_a_mix_takes_the_larger_number_of_its_passes(self, times, late):
         weights, kept, states, forward, backward = times
-        at = dict(EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
-                  block_forward=forward, block_backward=backward, link_latency=late)  # fmt: skip
+        at = dict(
+            EVERYTHING,
+            block_weights=weights,
+            saved_activations=kept,
+            block_states=states,
+            link_bandwidth=1,
+            block_forward=forward,
+            block_backward=backward,
+            link_latency=late,
+        )
         passes = (forward, weights, kept, late), (backward, weights + kept + states, 0, late)
         fits = [n for n in range(1, 42) if all(each(*x, n) <= max(x[:3]) * (1 + 1e-9) for x in passes)]
         assert offload_tiers.near_blocks_mix(at) == fits[0]
@@ -161,8 +170,15 @@ class TestPlaces:
     @given(st.lists(st.integers(1, 20), min_size=4, max_size=4), st.integers(1, 20))
     def test_states_changed_in_place(self, times, late):
         weights, kept, states, compute = times
-        at = dict(EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
-                  block_backward=compute, link_latency=late)  # fmt: skip
+        at = dict(
+            EVERYTHING,
+            block_weights=weights,
+            saved_activations=kept,
+            block_states=states,
+            link_bandwidth=1,
+            block_backward=compute,
+            link_latency=late,
+        )
         lanes = compute, weights + kept + states, states, late
         n = int(offload_tiers.near_states_in_place(at))
         assert each(*lanes, n, in_place=True) == pytest.approx(max(lanes[:3]))

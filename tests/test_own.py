@@ -1,4 +1,6 @@
-"""A reader's own measurements: every row priced or listed with its reason, and each mistake in the file said in a sentence."""
+"""A reader's own measurements: every row priced or listed with its reason,
+and each mistake in the file said in a sentence.
+"""
 
 import random
 from io import BytesIO, StringIO
@@ -14,8 +16,10 @@ from scalebook.shell.named import find, things
 from .fuzz import Record, odd
 
 HEAD = "id,model,device,precision,tp,pp,dp,global_batch,seq,recompute,step_time\n"
-ROWS = ("a,llama3_70b,h100,bf16,8,4,8,512,8192,none,19.5 s\nb,llama3_70b,h100,bf16,4,8,8,512,8192,,18.1\n"
-        "c,llama3_8b,h100,fp8,2,1,8,128,8192,full,4100 ms\n")  # fmt: skip
+ROWS = (
+    "a,llama3_70b,h100,bf16,8,4,8,512,8192,none,19.5 s\nb,llama3_70b,h100,bf16,4,8,8,512,8192,,18.1\n"
+    "c,llama3_8b,h100,fp8,2,1,8,128,8192,full,4100 ms\n"
+)
 BAD = "d,llama3_70b,h100,,7,4,8,512,8192,none,20 s\ne,llama3_70b,h100,,8,4,8,512,8192,none,\n"
 
 
@@ -25,8 +29,12 @@ def own(text, thing=training_step, measured="step_time"):
 
 def test_each_row_is_the_call_it_names():
     result = own(HEAD + ROWS)
-    first = training_step(models.llama3_70b, accelerators.h100.at("bf16"), tp=8, pp=4, dp=8, global_batch=512, seq=8192, recompute="none")
-    last = training_step(models.llama3_8b, accelerators.h100.at("fp8"), tp=2, pp=1, dp=8, global_batch=128, seq=8192, recompute="full")
+    first = training_step(
+        models.llama3_70b, accelerators.h100.at("bf16"), tp=8, pp=4, dp=8, global_batch=512, seq=8192, recompute="none"
+    )
+    last = training_step(
+        models.llama3_8b, accelerators.h100.at("fp8"), tp=2, pp=1, dp=8, global_batch=128, seq=8192, recompute="full"
+    )
     assert result.predicted[0] == first.step_time and result.predicted[2] == last.step_time
     assert list(result.measured) == [19.5, 18.1, 4.1]
     assert np.allclose(result.errors, result.predicted / result.measured - 1)
@@ -36,7 +44,10 @@ def test_each_row_is_the_call_it_names():
 def test_rows_without_a_price_are_listed_and_none_is_dropped():
     result = own(HEAD + ROWS + BAD)
     assert [x for x, _ in result.unpriced] == ["d", "e"]
-    assert "tp=7 does not divide the 64 heads" in result.unpriced[0][1] and result.unpriced[1][1] == "step_time was not measured"
+    assert (
+        "tp=7 does not divide the 64 heads" in result.unpriced[0][1]
+        and result.unpriced[1][1] == "step_time was not measured"
+    )
     assert len(result.rows) + sum(result.left_out.values()) == 5
     assert all(why in repr(result) and why in result._repr_html_() for _, why in result.unpriced)
 
@@ -65,8 +76,11 @@ def test_a_link_is_a_row_too():
 
 
 def test_a_row_that_does_not_fit_says_why():
-    text = "model,device,batch,context,weight_bits,kv_bits,token_time\nllama3_70b,h100,1,8192,16,16,1\nllama3_8b,h100,1,8192,16,16,1\n"
-    assert "token_time_fitting holds for weights and caches that fit" in own(text, decoding, "token_time").unpriced[0][1]
+    heads = "model,device,batch,context,weight_bits,kv_bits,token_time"
+    text = f"{heads}\nllama3_70b,h100,1,8192,16,16,1\nllama3_8b,h100,1,8192,16,16,1\n"
+    assert (
+        "token_time_fitting holds for weights and caches that fit" in own(text, decoding, "token_time").unpriced[0][1]
+    )
 
 
 def test_spaces_a_mark_of_bytes_and_a_path(tmp_path):
@@ -78,17 +92,28 @@ def test_spaces_a_mark_of_bytes_and_a_path(tmp_path):
 WRONG = {
     "empty": ("", "the file is empty"),
     "a head alone": (HEAD, "the file is empty: its first line names the columns"),
-    "nothing measured": ("model,device,tp\nllama3_8b,h100,1\n", "lacks the column step_time, which is what was measured"),
-    "a column": (HEAD.replace("recompute", "recomput") + ROWS,
-                 "the column 'recomput' is neither a letter, a word .* did you mean 'recompute'"),
+    "nothing measured": (
+        "model,device,tp\nllama3_8b,h100,1\n",
+        "lacks the column step_time, which is what was measured",
+    ),
+    "a column": (
+        HEAD.replace("recompute", "recomput") + ROWS,
+        "the column 'recomput' is neither a letter, a word .* did you mean 'recompute'",
+    ),
     "a column of no name": (HEAD.replace("recompute", "") + ROWS, "the column '' is neither"),
     "a column twice": (HEAD.replace("pp", "tp") + ROWS, "the column 'tp' twice"),
-    "a model": (HEAD + ROWS.replace("llama3_8b", "llama3_8"), "row 'c': no model is called 'llama3_8'; did you mean 'llama3_8b'"),
+    "a model": (
+        HEAD + ROWS.replace("llama3_8b", "llama3_8"),
+        "row 'c': no model is called 'llama3_8'; did you mean 'llama3_8b'",
+    ),
     "a device": (HEAD + ROWS.replace("h100", "h10"), "row 'a': no device is called 'h10'; did you mean 'h100'"),
     "a precision": (HEAD + ROWS.replace("fp8", "fp9"), "row 'c': NVIDIA H100 SXM has no peak at 'fp9'; it has .*fp8"),
     "a word": (HEAD + ROWS.replace("full", "ful"), "row 'c': recompute is 'none', 'selective' or 'full', not 'ful'"),
     "no number": (HEAD + ROWS.replace("512", "many"), "row 'a': global_batch: 'many' is not a plain number"),
-    "no time": (HEAD + ROWS.replace("19.5 s", "19.5 m"), "row 'a': step_time: '19.5 m' is not a number with the unit s"),
+    "no time": (
+        HEAD + ROWS.replace("19.5 s", "19.5 m"),
+        "row 'a': step_time: '19.5 m' is not a number with the unit s",
+    ),
     "zero": (HEAD + ROWS.replace("19.5 s", "0"), "row 'a': step_time must be positive, not 0"),
     "nan": (HEAD + ROWS.replace("19.5 s", "nan"), "row 'a': step_time: 'nan' is not a number"),
     "a cell too many": (HEAD + ROWS.replace("none", "none,none"), "more cells than there are columns"),
@@ -110,13 +135,29 @@ def test_what_is_wrong_is_said(text, said):
     [
         (lambda: confront(training_step, "none.csv"), ValueError, "cannot read 'none.csv': No such file"),
         (lambda: confront(training_step), TypeError, "the path of a CSV file or the open file, not as None"),
-        (lambda: confront(training_step, BytesIO(HEAD.encode())), ValueError, "the file is no CSV file in UTF-8: .* text mode"),
+        (
+            lambda: confront(training_step, BytesIO(HEAD.encode())),
+            ValueError,
+            "the file is no CSV file in UTF-8: .* text mode",
+        ),
         (lambda: confront(training_step, b"x.csv"), TypeError, "the path of a CSV file"),
-        (lambda: own(HEAD + ROWS, measured="step_tim"), LookupError, "no letter is called 'step_tim'; did you mean 'step_time'"),
-        (lambda: own(HEAD + ROWS, decoding), LookupError, "decoding does not answer step_time; measured= names what it does"),
+        (
+            lambda: own(HEAD + ROWS, measured="step_tim"),
+            LookupError,
+            "no letter is called 'step_tim'; did you mean 'step_time'",
+        ),
+        (
+            lambda: own(HEAD + ROWS, decoding),
+            LookupError,
+            "decoding does not answer step_time; measured= names what it does",
+        ),
         (lambda: own(HEAD + ROWS, len), TypeError, "a sheet, a formula or training_step, not <built-in function len>"),
         (lambda: confront("batch1_floor", None, "tok_s"), TypeError, "measured goes with a sheet or a formula"),
-        (lambda: own("model,device,hidden\nllama3_8b,h100,5\n", measured="hidden"), ValueError, "hidden is given there"),
+        (
+            lambda: own("model,device,hidden\nllama3_8b,h100,5\n", measured="hidden"),
+            ValueError,
+            "hidden is given there",
+        ),
     ],
 )
 def test_a_call_that_makes_no_sense(call, error, said):
@@ -152,9 +193,24 @@ def test_the_command_says_what_is_wrong(arguments, said, capsys):
     assert stopped.value.code == 2 and said in capsys.readouterr().err
 
 
-CELLS = ["", "x", "0", "-1", "nan", "inf", "1e999", "1e300", "1e-300", "0.5", "3", "true", "TRUE", "٣", "a,b", "\x00", "80 GB", "1_0", '"',
+CELLS = ["", "x", "0", "-1", "nan", "inf", "1e999", "1e300", "1e-300", "0.5", "3", "true", "TRUE", "٣", "a,b", "\x00",
+         "80 GB", "1_0", '"',
          "gb200", "mixtral_8x7b", "full", "zero3", "1f1b", "interleaved", "90 %", "5 s", "fp8"]  # fmt: skip
-NAMES = ["schedule", "batch", "cp", "link", "layers", "step_time", "mfu", "offload", "x", "", "sequence_parallel", "tp_overlap", "kv_heads"]
+NAMES = [
+    "schedule",
+    "batch",
+    "cp",
+    "link",
+    "layers",
+    "step_time",
+    "mfu",
+    "offload",
+    "x",
+    "",
+    "sequence_parallel",
+    "tp_overlap",
+    "kv_heads",
+]
 
 
 def strange(rng, record):

@@ -36,14 +36,18 @@ class Page:
         notebook, shared = json.loads(Path(path).read_text("utf-8")), dict(formulas={}, tables={}, modules={})
         self.said, self.calculators = zip(*calculators(path), strict=True)
         book = published(notebook, "page", shared)
-        states = book["metadata"].get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {"state": {}})["state"]
+        states = (
+            book["metadata"].get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {"state": {}})["state"]
+        )
         self.specs = [x["state"]["spec"] for x in states.values() if "spec" in x["state"]]
         PLAYED(f"(() => {{ {script(shared)} return 0 }})()")
 
     def __call__(self, number, several):
         """The answers of one of its calculators for each of several choices of its controls, by index."""
         spec = json.dumps(self.specs[number])
-        play = f"((spec) => {json.dumps(several)}.map((x) => answers(spec, x).texts))(whole({spec}, globalThis.scalebook))"
+        play = (
+            f"((spec) => {json.dumps(several)}.map((x) => answers(spec, x).texts))(whole({spec}, globalThis.scalebook))"
+        )
         return PLAYED(play)
 
 
@@ -88,7 +92,9 @@ def test_a_changed_cell_changes_the_page(monkeypatch):
     faster = type(row)(row.name, row.cells | {"hbm_bandwidth": Cell(2 * row.hbm_bandwidth, row.name)}, row.words)
     monkeypatch.setitem(accelerators._rows, "mi325x", faster)
     calc, after = opened()
-    labels = [options[x.index]["label"] for options, x in zip(calc.options.values(), calc.controls.values(), strict=True)]
+    labels = [
+        options[x.index]["label"] for options, x in zip(calc.options.values(), calc.controls.values(), strict=True)
+    ]
     assert after == python_says(calc, labels) != before
 
 
@@ -191,6 +197,8 @@ def test_a_stored_notebook_holds_no_state_of_widgets():
 
 def test_a_widget_that_no_page_could_show_is_not_stored():
     cell = nbformat.v4.new_code_cell("x", execution_count=1)
-    cell.outputs = [nbformat.v4.new_output("execute_result", {VIEW: {"model_id": "a"}, "text/plain": "Play()"}, execution_count=1)]
+    cell.outputs = [
+        nbformat.v4.new_output("execute_result", {VIEW: {"model_id": "a"}, "text/plain": "Play()"}, execution_count=1)
+    ]
     with pytest.raises(ValueError, match=r"could not show this widget again: Play\(\)"):
         normal(nbformat.v4.new_notebook(cells=[cell]))

@@ -60,8 +60,10 @@ def test_the_ideal_time_of_a_product_is_the_formula_for_it(block):
     products = [w for w in (*work(split, "forward"), *work(backward(split))) if w.kind == "product"]
     assert len(products) > 10
     for w in products:
-        flops, traffic, ideal = (Formula(w.name, n, x)(known) for n, x in
-                                 (("flops", w.flops), ("traffic", w.traffic), ("matmul_time", w.ideal)))  # fmt: skip
+        flops, traffic, ideal = (
+            Formula(w.name, n, x)(known)
+            for n, x in (("flops", w.flops), ("traffic", w.traffic), ("matmul_time", w.ideal))
+        )
         said = kernels.matmul_time_ideal(H100, rows=flops / 2, columns=1, inner=1, copies=1, traffic=traffic)
         assert ideal == pytest.approx(said, rel=1e-12)
 

@@ -1,4 +1,6 @@
-"""The contract of a schedule: what it says of itself is what its order does.  A new one is held to it by being entered."""
+"""The contract of a schedule: what it says of itself is what its order does.
+A new one is held to it by being entered.
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -33,7 +35,11 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
     if max(run.in_flight) > max(said) or any(a > b for a, b in zip(run.in_flight, said, strict=True)):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if not holds(schedule.bubble, letters):
-        return "" if run.bubble > exactly(schedule.bubble, **letters) else "its bubble is right where it is said not to hold"
+        return (
+            ""
+            if run.bubble > exactly(schedule.bubble, **letters)
+            else "its bubble is right where it is said not to hold"
+        )
     if max(run.in_flight) != max(said):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if slow.in_flight != run.in_flight or slow.messages != run.messages:
@@ -82,7 +88,9 @@ def test_every_schedule_is_a_word_with_a_source(name):
 
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="a schedule is called '1f1b' already"):
-        Schedule(**{x: getattr(SCHEDULES["1f1b"], x) for x in ("name", "source", "bubble", "held", "messages", "order")})
+        Schedule(
+            **{x: getattr(SCHEDULES["1f1b"], x) for x in ("name", "source", "bubble", "held", "messages", "order")}
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -99,4 +107,6 @@ def test_eager_1f1b_waits_for_the_first_and_the_last_transfer_alone(pp, more, ti
 
 def test_outside_its_domain_a_schedule_has_no_bubble():
     with pytest.raises(OutsideDomain, match="holds for"):
-        SCHEDULES["dualpipe"].bubble(pp=3, microbatches=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
+        SCHEDULES["dualpipe"].bubble(
+            pp=3, microbatches=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1
+        )

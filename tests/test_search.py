@@ -37,7 +37,9 @@ NEAR = dict(hbm_capacity="24 GB")
 
 
 def small(**changed):
-    return search(training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | dict(choices=CHOICES, best=50) | changed))
+    return search(
+        training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | dict(choices=CHOICES, best=50) | changed)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +53,17 @@ def one_by_one():
         own = dict(zip(CHOICES, values, strict=True))
         dp = 64 / (own["tp"] * own["pp"])
         live = {
-            "tp": own["tp"] > 1, "pp": own["pp"] > 1, "dp": dp > 1, "room": math.ceil(32 / own["pp"]) >= 3,
-        }  # fmt: skip
+            "tp": own["tp"] > 1,
+            "pp": own["pp"] > 1,
+            "dp": dp > 1,
+            "room": math.ceil(32 / own["pp"]) >= 3,
+        }
         idle = {
-            "tp": ("tp_overlap", "sequence_parallel"), "pp": ("schedule", "chunks"), "dp": ("dp_overlap", "sharding"),
+            "tp": ("tp_overlap", "sequence_parallel"),
+            "pp": ("schedule", "chunks"),
+            "dp": ("dp_overlap", "sharding"),
             "room": ("activation_offload", "optimizer_offload"),
-        }  # fmt: skip
+        }
         repeats = any(own[x] != CHOICES[x][0] for way, names in idle.items() if not live[way] for x in names)
         if not repeats and (own["schedule"], own["chunks"]) != ("interleaved", 1) and dp == int(dp):
             yield own | {"dp": dp}
@@ -80,11 +87,15 @@ def test_it_finds_what_pricing_one_by_one_finds(found):
         groups.setdefault(words, []).append(own)
     for (recompute, sharding, sp, schedule), members in groups.items():
         words = dict(recompute=recompute, sharding=sharding, sequence_parallel=sp, schedule=schedule)
-        fine = [m for m in members if not reason({**models.llama3_8b, **H100, **SMALL, **m, **words, "attention": "flash"})]
+        fine = [
+            m for m in members if not reason({**models.llama3_8b, **H100, **SMALL, **m, **words, "attention": "flash"})
+        ]
         if not fine:
             continue
         letters = {n: np.array([m[n] for m in fine], float) for n in fine[0] if n not in words}
-        sheet, knowns, given_ = training_step.sheet((models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True})
+        sheet, knowns, given_ = training_step.sheet(
+            (models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True}
+        )
         holds = np.ones(len(fine), bool)
         known = {"microbatches": 64 / (letters["dp"] * letters["batch"]), **letters}
         for conditions in sheet.domain.values():
@@ -94,7 +105,9 @@ def test_it_finds_what_pricing_one_by_one_finds(found):
         if not fine:
             continue
         letters = {n: np.array([m[n] for m in fine], float) for n in letters}
-        sheet, knowns, given_ = training_step.sheet((models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True})
+        sheet, knowns, given_ = training_step.sheet(
+            (models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True}
+        )
         row = sheet(*knowns, **given_)
         times, near, far = (np.broadcast_to(row[x], len(fine)) for x in ("step_time", "memory", "offload_memory"))
         for m, time, memory, away in zip(fine, times, near, far, strict=True):
@@ -198,10 +211,14 @@ def test_interrupted_it_gives_the_best_so_far(found, monkeypatch):
 
 def test_limits_rules_and_lifting():
     plain = search(training_step, models.llama3_8b, H100, **SMALL)
-    tight = search(training_step, models.llama3_8b, H100, **SMALL, subject_to=["memory <= 30 GB", "mfu >= 0.2", "tp <= 4"])
+    tight = search(
+        training_step, models.llama3_8b, H100, **SMALL, subject_to=["memory <= 30 GB", "mfu >= 0.2", "tp <= 4"]
+    )
     assert all(x.memory <= 30e9 and x.tp <= 4 and x.row.mfu >= 0.2 for x in tight.best)
     assert tight.rejected["memory <= 30 GB"] and tight.fitting < plain.fitting
-    lifted = search(training_step, models.llama3_8b, H100, **SMALL, lift=["tp within scaleup_size", "memory <= hbm_capacity"])
+    lifted = search(
+        training_step, models.llama3_8b, H100, **SMALL, lift=["tp within scaleup_size", "memory <= hbm_capacity"]
+    )
     assert lifted.fitting == lifted.count > plain.count and "tp within scaleup_size" not in lifted.rejected
 
 
@@ -211,7 +228,9 @@ def test_numbers_are_kept():
     known = dict(devices=1024, global_batch=1024, seq=2048, host_capacity="1 TB")
     near = search(training_step, models.megatron_1t, H100, **known, optimizer_offload=1)
     assert near.rejected["offload has near_blocks"] and all(x.pp <= 32 for x in near.best)
-    assert near.best[0].row.optimizer_offload == 1 and near.best[0].row.step_time == pytest.approx(near.best[0].step_time)
+    assert near.best[0].row.optimizer_offload == 1 and near.best[0].row.step_time == pytest.approx(
+        near.best[0].step_time
+    )
 
 
 def test_a_letter_that_rules_speak_of_can_be_searched():
@@ -231,7 +250,9 @@ def test_another_objective_and_another_front():
 
 
 def test_a_formula_can_be_swapped():
-    slow = Formula("slow", "optimizer_time", symbol("params") / 1e8, ["kingma2014 algorithm 1"], "A very slow optimizer.")
+    slow = Formula(
+        "slow", "optimizer_time", symbol("params") / 1e8, ["kingma2014 algorithm 1"], "A very slow optimizer."
+    )
     plain = search(training_step, models.llama3_8b, H100, **SMALL)
     swapped = search(training_step, models.llama3_8b, H100, slow, **SMALL)
     assert swapped.best[0].step_time > plain.best[0].step_time + 79
@@ -286,29 +307,52 @@ def test_a_notebook_has_a_bar_of_its_own():
 
 
 def count(**more):
-    return search(training_step, models.llama3_8b, H100, **SMALL | HOST, tp=8, pp=1, batch=1, recompute="full", **more).count
+    return search(
+        training_step, models.llama3_8b, H100, **SMALL | HOST, tp=8, pp=1, batch=1, recompute="full", **more
+    ).count
 
 
 def test_letters_that_say_nothing_are_not_counted_twice():
     """A group of devices that shard says something of hybrid sharding alone, blocks near where something is away."""
     both = ["zero1", "hybrid"]
-    assert count(sharding=both, shard_group=[2, 4]) == count(sharding="zero1") + 2 * count(sharding="hybrid", shard_group=2)
+    assert count(sharding=both, shard_group=[2, 4]) == count(sharding="zero1") + 2 * count(
+        sharding="hybrid", shard_group=2
+    )
     alone = count(sharding="zero1", optimizer_offload=[0, 1])
-    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(sharding="zero1")
+    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(
+        sharding="zero1"
+    )
     assert count(sharding="zero1", near_blocks=[3, 4]) == count(sharding="zero1") > 0
 
 
 def test_what_is_said_to_say_nothing_says_nothing():
-    """With one device a way, a strategy costs the same whatever the words about that way; where it does not, it is searched."""
-    knowns = dict(devices=16, global_batch=32, seq=4096, tp=[1, 2], pp=[1], cp=[1, 2], ep=1, batch=1, recompute="none", best=10_000)
+    """With one device a way, a strategy costs the same whatever the words about that way;
+    where it does not, it is searched.
+    """
+    knowns = dict(
+        devices=16,
+        global_batch=32,
+        seq=4096,
+        tp=[1, 2],
+        pp=[1],
+        cp=[1, 2],
+        ep=1,
+        batch=1,
+        recompute="none",
+        best=10_000,
+    )
     both = search(training_step, models.llama3_8b, H100, **knowns, context_exchange=["gather", "all_to_all"])
     one = search(training_step, models.llama3_8b, H100, **knowns, context_exchange="gather")
     assert {x.context_exchange for x in both.best if x.cp == 1} == {"gather"}
     assert {x.context_exchange for x in both.best} == {"gather", "all_to_all"}
     assert [x.values for x in both.best if x.cp == 1] == [x.values for x in one.best if x.cp == 1]
     alone = dict(devices=8, global_batch=32, seq=4096, tp=8, pp=1, batch=1, recompute="none")  # nothing to be gathered
-    assert search(training_step, models.llama3_8b, H100, **alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"
-    pair = dict(devices=8, global_batch=32, tp=2, pp=4, schedule="dualpipe", chunks=1, recompute="none", batch=1, seq=4096)
+    assert (
+        search(training_step, models.llama3_8b, H100, **alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"
+    )
+    pair = dict(
+        devices=8, global_batch=32, tp=2, pp=4, schedule="dualpipe", chunks=1, recompute="none", batch=1, seq=4096
+    )
     words = dict(sharding=["replicated", "zero1"], dp_overlap=[0, 1])
     found = search(training_step, models.llama3_8b, H100, **pair, **words)
     prices = {(x.sharding, x.dp_overlap): (x.step_time, x.memory) for x in found.best}  # two devices hold each stage
@@ -319,7 +363,9 @@ def test_neighbours_leave_out_steps_that_change_nothing():
     near = search(training_step, models.llama3_8b, H100, **SMALL, tp=[1, 8], pp=[1, 2], dp_overlap=1).neighbours()
     assert near.found.pp == near.found.tp == 1
     said = [x for x, _, _ in near.steps]
-    assert not [x for x in said if x.startswith(("schedule", "chunks", "sequence_parallel"))] and any("pp 1 → 2" in x for x in said)
+    assert not [x for x in said if x.startswith(("schedule", "chunks", "sequence_parallel"))] and any(
+        "pp 1 → 2" in x for x in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -386,7 +432,11 @@ def test_columns_and_grids_evaluate_as_formulas_do(expr, rows, axis):
     grid = Grid(columns, np.arange(len(rows)), {"dp": tuple(axis)})
     got = grid.finish(Prepared(columns, expr, columns.letters), grid.axes)
     got = grid.array(got if got is not None else columns.evaluate(expr))
-    tp, pp, dp = np.array([[r[0]] for r in rows], float), np.array([[r[1]] for r in rows], float), np.array([axis], float)
+    tp, pp, dp = (
+        np.array([[r[0]] for r in rows], float),
+        np.array([[r[1]] for r in rows], float),
+        np.array([axis], float),
+    )
     known = dict(zip(("tp", "pp", "dp"), np.broadcast_arrays(tp, pp, dp), strict=True))
     expected = f.numpy(*(known[n] for n in f.inputs)) if f.inputs else float(expr)
     np.testing.assert_allclose(np.broadcast_to(got, grid.shape), np.broadcast_to(expected, grid.shape), rtol=1e-13)
@@ -400,7 +450,11 @@ def test_an_operation_that_is_not_known_is_named():
 @given(st.integers(1, 100_000))
 def test_divisors(number):
     found = divisors(number)
-    assert list(found) == [x for x in range(1, number + 1) if number % x == 0] if number < 2000 else all(number % x == 0 for x in found)
+    assert (
+        list(found) == [x for x in range(1, number + 1) if number % x == 0]
+        if number < 2000
+        else all(number % x == 0 for x in found)
+    )
 
 
 MEMORY = """
@@ -410,10 +464,11 @@ from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 shares = [x / 16 for x in range(16)]
-found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), devices=5040, global_batch=5040, seq=2048,
+run = dict(devices=5040, global_batch=5040, seq=2048)
+found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), **run,
                lift=["tp within scaleup_size"], recompute="none", sharding=["zero1"], schedule=["1f1b"],
-               choices=dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares, pp_overlap=shares,
-                            mask_bits=[1, 8], logit_bits=[16, 32, 48]))
+               choices=dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares,
+                            pp_overlap=shares, mask_bits=[1, 8], logit_bits=[16, 32, 48]))
 print(found.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 

@@ -46,7 +46,9 @@ def one_by_one(sheet, model, letters, wanted):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("aim, name, against", [("minimize", "token_time", "held"), ("maximize", "decode_rate", "token_time")])
+@pytest.mark.parametrize(
+    "aim, name, against", [("minimize", "token_time", "held"), ("maximize", "decode_rate", "token_time")]
+)
 def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against):
     sheet, model, held, letters = CASES[case]
     against = held if against == "held" else against
@@ -54,10 +56,19 @@ def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against
     rows = [x for x in one_by_one(sheet, model, letters, (name, against, held)) if x[1][held] <= H100.hbm_capacity]
     sign = 1 if aim == "minimize" else -1
     assert found.fitting == len(found.best) == len(rows) > 10
-    assert [x.values[name] for x in found.best] == pytest.approx(sorted((r[name] for _, r in rows), key=lambda x: sign * x), rel=1e-12)
-    front = {(r[name], r[against]) for _, r in rows if not any(
-        (sign * o[name], o[against]) != (sign * r[name], r[against]) and sign * o[name] <= sign * r[name] and o[against] <= r[against]
-        for _, o in rows)}  # fmt: skip
+    assert [x.values[name] for x in found.best] == pytest.approx(
+        sorted((r[name] for _, r in rows), key=lambda x: sign * x), rel=1e-12
+    )
+    front = {
+        (r[name], r[against])
+        for _, r in rows
+        if not any(
+            (sign * o[name], o[against]) != (sign * r[name], r[against])
+            and sign * o[name] <= sign * r[name]
+            and o[against] <= r[against]
+            for _, o in rows
+        )
+    }
     assert sorted(x.values[name] for x in found.pareto) == pytest.approx(sorted(x for x, _ in front), rel=1e-12)
     for one in found.best[:: len(found.best) // 5]:
         assert one.row[name] == pytest.approx(one.values[name], rel=1e-12)
@@ -71,10 +82,15 @@ def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against
 def test_the_largest_batch_within_a_time():
     known = dict(context=8192, kv_bits=16, tp=[2, 4, 8], weight_bits=[16, 8, 4], batch=list(range(1, 201, 9)))
     found = search(sharing, models.llama3_70b, H100, **known, maximize="batch", subject_to="token_time <= 15 ms")
-    fits = [own for own, row in one_by_one(sharing, models.llama3_70b, known, ("token_time",))
-            if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity]  # fmt: skip
+    fits = [
+        own
+        for own, row in one_by_one(sharing, models.llama3_70b, known, ("token_time",))
+        if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity
+    ]
     assert found.best[0].batch == max(own["batch"] for own in fits) < 199 and found.fitting == len(fits)
-    assert found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1  # without a second value the best alone
+    assert (
+        found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1
+    )  # without a second value the best alone
     assert repr(found.best[0]).startswith("batch ") and "-" not in repr(found).split("\n")[3]
 
 
@@ -86,9 +102,13 @@ def test_what_a_formula_has_no_value_for_is_left_out_and_counted():
     assert {x.batch for x in found.best} == {1, 2, 4, 16}
     assert found.rejected == {"narrow holds for at most 16 sequences": 4}
     assert found.best[0].row.token_time == pytest.approx(found.best[0].token_time)
-    near = search(decoding, narrow, models.llama3_8b, H100, **letters, maximize="batch", subject_to="token_time <= 1 s").neighbours()
+    near = search(
+        decoding, narrow, models.llama3_8b, H100, **letters, maximize="batch", subject_to="token_time <= 1 s"
+    ).neighbours()
     assert any("at most 16 sequences" in why for said, value, why in near.steps if value is None and "batch" in said)
-    wall = Sheet("wall", Formula("left", "kv_cache", symbol("hbm_capacity") - symbol("weight_memory"), doc="Room for caches."))
+    wall = Sheet(
+        "wall", Formula("left", "kv_cache", symbol("hbm_capacity") - symbol("weight_memory"), doc="Room for caches.")
+    )
     found = search(wall, hbm_capacity="80 GB", weight_memory=[1e9, 70e9, 80e9, 90e9], minimize="kv_cache")
     assert [x.weight_memory for x in found.best] == [70e9, 1e9] and found.rejected == {"kv_cache has a value": 2}
 
@@ -96,7 +116,12 @@ def test_what_a_formula_has_no_value_for_is_left_out_and_counted():
 @pytest.mark.parametrize("axes", [1, 4096])
 def test_strategies_without_a_value_do_not_count_as_priced(axes, monkeypatch):
     monkeypatch.setattr("scalebook.search.problem._AXES", axes)
-    few = Formula("few", "token_time", symbol("memory_time"), domain=(Condition("few", symbol("batch") * symbol("context") <= 65536),))
+    few = Formula(
+        "few",
+        "token_time",
+        symbol("memory_time"),
+        domain=(Condition("few", symbol("batch") * symbol("context") <= 65536),),
+    )
     known = dict(batch=BATCHES, context=[1024, 8192], kv_bits=16, weight_bits=[8, 16])
     found = search(decoding, few, models.llama3_8b, H100, **known, minimize="token_time", best=100)
     assert found.count == found.fitting == len(found.best) == 24 - found.rejected["few holds for few"] == 16
@@ -105,7 +130,9 @@ def test_strategies_without_a_value_do_not_count_as_priced(axes, monkeypatch):
 def test_a_formula_is_searched_as_the_sheet_of_itself():
     letters = dict(batch=[1, 2, 8], context=[1024, 8192], kv_bits=[16, 8])
     found = search(kv_cache, models.gpt_oss_120b, **letters, minimize="kv_cache", best=100)
-    own = [kv_cache(models.gpt_oss_120b, batch=b, context=c, kv_bits=k) for b, c, k in itertools.product(*letters.values())]
+    own = [
+        kv_cache(models.gpt_oss_120b, batch=b, context=c, kv_bits=k) for b, c, k in itertools.product(*letters.values())
+    ]
     assert [x.kv_cache for x in found.best] == pytest.approx(sorted(own))
     whole = search(kv_cache, models.gpt_oss_120b, full_attention, **letters, minimize="kv_cache", best=100)
     assert whole.best[-1].kv_cache > 1.5 * found.best[-1].kv_cache  # its windows are forgotten
@@ -115,10 +142,22 @@ def test_a_formula_is_searched_as_the_sheet_of_itself():
 def test_rows_give_way_to_letters_that_are_searched():
     """What a row computed from a letter that is searched goes with it, and a formula swapped in counts."""
     letters = dict(batch=[1, 8], context=8192, kv_bits=16, weight_bits=16, hbm_bandwidth=[1e12, 3e12])
-    found = search(decoding, models.llama3_8b, H100, token_time_overhead, **letters, bandwidth_efficiency=0.8, block_overhead="10 us",
-                   minimize="token_time", against="hbm_bandwidth")  # fmt: skip
+    found = search(
+        decoding,
+        models.llama3_8b,
+        H100,
+        token_time_overhead,
+        **letters,
+        bandwidth_efficiency=0.8,
+        block_overhead="10 us",
+        minimize="token_time",
+        against="hbm_bandwidth",
+    )
     for one in found.best:
-        assert one.row.token_time == pytest.approx(one.token_time, rel=1e-12) and one.row.hbm_bandwidth == one.hbm_bandwidth
+        assert (
+            one.row.token_time == pytest.approx(one.token_time, rel=1e-12)
+            and one.row.hbm_bandwidth == one.hbm_bandwidth
+        )
     assert {x.hbm_bandwidth for x in found.pareto} == {1e12, 3e12}
 
 
@@ -136,7 +175,9 @@ def test_sizes_do_not_matter(name, monkeypatch):
 
 def test_another_process_searches_a_sheet_alike():
     sheet, model, held, letters = CASES["sharing"]
-    sheet(model, H100, **{n: x[0] if isinstance(x, list) else x for n, x in letters.items()})  # it has compiled code then
+    sheet(
+        model, H100, **{n: x[0] if isinstance(x, list) else x for n, x in letters.items()}
+    )  # it has compiled code then
     here = search(sheet, model, H100, **letters, minimize="token_time", against=held)
     with ProcessPoolExecutor(1) as pool:
         there = search(sheet, model, H100, **letters, minimize="token_time", against=held, executor=pool)
@@ -185,14 +226,26 @@ DECODING = dict(context=8192, kv_bits=16, weight_bits=16)
     "changed, error, said",
     [
         (dict(minimize=None), TypeError, "say what is sought of decoding, by minimize= or maximize=: .*token_time"),
-        (dict(batch=2), TypeError, r"nothing to search: give a letter of decoding as a list of values, as in batch=\[1, 2, 4\]"),
+        (
+            dict(batch=2),
+            TypeError,
+            r"nothing to search: give a letter of decoding as a list of values, as in batch=\[1, 2, 4\]",
+        ),
         (dict(tp=[1, 2]), TypeError, "decoding does not use tp; there are"),
         (dict(recompute="full"), LookupError, "no letter is called 'recompute'"),
         (dict(minimize="step_time"), TypeError, "decoding gives no step_time to be sought; .*'token_time'"),
         (dict(maximize="decode_rate"), TypeError, "one aim: minimize='token_time' or maximize='decode_rate'"),
         (dict(context=None), TypeError, "context must be a number, not None"),
-        (dict(subject_to="device_memory <= 3 GB"), TypeError, "decoding has no device_memory to be limited; did you mean 'decode_memory'"),
-        (dict(subject_to="token_time <= 1 us"), ValueError, "no strategy can run; what leaves out most: token_time <= 1 us"),
+        (
+            dict(subject_to="device_memory <= 3 GB"),
+            TypeError,
+            "decoding has no device_memory to be limited; did you mean 'decode_memory'",
+        ),
+        (
+            dict(subject_to="token_time <= 1 us"),
+            ValueError,
+            "no strategy can run; what leaves out most: token_time <= 1 us",
+        ),
         (dict(hbm_bandwidth=symbol("tp") * 2), TypeError, r"hbm_bandwidth=2\*tp is no number"),
         (dict(batch=[1, symbol("tp")]), TypeError, "batch=tp is no number: a search needs numbers"),
     ],
@@ -202,9 +255,13 @@ def test_errors_of_sheets_say_what_was_wrong(changed, error, said):
         search(decoding, models.llama3_8b, H100, **({"minimize": "token_time", "batch": BATCHES} | DECODING | changed))
 
 
-@pytest.mark.parametrize("thing", [5, None, models, models.llama3_8b, "decoding", Toll, lambda: 0], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "thing", [5, None, models, models.llama3_8b, "decoding", Toll, lambda: 0], ids=lambda x: type(x).__name__
+)
 def test_what_cannot_be_searched_is_told(thing):
-    with pytest.raises(TypeError, match=r"^a search takes a sheet, a formula, or what has a name, a space and a sheet .*, not "):
+    with pytest.raises(
+        TypeError, match=r"^a search takes a sheet, a formula, or what has a name, a space and a sheet .*, not "
+    ):
         search(thing, batch=[1, 2], minimize="token_time")
 
 
@@ -242,21 +299,31 @@ def test_plausible_bounds_are_taken():
 
 
 def test_a_whole_table_in_the_place_of_a_row_is_told():
-    for row, said in [(accelerators, "is a whole table"), (accelerators.columns, "is no single number in what is given by position")]:
+    for row, said in [
+        (accelerators, "is a whole table"),
+        (accelerators.columns, "is no single number in what is given by position"),
+    ]:
         with pytest.raises(TypeError, match=said):
             search(decoding, models.llama3_8b, row, batch=BATCHES, minimize="token_time", **DECODING)
 
 
 def test_a_link_in_the_place_of_a_device_is_told():
-    with pytest.raises(TypeError, match=r"^NVLink 4 .* has nothing that training_step uses .*: give a device, such as accelerators.h100"):
+    with pytest.raises(
+        TypeError,
+        match=r"^NVLink 4 .* has nothing that training_step uses .*: give a device, such as accelerators.h100",
+    ):
         search(training_step, models.llama3_8b, links.nvlink4, **SMALL)
-    with pytest.raises(TypeError, match=r"needs hbm_bandwidth, .*; NVLink 4 .*, given by position, has only link_bandwidth"):
+    with pytest.raises(
+        TypeError, match=r"needs hbm_bandwidth, .*; NVLink 4 .*, given by position, has only link_bandwidth"
+    ):
         search(decoding, models.llama3_8b, links.nvlink4, batch=BATCHES, minimize="token_time", **DECODING)
 
 
 def test_an_array_of_words_is_a_list_of_them():
     words = np.array(["zero3", "zero1"])
-    assert {x.sharding for x in search(training_step, models.llama3_8b, H100, **SMALL, sharding=words, best=1000).best} == {*words.tolist()}
+    assert {
+        x.sharding for x in search(training_step, models.llama3_8b, H100, **SMALL, sharding=words, best=1000).best
+    } == {*words.tolist()}
     with pytest.raises(ValueError, match="sharding is 'zero1'"):
         training_step(models.llama3_8b, H100, sharding=words, dp=8, microbatches=1)
 
@@ -281,7 +348,9 @@ def test_a_search_that_would_not_end_is_refused_with_its_size():
 
 def test_it_says_how_many_before_it_starts(capsys):
     found = search(decoding, models.llama3_8b, H100, batch=BATCHES, **DECODING, minimize="token_time", progress=True)
-    assert f"search of {len(BATCHES)} strategies" in capsys.readouterr().err and found.count + sum(found.rejected.values()) == len(BATCHES)
+    assert f"search of {len(BATCHES)} strategies" in capsys.readouterr().err and found.count + sum(
+        found.rejected.values()
+    ) == len(BATCHES)
 
 
 def test_a_count_of_a_sample_comes_near(monkeypatch):
@@ -326,7 +395,11 @@ def test_a_part_that_fails_costs_no_other():
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
     assert not part.is_whole and 0 < part.count < whole().count and part.best[0].step_time
     assert part.note.startswith("the best so far, OSError: no space left: 1 of 2 parts, about 5")
-    assert part.note.endswith("strategies, were not priced") and part.note in repr(part) and "no space" in part._repr_html_()
+    assert (
+        part.note.endswith("strategies, were not priced")
+        and part.note in repr(part)
+        and "no space" in part._repr_html_()
+    )
     with Some(0, OSError("no space left")) as pool, pytest.raises(OSError, match="no space left"):
         search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
 

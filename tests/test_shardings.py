@@ -28,7 +28,10 @@ def dealt(kept, members):
     """The pieces that all members have, dealt out among them in turn."""
     pieces = sorted(kept[members[0]])
     assert all(sorted(kept[x]) == pieces for x in members), "members have different pieces: nothing to sum"
-    return {x: pieces[i * len(pieces) // len(members) : (i + 1) * len(pieces) // len(members)] for i, x in enumerate(members)}
+    return {
+        x: pieces[i * len(pieces) // len(members) : (i + 1) * len(pieces) // len(members)]
+        for i, x in enumerate(members)
+    }
 
 
 def steps(times, ways):
@@ -37,7 +40,9 @@ def steps(times, ways):
 
 
 def executed(sharding, devices, group):
-    """Gradients summed piece by piece, weights gathered: what devices end with, and the pieces that each sends, both ways."""
+    """Gradients summed piece by piece, weights gathered:
+    what devices end with, and the pieces that each sends, both ways.
+    """
     sums = {x: {piece: {x} for piece in range(PIECES)} for x in range(devices)}
     sent = dict.fromkeys(("dp_reduce", "dp_gather"), 0)
     for exchange in sharding.exchanges:
@@ -45,7 +50,9 @@ def executed(sharding, devices, group):
             ways = len(members)
             if exchange.letter == "dp_gather":
                 whole = PIECES  # from the copy that is dealt out to them
-                assert exchange.among in (*sharding.parts("weight"), *sharding.parts("optimizer")), "nobody has what is gathered"
+                assert exchange.among in (*sharding.parts("weight"), *sharding.parts("optimizer")), (
+                    "nobody has what is gathered"
+                )
                 moved = steps(1, ways) * whole / ways
             else:
                 share = dealt(sums, members)
@@ -87,7 +94,11 @@ def test_what_is_kept_and_what_is_elsewhere_make_the_state(name, devices, group)
     """A copy of every part lies on those that it is dealt out to, once."""
     at = {symbol(x): n for x, n in dict(shards=devices, routed_shards=devices, shard_group=group).items()}
     for what in ("weight", "gradient", "optimizer"):
-        kept = float(bytes_of(what, SHARDINGS[name], sympy.Integer(PIECES), sympy.S.Zero).subs(at).subs(symbol(f"{what}_bits"), 8))
+        kept = float(
+            bytes_of(what, SHARDINGS[name], sympy.Integer(PIECES), sympy.S.Zero)
+            .subs(at)
+            .subs(symbol(f"{what}_bits"), 8)
+        )
         ways = [{"one": 1, "group": min(group, devices), "all": devices}[x] for x in SHARDINGS[name].parts(what)]
         assert kept == pytest.approx(sum(PIECES / n for n in ways))
         elsewhere = sum(PIECES - PIECES / n for n in ways)
@@ -101,12 +112,29 @@ def test_traffic_is_what_the_executed_exchange_moves(name, devices, group):
     f = {x.letter: x for x in data_parallel_formulas(SHARDINGS[name])}["dp_scaleup_time"]
     per_piece, microbatches = 1e9, 5
     known = dict(
-        shards=devices, routed_shards=1, tp=1, etp=1, ep=1, shard_group=group, microbatches=microbatches, stage_blocks=4,
-        block_params=PIECES * per_piece / 4, block_routed_params=0, dense_params=PIECES * per_piece, routed_params=0,
-        weight_bits=16, reduce_bits=32, scaleup_size=64, scaleup_bandwidth=1e12, near_efficiency=1, far_efficiency=1,
-        mesh_peers=1, torus_neighbours=1, switch_efficiency=0,
+        shards=devices,
+        routed_shards=1,
+        tp=1,
+        etp=1,
+        ep=1,
+        shard_group=group,
+        microbatches=microbatches,
+        stage_blocks=4,
+        block_params=PIECES * per_piece / 4,
+        block_routed_params=0,
+        dense_params=PIECES * per_piece,
+        routed_params=0,
+        weight_bits=16,
+        reduce_bits=32,
+        scaleup_size=64,
+        scaleup_bandwidth=1e12,
+        near_efficiency=1,
+        far_efficiency=1,
+        mesh_peers=1,
+        torus_neighbours=1,
+        switch_efficiency=0,
         scaleout_bandwidth=1e11,
-    )  # fmt: skip
+    )
     bytes_of_piece = {"dp_reduce": 4 * per_piece, "dp_gather": 2 * per_piece}
     times = {symbol("microbatches"): microbatches}
     moved = sum(float(sympy.sympify(n).subs(times)) * bytes_of_piece[x] for x, n in sent.items())
@@ -116,8 +144,16 @@ def test_traffic_is_what_the_executed_exchange_moves(name, devices, group):
 @pytest.mark.parametrize(
     ("keeps", "exchanges", "said"),
     [
-        (dict(optimizer=("group",)), [Exchange("dp_reduce", "reduce_scatter", "group")], "some devices are not in the sum"),
-        (dict(optimizer=("all",)), [Exchange("dp_reduce", "all_reduce", "all")], "48 pieces of gradients meet an optimizer of 6"),
+        (
+            dict(optimizer=("group",)),
+            [Exchange("dp_reduce", "reduce_scatter", "group")],
+            "some devices are not in the sum",
+        ),
+        (
+            dict(optimizer=("all",)),
+            [Exchange("dp_reduce", "all_reduce", "all")],
+            "48 pieces of gradients meet an optimizer of 6",
+        ),
     ],
 )
 def test_the_contract_sees_a_wrong_sharding(keeps, exchanges, said):
@@ -141,5 +177,7 @@ def test_a_name_is_given_once():
 def test_hpz_trades_memory_for_links():
     """A second copy of the weights in a group spares the backward pass the way to all."""
     at = {symbol(x): n for x, n in dict(shards=64, routed_shards=1, shard_group=8, weight_bits=16, params=70e9).items()}
-    plain, hpz = (bytes_of("weight", SHARDINGS[x], symbol("params"), sympy.S.Zero).subs(at) for x in ("zero3", "zero3_hpz"))
+    plain, hpz = (
+        bytes_of("weight", SHARDINGS[x], symbol("params"), sympy.S.Zero).subs(at) for x in ("zero3", "zero3_hpz")
+    )
     assert np.isclose(float(hpz - plain), 70e9 * 2 / 8)

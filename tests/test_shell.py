@@ -51,11 +51,19 @@ def test_the_commands_of_the_readme_are_the_examples():
 
 
 def test_a_row_and_its_parts():
-    told, row = main(STEP), training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, global_batch=512, seq=8192)
+    told, row = (
+        main(STEP),
+        training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, global_batch=512, seq=8192),
+    )
     assert told.startswith(repr(row))
     parts = told.partition("\nstep_time ")[2].partition("\n\n")[0]
     assert f"{show(row.step_time, 's')}  is the sum of" in parts
-    assert f"step_backward        {show(row.step_backward, 's')}   {row.step_backward / row.step_time:.1%}".replace("%", " %") in parts
+    assert (
+        f"step_backward        {show(row.step_backward, 's')}   {row.step_backward / row.step_time:.1%}".replace(
+            "%", " %"
+        )
+        in parts
+    )
     assert "cp_exposed" not in parts and "\ntrain_memory " in told
 
 
@@ -71,14 +79,28 @@ def test_a_precision_is_the_word_of_the_table():
 
 def test_a_formula():
     assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
-    assert main(["weight_memory"]) == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
+    assert (
+        main(["weight_memory"])
+        == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
+    )
 
 
 def test_a_search_is_that_of_the_package():
-    given = ["devices=8", "global_batch=64", "seq=8192", "tp=1,2", "recompute=none,full", "batch=1..2", "best=3", "minimize=memory"]
+    given = [
+        "devices=8",
+        "global_batch=64",
+        "seq=8192",
+        "tp=1,2",
+        "recompute=none,full",
+        "batch=1..2",
+        "best=3",
+        "minimize=memory",
+    ]
     told = main(["search", "training_step", "llama3_8b", "h100", *given, "subject_to=mfu >= 30 %"])
     asked = dict(devices=8, global_batch=64, seq=8192, tp=[1, 2], recompute=["none", "full"], batch=[1, 2], best=3)
-    found = search(training_step, models.llama3_8b, accelerators.h100, minimize="memory", subject_to="mfu >= 30 %", **asked)
+    found = search(
+        training_step, models.llama3_8b, accelerators.h100, minimize="memory", subject_to="mfu >= 30 %", **asked
+    )
     assert told == repr(found)
 
 
@@ -132,7 +154,11 @@ def test_what_is_wrong_is_said(arguments, said, capsys):
 def test_as_a_command():
     right, wrong = run(*DECODING, capture_output=True), run("decodin", capture_output=True)
     assert right.returncode == 0 and right.stdout.strip() == main(DECODING) and not right.stderr
-    assert wrong.returncode == 2 and not wrong.stdout and wrong.stderr == "nothing to call is named 'decodin'; did you mean 'decoding'?\n"
+    assert (
+        wrong.returncode == 2
+        and not wrong.stdout
+        and wrong.stderr == "nothing to call is named 'decodin'; did you mean 'decoding'?\n"
+    )
 
 
 def test_it_ends_quietly_when_its_reader_has_gone():

@@ -59,8 +59,10 @@ def test_page(chromium, address, path):
         assert page.locator(".jupyter-widgets-error-widget").count() == 0
         if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
             stored = calculators(notebook)
-            said = [f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(calc.texts, answered(box), strict=True))})"
-                    for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)]  # fmt: skip
+            said = [
+                f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(calc.texts, answered(box), strict=True))})"
+                for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)
+            ]
             assert said == [text for text, _ in stored], f"{path} opens with other answers than its notebook"
         page.emulate_media(color_scheme="light")
         page.wait_for_function("document.documentElement.dataset.theme === 'light'")
@@ -164,7 +166,8 @@ def test_what_does_not_fit_is_said(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(".sb-calculator").first
         box.locator("select").first.select_option(label="NVIDIA H100 SXM")
-        said = "token_time_fitting holds for weights and caches that fit, not at decode_memory=151.8 GB, hbm_capacity=80 GB"
+        at = "decode_memory=151.8 GB, hbm_capacity=80 GB"
+        said = f"token_time_fitting holds for weights and caches that fit, not at {at}"
         box.locator(".sb-message", has_text=said).wait_for()
         assert answered(box)[0] == "none"
         check(page)

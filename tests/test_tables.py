@@ -168,7 +168,9 @@ def test_a_source_unlike_all_lists_none(tmp_path):
 @pytest.mark.parametrize(("table", "key"), ROWS)
 def test_words_and_counts(table, key):
     row = table[key]
-    assert set(row.words) <= {"vendor", "fabric", "kind", "peak", "attention", "norm", "windows"} and all(row.words.values())
+    assert set(row.words) <= {"vendor", "fabric", "kind", "peak", "attention", "norm", "windows"} and all(
+        row.words.values()
+    )
     for name, cell in row.cells.items():
         if NOTATION[name].unit == "" and NOTATION[name].sign != "share":
             assert cell.value == int(cell.value), name

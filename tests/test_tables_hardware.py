@@ -130,7 +130,9 @@ class TestDevice:
             assert "cores" in note(row, "peak_fp64")
 
     def test_links_fit_the_fabric(self, row):
-        """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links, or so many to each."""
+        """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links,
+        or so many to each.
+        """
         assert row.get("fabric", "switch") in ("switch", "mesh", "torus")
         assert ("mesh_peers" in row) == (row.get("fabric") == "mesh")
         assert ("torus_neighbours" in row) == (row.get("fabric") == "torus")
@@ -142,7 +144,9 @@ class TestDevice:
                 assert int(found[1]) == number(row, "mesh_peers")
             if found := re.search(r"(\d+) of the \d+ ports .*, (\d+) to each peer", note(row, "scaleup_bandwidth")):
                 assert int(found[1]) == int(found[2]) * number(row, "mesh_peers")
-        if row.get("fabric") == "torus" and (found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))):
+        if row.get("fabric") == "torus" and (
+            found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))
+        ):
             assert number(row, "torus_neighbours") == int(found[1]) == 2 * int(found[2])
 
     def test_host_link_is_the_devices_own(self, row):

@@ -24,21 +24,26 @@ from scalebook.training.strategy import CHOICES, Strategy
 from .support import JavaScript, draw
 
 PARTS = (
-    "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed", "cp_exposed",
+    "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
+    "cp_exposed",
     "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed",
 )  # fmt: skip
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
 STRATEGIES = [
     Strategy(), Strategy(recompute="full", sequence_parallel=False, sharding="replicated", schedule="gpipe"),
     Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
-    Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid", quantized=True),
-    Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"), Strategy(schedule="dualpipe"),
+    Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid",
+    quantized=True),
+    Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
+    Strategy(schedule="dualpipe"),
 ]  # fmt: skip
 BUILT = [
     *(training_sheet(LLAMA, None, s) for s in STRATEGIES), training_sheet(GPT, None, STRATEGIES[1]),
     training_sheet(None, MOE, Strategy()),
 ]  # fmt: skip
-MADE = {(f.name, f.letter, f.rhs): f for sheet in BUILT for f in sheet.formulas.values() if "__wrapped__" not in vars(f)}
+MADE = {
+    (f.name, f.letter, f.rhs): f for sheet in BUILT for f in sheet.formulas.values() if "__wrapped__" not in vars(f)
+}
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
 
@@ -64,9 +69,17 @@ def test_python_numpy_and_javascript_agree_on_a_whole_step(sheet):
 
 RUNS = [
     (models.gpt3_175b, A100, GPT3 | dict(recompute="full", sequence_parallel=False)),
-    (models.llama3_405b, accelerators.gb200.at("fp8"), dict(tp=4, pp=8, cp=2, dp=4, chunks=8, global_batch=128, seq=8192)),
+    (
+        models.llama3_405b,
+        accelerators.gb200.at("fp8"),
+        dict(tp=4, pp=8, cp=2, dp=4, chunks=8, global_batch=128, seq=8192),
+    ),
     (models.deepseek_v3, H100, dict(tp=1, pp=4, dp=32, ep=32, microbatches=16, seq=4096, sharding="zero3")),
-    (models.megatron_1t, H100, dict(tp=8, pp=8, dp=2, microbatches=32, seq=2048, weight_offload=1, activation_offload=0.5)),
+    (
+        models.megatron_1t,
+        H100,
+        dict(tp=8, pp=8, dp=2, microbatches=32, seq=2048, weight_offload=1, activation_offload=0.5),
+    ),
 ]
 
 
@@ -74,7 +87,14 @@ RUNS = [
 def test_a_step_is_the_sum_of_its_parts_and_its_memory_too(model, device, letters):
     run = training_step(model, device, **letters)
     assert run.step_time == pytest.approx(sum(run[x] for x in PARTS))
-    parts = ("weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory")
+    parts = (
+        "weight_memory",
+        "gradient_memory",
+        "optimizer_memory",
+        "activation_memory",
+        "logits_memory",
+        "buffer_memory",
+    )
     assert run.memory == pytest.approx(sum(run[x] for x in parts))
     assert run.memory == max(run.first_memory, run.last_memory)
     assert 0 < run.mfu <= run.hfu < 1
@@ -95,7 +115,9 @@ def test_every_stage_and_the_fullest():
     every = training_step(models.gpt3_175b, A100, **GPT3, recompute="selective", stage=stages)
     assert every.train_memory.shape == (8,)
     assert every.train_memory.max() == pytest.approx(run.memory)
-    assert every.train_memory[0] == pytest.approx(run.first_memory) and every.train_memory[-1] == pytest.approx(run.last_memory)
+    assert every.train_memory[0] == pytest.approx(run.first_memory) and every.train_memory[-1] == pytest.approx(
+        run.last_memory
+    )
 
 
 @pytest.mark.parametrize("name", ["llama3_8b", "llama3_70b"])
@@ -137,19 +159,25 @@ def test_faster_parts_never_make_a_slower_step(tp, pp, microbatches):
     run = training_step(models.llama3_8b, H100, **knowns)
     for letter in ("hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "matmul_efficiency"):
         faster = min(run[letter] * 1.2, 1.0) if NOTATION[letter].sign == "share" else run[letter] * 2
-        assert training_step(models.llama3_8b, H100, **knowns, **{letter: faster}).step_time <= run.step_time * (1 + 1e-12)
+        assert training_step(models.llama3_8b, H100, **knowns, **{letter: faster}).step_time <= run.step_time * (
+            1 + 1e-12
+        )
     for letter in ("tp_overlap", "pp_overlap", "dp_overlap"):
         assert training_step(models.llama3_8b, H100, **knowns, **{letter: 1}).step_time <= run.step_time * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("recompute", "sequence_parallel"), list(itertools.product(CHOICES["recompute"], (True, False))))
+@pytest.mark.parametrize(
+    ("recompute", "sequence_parallel"), list(itertools.product(CHOICES["recompute"], (True, False)))
+)
 def test_no_kernel_is_lost(recompute, sequence_parallel):
     """The time model sees the arithmetic and the traffic of every kernel once."""
     strategy = Strategy(recompute=recompute, sequence_parallel=sequence_parallel, attention="unfused")
     for block in (strategy.transformed(GPT), backward(strategy.transformed(GPT))):
         seen = work(block)
         letters = {x for w in seen for x in (w.flops + w.traffic).free_symbols}
-        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {symbol("kv_heads"): 64.0}  # more than devices
+        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {
+            symbol("kv_heads"): 64.0
+        }  # more than devices
         for cost in ("flops", "traffic"):
             total = getattr(block, cost).subs(symbol("context"), symbol("seq")).subs(at)
             assert float(sum(getattr(w, cost) for w in seen).subs(at)) == pytest.approx(float(total))
@@ -165,8 +193,9 @@ def _pairs_by_listing(seq, window, chunked):
 def test_the_share_of_pairs_that_windows_leave(seq, window, layers, sliding):
     letters = dict(seq=seq, window=window, layers=layers, window_layers=min(sliding, layers))
     for f, chunked in ((assumptions.attended_windows, False), (assumptions.attended_chunks, True)):
-        pairs = (letters["window_layers"] * _pairs_by_listing(seq, window, chunked)
-                 + (layers - letters["window_layers"]) * _pairs_by_listing(seq, seq, False))  # fmt: skip
+        pairs = letters["window_layers"] * _pairs_by_listing(seq, window, chunked) + (
+            layers - letters["window_layers"]
+        ) * _pairs_by_listing(seq, seq, False)
         assert f(**letters) == pytest.approx(pairs / (layers * seq**2))
         if window >= seq:  # no window
             assert f(**letters) == pytest.approx((seq + 1) / (2 * seq))
@@ -176,7 +205,9 @@ def test_a_window_as_a_sum_over_queries():
     i, s, w = sympy.symbols("i s w", positive=True, integer=True)
     pairs = sympy.summation(i, (i, 1, w)) + sympy.summation(w, (i, w + 1, s))  # the first see all before them
     assert sympy.simplify(pairs - w * (2 * s - w + 1) / 2) == 0
-    share = assumptions.attended_windows.rhs.subs({symbol(x): v for x, v in dict(layers=1, window_layers=1, seq=s).items()})
+    share = assumptions.attended_windows.rhs.subs(
+        {symbol(x): v for x, v in dict(layers=1, window_layers=1, seq=s).items()}
+    )
     share = share.replace(sympy.Min, lambda *_: w)
     assert sympy.simplify(share - pairs / s**2) == 0
 
@@ -196,12 +227,15 @@ def test_a_model_with_windows_attends_to_less():
 
 
 OF_A_DEVICE = (
-    "block_params", "forward_compute", "input_gradient_compute", "weight_gradient_compute", "again_compute", "saved_activations",
+    "block_params", "forward_compute", "input_gradient_compute", "weight_gradient_compute", "again_compute",
+    "saved_activations",
     "working_activations", "tp_forward", "cp_forward", "cp_backward", "memory",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str)
+@pytest.mark.parametrize(
+    "words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str
+)
 def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
     """Each of 16 devices holds one of 8 heads: as much as if there were 16, and the model stays what it is."""
     knowns = dict(tp=16, cp=2, dp=2, microbatches=4, seq=8192, **words)
@@ -211,7 +245,9 @@ def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
     whole = [training_step(models.llama3_8b, H100, **knowns | dict(tp=tp)) for tp in (1, 8, 16)]
     assert len({run.model_flops for run in whole}) == len({run.hardware_flops for run in whole}) == 1
     assert whole[0].block_params == parameters_of_a_block(models.llama3_8b)
-    assert whole[1].block_params * 8 == pytest.approx(parameters_of_a_block(models.llama3_8b), rel=1e-3)  # norms are held by all
+    assert whole[1].block_params * 8 == pytest.approx(
+        parameters_of_a_block(models.llama3_8b), rel=1e-3
+    )  # norms are held by all
 
 
 def parameters_of_a_block(row):
@@ -239,10 +275,15 @@ def test_scores_and_logits_are_not_quantized(name):
     wide, narrow = (_time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns) for x in ("bf16", "fp8"))
     assert narrow == pytest.approx(wide, rel=1e-12)
     assert _time_of(models.llama3_8b, accelerators.h100.at("fp8"), "up gate", **knowns) < 0.7 * _time_of(
-        models.llama3_8b, H100, "up gate", **knowns)  # fmt: skip
-    ideal = [_time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns, kernels="ideal") for x in ("bf16", "fp8")]
+        models.llama3_8b, H100, "up gate", **knowns
+    )
+    ideal = [
+        _time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns, kernels="ideal") for x in ("bf16", "fp8")
+    ]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-12)
-    assert not [x for x in profile(models.llama3_8b, accelerators.h100.at("fp8"), **knowns).lines if x.name == f"{name} cast"]
+    assert not [
+        x for x in profile(models.llama3_8b, accelerators.h100.at("fp8"), **knowns).lines if x.name == f"{name} cast"
+    ]
 
 
 @pytest.mark.parametrize("precision", ["fp8", "fp4"])
@@ -256,7 +297,9 @@ def test_a_device_without_bf16_quantizes_and_attends_at_its_peak(precision):
 
 
 @pytest.mark.parametrize("name", ["deepseek_v2_lite", "deepseek_v3", "mixtral_8x7b", "llama3_8b", "gpt3_13b"])
-@pytest.mark.parametrize("words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str)
+@pytest.mark.parametrize(
+    "words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str
+)
 def test_sequence_parallelism_over_one_device_changes_nothing(name, words):
     knowns = dict(tp=1, dp=8, ep=4 if models[name].get("experts") else 1, microbatches=2, seq=2048)
     whole, split = (training_step(models[name], H100, **knowns, **words, sequence_parallel=x) for x in (False, True))
@@ -266,7 +309,10 @@ def test_sequence_parallelism_over_one_device_changes_nothing(name, words):
 def test_letters_of_another_strategy_are_known_at_their_usual_values():
     knowns = dict(tp=1, pp=4, dp=4, microbatches=16, seq=4096, schedule="zb_v", sharding="zero3")
     run = training_step(models.llama3_8b, H100, **knowns)
-    assert training_step(models.llama3_8b, H100, **knowns, chunks=1, shard_group=8, near_blocks=3).step_time == run.step_time
+    assert (
+        training_step(models.llama3_8b, H100, **knowns, chunks=1, shard_group=8, near_blocks=3).step_time
+        == run.step_time
+    )
     with pytest.raises(TypeError, match="does not use near_blocks"):
         training_step(models.llama3_8b, H100, **knowns, near_blocks=4)
 
@@ -283,7 +329,9 @@ def _held(run):
 
 
 @pytest.mark.parametrize("model", ["llama3_70b", "mixtral_8x7b"])
-@pytest.mark.parametrize(("schedule", "pp"), [(x, n) for x in CHOICES["schedule"] for n in (1, 8) if (x, n) != ("dualpipe", 1)])
+@pytest.mark.parametrize(
+    ("schedule", "pp"), [(x, n) for x in CHOICES["schedule"] for n in (1, 8) if (x, n) != ("dualpipe", 1)]
+)
 def test_what_is_summed_and_stepped_is_what_the_fullest_device_holds(schedule, model, pp):
     knowns = dict(tp=4, pp=pp, dp=2, microbatches=32, seq=4096, schedule=schedule, sharding="replicated")
     stages = [training_step(models[model], H100, **knowns, stage=i) for i in range(1, pp + 1)]
@@ -298,14 +346,25 @@ def test_what_is_summed_and_stepped_is_what_the_fullest_device_holds(schedule, m
 
 def test_schedules_that_fold_hold_both_embeddings():
     knowns = dict(tp=8, pp=8, dp=1, microbatches=32, seq=4096)
-    plain, folded, double = (training_step(models.llama3_70b, H100, **knowns, schedule=x) for x in ("1f1b", "zb_v", "dualpipe"))
+    plain, folded, double = (
+        training_step(models.llama3_70b, H100, **knowns, schedule=x) for x in ("1f1b", "zb_v", "dualpipe")
+    )
     matrix = models.llama3_70b.vocab * models.llama3_70b.hidden / 8
     assert folded.dense_params - plain.dense_params == pytest.approx(matrix)
     assert double.dense_params == pytest.approx(2 * plain.dense_params)
 
 
 def test_the_optimizers_state_moves_once_a_step():
-    knowns = dict(tp=8, pp=8, dp=2, seq=2048, weight_offload=1, activation_offload=1, optimizer_offload=1, link_bandwidth="20 GB/s")
+    knowns = dict(
+        tp=8,
+        pp=8,
+        dp=2,
+        seq=2048,
+        weight_offload=1,
+        activation_offload=1,
+        optimizer_offload=1,
+        link_bandwidth="20 GB/s",
+    )
     one, many = (training_step(models.megatron_1t, H100, **knowns, microbatches=m) for m in (1, 32))
     every = training_step(models.megatron_1t, H100, training_time.offload_exposed_every, **knowns, microbatches=32)
     assert one.offload_exposed == pytest.approx(one.stage_blocks * one.exposed_time)
@@ -317,7 +376,9 @@ def test_the_optimizers_state_moves_once_a_step():
     still = knowns | dict(optimizer_offload=0)  # then no micro-batch differs
     usual = training_step(models.megatron_1t, H100, **still, microbatches=32)
     assert usual.exposed_between == usual.exposed_time > 0
-    fast = training_step(models.megatron_1t, H100, **knowns | dict(link_bandwidth=many.offload_bandwidth * 1.001), microbatches=32)
+    fast = training_step(
+        models.megatron_1t, H100, **knowns | dict(link_bandwidth=many.offload_bandwidth * 1.001), microbatches=32
+    )
     assert fast.exposed_between == 0
 
 
@@ -329,7 +390,9 @@ def test_words_are_looked_up_once_and_their_gradients_added():
     assert run.embedding_time == pytest.approx(launches + values * (2 + 2 + 2 + 2 * 4) / rate, rel=1e-6)
     assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
     piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
-    assert piped.step_head == pytest.approx(8 * (piped.head_forward + piped.head_backward))  # more than the first stage's
+    assert piped.step_head == pytest.approx(
+        8 * (piped.head_forward + piped.head_backward)
+    )  # more than the first stage's
 
 
 @pytest.mark.parametrize("sharding", ["zero1", "zero3"])
@@ -344,7 +407,9 @@ def test_the_second_tier_is_split_as_the_first_for_every_stage(sharding, schedul
     for kind in kinds:
         assert there[f"{kind}_away"] == pytest.approx(np.broadcast_to(here[f"{kind}_memory"], 8))
     assert there.train_away == pytest.approx(sum(there[f"{kind}_away"] for kind in kinds))
-    assert there.train_away[0] == pytest.approx(there.offload_memory) and there.train_away.max() == pytest.approx(there.offload_memory)
+    assert there.train_away[0] == pytest.approx(there.offload_memory) and there.train_away.max() == pytest.approx(
+        there.offload_memory
+    )
 
 
 def test_a_word_is_no_letter():
@@ -353,10 +418,14 @@ def test_a_word_is_no_letter():
 
 @pytest.mark.parametrize("name", ["mixtral_8x7b", "deepseek_v3"])
 def test_whole_experts_are_dealt_out_as_megatron_does(name):
-    """With etp 1 a device holds experts/ep of them, whole: counted by hand, and their state shared by tp dp/ep devices."""
+    """With etp 1 a device holds experts/ep of them, whole:
+    counted by hand, and their state shared by tp dp/ep devices.
+    """
     model = models[name]
     run = training_step(model, H100, tp=8, dp=8, ep=8, etp=1, microbatches=4, seq=4096)
     routed = model.moe_layers * 3 * model.hidden * model.expert_ffn * model.experts / 8
     assert run.routed_params == pytest.approx(routed) and run.routed_shards == 8
-    state = 2 * run.dense_params + 2 * routed + 4 * (run.dense_params + routed) + 12 * (run.dense_params / 8 + routed / 8)
+    state = (
+        2 * run.dense_params + 2 * routed + 4 * (run.dense_params + routed) + 12 * (run.dense_params / 8 + routed / 8)
+    )
     assert run.weight_memory + run.gradient_memory + run.optimizer_memory == pytest.approx(state)

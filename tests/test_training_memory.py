@@ -38,8 +38,9 @@ BOUNDS = {
 def test_published_closed_forms(a, s, h, t):
     """Korthikanti et al. 2022, table 2, in units of sbh."""
     d = 128
-    letters = dict(batch=3, seq=s, hidden=a * d, ffn=4 * a * d, heads=a, kv_heads=a, head_dim=d, activation_bits=16,
-                   mask_bits=8)  # fmt: skip
+    letters = dict(
+        batch=3, seq=s, hidden=a * d, ffn=4 * a * d, heads=a, kv_heads=a, head_dim=d, activation_bits=16, mask_bits=8
+    )
     unit, scores = 3 * s * a * d, 5 * a * s / (a * d)
     assert activations.saved_gpt_parallel(**letters, tp=t) / unit == pytest.approx(10 + (24 + scores) / t)
     assert activations.saved_gpt_sequence_parallel(**letters, tp=t) / unit == pytest.approx((34 + scores) / t)
@@ -68,9 +69,7 @@ def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
         ahead = min(ahead, total)
         most = min(ahead + 1, total)
         letters = dict(microbatches=rounds * pp, pp=pp, stage=stage)
-        formula = (
-            pipeline.held_1f1b(**letters) if chunks == 1 else pipeline.held_interleaved(**letters, chunks=chunks)
-        )
+        formula = pipeline.held_1f1b(**letters) if chunks == 1 else pipeline.held_interleaved(**letters, chunks=chunks)
         assert formula * chunks == pytest.approx(most)
 
 

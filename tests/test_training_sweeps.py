@@ -26,7 +26,11 @@ def again(monkeypatch):
     def run(name, calibrates=lambda row: True, **changed):
         set_ = CONFRONTATIONS[name]
         with (FOLDER / set_.file).open(newline="") as file:
-            rows = [row for row in csv.DictReader(file) if set_.calibrates(row) and not set_.left_out(row) and calibrates(row)]
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if set_.calibrates(row) and not set_.left_out(row) and calibrates(row)
+            ]
         with monkeypatch.context() as patch:
             for number, value in changed.items():
                 patch.setattr(sweeps, number, value)
@@ -55,7 +59,9 @@ def test_unfused_traffic_and_the_triton_kernel_fit_the_even_rows_on_the_a100(aga
         assert again("llm_foundry", a100, PYTORCH=changed) > found
 
 
-@pytest.mark.parametrize("changed", [{"sustained_rate": 0.72}, {"sustained_rate": 0.83}, {"attention_efficiency": 0.19}])
+@pytest.mark.parametrize(
+    "changed", [{"sustained_rate": 0.72}, {"sustained_rate": 0.83}, {"attention_efficiency": 0.19}]
+)
 def test_the_h100_of_2023_fits_the_even_rows(again, changed):
     def h100(row):
         return row["gpu"].startswith("h100")
@@ -72,7 +78,11 @@ def test_the_time_of_nanotrons_host_fits_one_model(again, place, changed):
 
 def test_the_network_fits_the_collectives_of_its_cluster():
     with (FOLDER / "collectives_published.csv").open(newline="") as file:
-        rows = [x for x in csv.DictReader(file) if x["system"].startswith("HF H100") and x["op"] in ("all_gather", "reduce_scatter")]
+        rows = [
+            x
+            for x in csv.DictReader(file)
+            if x["system"].startswith("HF H100") and x["op"] in ("all_gather", "reduce_scatter")
+        ]
     rows = [row for row in rows if float(row["n_gpus"]) > 8]
     kinds = {"all_gather": all_gather, "reduce_scatter": reduce_scatter}
 
@@ -108,14 +118,18 @@ def test_the_sustained_rate_of_the_h100_fits_the_even_rows_of_dense_models(again
         return "dense" in sweeps._bridge_kind(row)
 
     assert accelerators.h100.sustained_rate == 0.82
-    assert again("megatron_bridge", dense, training_step=with_letters(sustained_rate=other)) > again("megatron_bridge", dense)
+    assert again("megatron_bridge", dense, training_step=with_letters(sustained_rate=other)) > again(
+        "megatron_bridge", dense
+    )
 
 
 def test_nanotrons_runs_stall_as_if_nodes_were_slow_by_chance(monkeypatch):
     """What the set's README says of the rows that are far off: their time goes with micro-batches, not with work."""
     monkeypatch.setattr(sweeps, "STALL", 0.0)
     result = confront("nanotron")
-    tp, pp, dp, rounds, sizes = (np.array([float(row[x]) for row in result.rows]) for x in ("tp", "pp", "dp", "grad_acc", "hidden"))
+    tp, pp, dp, rounds, sizes = (
+        np.array([float(row[x]) for row in result.rows]) for x in ("tp", "pp", "dp", "grad_acc", "hidden")
+    )
     nodes, stalled = tp * pp * dp / 8, result.measured > 2 * result.predicted
     shares = [stalled[(nodes > low) & (nodes <= high)].mean() for low, high in ((0, 1), (1, 16), (16, 32), (32, 64))]
     assert shares[0] == 0 < 0.1 < shares[1] < 0.2 < 0.25 < shares[2] < 0.35 < 0.7 < shares[3] < 0.85

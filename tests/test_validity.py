@@ -22,7 +22,9 @@ BROKEN = {
     "etp divides expert_ffn": (MOE, dict(tp=4, expert_ffn=6), "etp=1 or 2 would do"),
     "etp divides tp": (MOE, dict(tp=8, etp=16), "etp=1, 2, 4 or 8 would do"),
     "etp has tokens of its own": (
-        MOE, dict(tp=8, dp=8, etp=2, sequence_parallel=False), "that tp=8 devices all have where sequence_parallel is False: etp=8",
+        MOE,
+        dict(tp=8, dp=8, etp=2, sequence_parallel=False),
+        "that tp=8 devices all have where sequence_parallel is False: etp=8",
     ),
     "tp within scaleup_size": (MODEL, dict(tp=16, scaleup_size=8), "tp=1, 2, 4 or 8 would do"),
     "cp halves divide seq": (MODEL, dict(cp=3), "cp=3 does not divide seq=2048"),
@@ -31,15 +33,21 @@ BROKEN = {
     "stages have blocks": (MODEL, dict(pp=100), "pp=100 stages of at most 2 blocks leave more than one of them empty"),
     "interleaving alone has chunks": (MODEL, dict(chunks=2), "schedule='interleaved', not '1f1b': chunks=1 would do"),
     "stages hold the layers": (
-        MODEL, dict(pp=3, stage_blocks=20),
+        MODEL,
+        dict(pp=3, stage_blocks=20),
         "stage_blocks=20 in the fullest of 3 stages does not deal out the 128 layers: stage_blocks=43, 44",
     ),
     "the last stage holds the rest": (
-        MODEL, dict(pp=8, stage_blocks=17, last_blocks=3),
+        MODEL,
+        dict(pp=8, stage_blocks=17, last_blocks=3),
         "last_blocks=3 after 7 stages of at most 17 does not deal out the 128 layers: last_blocks=9, 10",
     ),
     "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
-    "a schedule's chunks divide a stage": (MODEL, dict(schedule="zb_v", pp=128), "and a stage has 1 blocks: pp=1, 2, 4, 5"),
+    "a schedule's chunks divide a stage": (
+        MODEL,
+        dict(schedule="zb_v", pp=128),
+        "and a stage has 1 blocks: pp=1, 2, 4, 5",
+    ),
     "windows within layers": (MODEL, dict(window_layers=200), "window_layers=200 is more than the 128 layers"),
     "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
     "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
@@ -48,12 +56,20 @@ BROKEN = {
     "batch divides the rest": (MODEL, dict(dp=64, global_batch=512, batch=3), "batch=1, 2, 4 or 8 would do"),
     "a stage there is": (MODEL, dict(pp=8, stage=9), "stage=9 is none of the 8 stages: stage=1, 2"),
     "global_batch in micro-batches": (
-        MODEL, dict(dp=8, microbatches=4, global_batch=64), "not microbatches=4 times dp=8 times batch=1: global_batch=32 would do",
+        MODEL,
+        dict(dp=8, microbatches=4, global_batch=64),
+        "not microbatches=4 times dp=8 times batch=1: global_batch=32 would do",
     ),
-    "all_to_all deals out heads": (MODEL, dict(tp=8, cp=64, seq=2**17, context_exchange="all_to_all"), "which does not divide: cp=1"),
+    "all_to_all deals out heads": (
+        MODEL,
+        dict(tp=8, cp=64, seq=2**17, context_exchange="all_to_all"),
+        "which does not divide: cp=1",
+    ),
     "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
     "shard_group in groups of experts": (
-        MOE, dict(dp=48, ep=4, sharding="hybrid", shard_group=8), "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
+        MOE,
+        dict(dp=48, ep=4, sharding="hybrid", shard_group=8),
+        "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
     ),
     "kv_heads divide heads": (MODEL, dict(kv_heads=7), "kv_heads=7 do not divide the 160 heads: kv_heads=1, 2"),
     "embeddings are one or two": (MODEL, dict(embeddings=3), "embeddings=1 or 2 would do"),
@@ -92,10 +108,19 @@ def test_advice_binds_searches_only():
         (dict(pp=64, stage_blocks=2, offload=True), "with pp=64 a stage has 2: stage_blocks=3, 4"),
         (dict(tp=np.array([1, 2, 4]), pp=np.array([1, 2])), "these arrays do not broadcast together: tp (3,), pp (2,)"),
         (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
-        (dict(devices=4096, tp=8, pp=63), "devices=4096 is no multiple of 504 (tp=8, cp=1, pp=63): devices=4032 or 4536 would do"),
+        (
+            dict(devices=4096, tp=8, pp=63),
+            "devices=4096 is no multiple of 504 (tp=8, cp=1, pp=63): devices=4032 or 4536 would do",
+        ),
         (dict(devices=4096, tp=8, pp=8, global_batch=100), "dp=64 does not divide global_batch=100"),
-        (dict(pp=8, stage_blocks=17, chunks=2, schedule="interleaved"), "does not divide the 17 blocks of a stage: chunks=1 or 17"),
-        (dict(pp=8, stage_blocks=129), "stage_blocks=129 in the fullest of 8 stages does not deal out the 128 layers: stage_blocks=16, 17"),
+        (
+            dict(pp=8, stage_blocks=17, chunks=2, schedule="interleaved"),
+            "does not divide the 17 blocks of a stage: chunks=1 or 17",
+        ),
+        (
+            dict(pp=8, stage_blocks=129),
+            "stage_blocks=129 in the fullest of 8 stages does not deal out the 128 layers: stage_blocks=16, 17",
+        ),
         (dict(pp=8, stage_blocks=16.5), "stage_blocks=16.5"),
         (dict(pp=8, last_blocks=20), "last_blocks=20 after 7 stages of at most 16"),
         (dict(tp=np.array([1, 2, 7, 9])), "in 2 of 4 rows, the first: tp=7 does not divide the 160 heads"),
@@ -116,7 +141,9 @@ def interleaved():
 def test_the_domains_of_a_schedule():
     values, sheet = interleaved()
     check(values, sheet)
-    with pytest.raises(ValueError, match=r"multiples of pp micro-batches, not at microbatches=4, pp=16: microbatches=16, 32"):
+    with pytest.raises(
+        ValueError, match=r"multiples of pp micro-batches, not at microbatches=4, pp=16: microbatches=16, 32"
+    ):
         check(values | {"batch": 32}, sheet)
 
 
@@ -127,11 +154,21 @@ def test_the_first_row_outside_a_domain():
     with pytest.raises(ValueError, match=said):
         check(values | {"batch": np.array([1, 2, 32, 4, 64])}, sheet)
     with pytest.raises(ValueError, match=r"in 1 of 3 rows, the first: .*microbatches=24, pp=16"):
-        training_step(models.megatron_1t, accelerators.h100.at("bf16"), tp=8, pp=16, dp=1, microbatches=np.array([16, 24, 32]),
-                      chunks=2, seq=2048)  # fmt: skip
+        training_step(
+            models.megatron_1t,
+            accelerators.h100.at("bf16"),
+            tp=8,
+            pp=16,
+            dp=1,
+            microbatches=np.array([16, 24, 32]),
+            chunks=2,
+            seq=2048,
+        )
 
 
-@pytest.mark.parametrize("letters", [dict(stage_blocks=16), dict(stage_blocks=18, last_blocks=2), dict(stage_blocks=17, last_blocks=17)])
+@pytest.mark.parametrize(
+    "letters", [dict(stage_blocks=16), dict(stage_blocks=18, last_blocks=2), dict(stage_blocks=17, last_blocks=17)]
+)
 def test_stages_dealt_out_by_hand(letters):
     check({**MODEL, "pp": 8, **letters})
 
@@ -139,12 +176,16 @@ def test_stages_dealt_out_by_hand(letters):
 def test_experts_on_the_devices_that_share_everything_else():
     """tp 8 and ep 8 on eight devices, the commonest layout of one node."""
     check({**MOE, "tp": 8, "ep": 8, "dp": 1, "etp": 1})
-    assert reason({**MOE, "tp": 8, "ep": 8, "dp": 1}).endswith("(dp cp tp/etp) that experts are spread over: etp=1 would do")
+    assert reason({**MOE, "tp": 8, "ep": 8, "dp": 1}).endswith(
+        "(dp cp tp/etp) that experts are spread over: etp=1 would do"
+    )
 
 
 def test_one_stage_may_be_empty_and_no_more():
     assert reason({"pp": 8, "layers": 28}) is None and reason({"pp": 32, "layers": 61}) is None
-    assert reason({"pp": 31, "layers": 32}).startswith("pp=31 stages of at most 2 blocks leave more than one of them empty")
+    assert reason({"pp": 31, "layers": 32}).startswith(
+        "pp=31 stages of at most 2 blocks leave more than one of them empty"
+    )
     check({"pp": 31, "layers": 32, "stage_blocks": 2})  # dealt out by hand
 
 

@@ -47,7 +47,9 @@ def without_widgets(cell: nbformat.NotebookNode) -> None:
 
 
 def normal(book: nbformat.NotebookNode) -> str:
-    """A notebook's text without what differs from run to run: times, addresses, widgets' states, chance names of cells."""
+    """A notebook's text without what differs from run to run:
+    times, addresses, widgets' states, chance names of cells.
+    """
     book.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03d}"

@@ -58,16 +58,22 @@ def notation() -> str:
             "",
             "| Schedule | Bubble | Held | Copies of a stage | Source |",
             "| :-- | :-- | :-- | :-- | :-- |",
-            *(f"| `{x}` | {linked(x.bubble)} | {linked(x.held)} | {x.copies} | {cited([x.source])} |" for x in SCHEDULES.values()),
+            *(
+                f"| `{x}` | {linked(x.bubble)} | {linked(x.held)} | {x.copies} | {cited([x.source])} |"
+                for x in SCHEDULES.values()
+            ),
             "",
             "## Shardings",
             "",
-            "What devices of other tokens keep of a model's state: dealt out to all of them, to a group, or each the whole.",
+            "What devices of other tokens keep of a model's state: "
+            "dealt out to all of them, to a group, or each the whole.",
             "",
             "| Sharding | Weights | Gradients | Optimizer | Source |",
             "| :-- | :-- | :-- | :-- | :-- |",
             *(
-                f"| `{x}` | " + " | ".join(" and ".join(DEALT[to] for to in x.parts(what)) for what in STATE) + f" | {cited([x.source])} |"
+                f"| `{x}` | "
+                + " | ".join(" and ".join(DEALT[to] for to in x.parts(what)) for what in STATE)
+                + f" | {cited([x.source])} |"
                 for x in SHARDINGS.values()
             ),
             "",
@@ -116,7 +122,9 @@ def modules():
     names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
     found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
     stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
-    found = sorted((m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1]))
+    found = sorted(
+        (m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1])
+    )
     return [(m, stated[m.__name__]) for m in found]
 
 
@@ -129,18 +137,32 @@ def entry(f) -> list[str]:
     holds = "; ".join(plain(x.words) for x in f.domain)
     usual = ", ".join(f"[`{g.name}`](#formula-{g.name})" for g in f.given)
     return [
-        f"(formula-{f.name})=", f"### `{f.name}`", "", f"$${f.latex}$$", "", prose, "",
-        f"- gives ${NOTATION[f.letter].tex}$ `{f.letter}`, {plain(NOTATION[f.letter].meaning)}, in {plain(f.unit) or 'units of one'}",
+        f"(formula-{f.name})=",
+        f"### `{f.name}`",
+        "",
+        f"$${f.latex}$$",
+        "",
+        prose,
+        "",
+        f"- gives ${NOTATION[f.letter].tex}$ `{f.letter}`, {plain(NOTATION[f.letter].meaning)}, "
+        f"in {plain(f.unit) or 'units of one'}",
         f"- of {letters}",
         *([f"- holds for {holds}"] if f.domain else []),
         *([f"- usual formulas for letters that are not known: {usual}"] if usual else []),
-        f"- source {cited(f.sources)}", f"- code [{Path(file).name}, line {line}](<{code}>)", "",
-    ]  # fmt: skip
+        f"- source {cited(f.sources)}",
+        f"- code [{Path(file).name}, line {line}](<{code}>)",
+        "",
+    ]
 
 
 def formulas() -> str:
-    lines = ["# Formulas", "", "Every formula of the package, written from the object that readers call. Each is one expression: the",
-             "equation here, the number in Python, the array in NumPy and the JavaScript of the calculators.", ""]  # fmt: skip
+    lines = [
+        "# Formulas",
+        "",
+        "Every formula of the package, written from the object that readers call. Each is one expression: the",
+        "equation here, the number in Python, the array in NumPy and the JavaScript of the calculators.",
+        "",
+    ]
     for module, stated in modules():
         title = module.__doc__.strip().splitlines()[0].rstrip(".")
         lines += [f"## `{module.__name__}`", "", title + ".", "", *(x for f in stated for x in entry(f))]
@@ -173,11 +195,13 @@ def table(name: str, title: str, said: str):
 PAGES = {
     "notation": notation,
     "formulas": formulas,
-    "accelerators": table("accelerators", "Accelerators", "Per device: peaks are dense, bandwidths in one direction. An "
+    "accelerators": table("accelerators", "Accelerators", "Per device: peaks are dense, bandwidths in one direction. "
+                                                          "An "
                           "asterisk marks a figure with a note."),
     "links": table("links", "Links", "Bandwidths in one direction, per device or per socket as the name says."),
     "models": table("models", "Models", "Shapes as published, and what follows from them."),
-    "precisions": table("precisions", "Precisions", "Bits per value, scales included, and the state that training keeps."),
+    "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
+                                                    "and the state that training keeps."),
     "bibliography": bibliography,
 }  # fmt: skip
 

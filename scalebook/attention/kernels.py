@@ -182,9 +182,17 @@ def busy_pairs(batch, heads, pairs, cores, context, query_tile):
 
 @formula("kernel_time", "shah2024 §3", given=[append_traffic, least_traffic, busy_pairs])
 def prefill_kernel_time(
-    launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
-    score_flops, peak_vector,
-):  # fmt: skip
+    launch_time,
+    append_traffic,
+    traffic,
+    hbm_bandwidth,
+    bandwidth_efficiency,
+    busy_pairs,
+    head_dim,
+    peak_flops,
+    score_flops,
+    peak_vector,
+):
     """The cache is written, then tiles are computed: matrix products at peak, and the softmax on the vector units.
 
     The two do not overlap here; better kernels hide a part, which makes their `score_flops` smaller.

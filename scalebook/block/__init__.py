@@ -25,7 +25,7 @@ from .models import (
     model_active_params,
     model_params,
     parameters,
-)  # fmt: skip
+)
 from .operations import Kernel, Op, Tensor
 from .sharding import (
     context_exchanged,
@@ -35,13 +35,13 @@ from .sharding import (
     sequence_parallel,
     shard,
     tensor_parallel,
-)  # fmt: skip
+)
 from .transformations import attention_core, biased, cached, flash, full, fuse, recompute, selective, unbiased
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Block",
     "Collective", "Kernel", "Op", "Tensor", "active_parameters", "attention_core", "backward", "biased", "block",
-    "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse",
-    "model_active_params", "model_params", "parameters", "parse", "recomputation", "recompute", "selective", "sequence_parallel", "shard",
-    "tensor_parallel", "unbiased",
+    "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel",
+    "flash", "full", "fuse", "model_active_params", "model_params", "parameters", "parse", "recomputation", "recompute",
+    "selective", "sequence_parallel", "shard", "tensor_parallel", "unbiased",
 ]  # fmt: skip

@@ -134,7 +134,7 @@ _ROUTER = """
 _EXPERTS_GATED = """
     gate[experts expert_tokens expert_ffn] = sent[experts expert_tokens hidden] Wgate[experts hidden expert_ffn]
     active[experts expert_tokens expert_ffn] = swiglu(up[experts expert_tokens expert_ffn], gate[experts expert_tokens expert_ffn])
-"""
+"""  # noqa: E501
 _EXPERTS_PLAIN = """
     active[experts expert_tokens expert_ffn] = gelu(up[experts expert_tokens expert_ffn])
 """

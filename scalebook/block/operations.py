@@ -97,7 +97,8 @@ def ways(index: str) -> set[str]:
 
 
 _BITS = {  # a gradient of activations is as wide as they are
-    "fp32": "fp32_bits", "weight": "weight_bits", "weight gradient": "gradient_bits", "cache": "kv_bits", "mask": "mask_bits",
+    "fp32": "fp32_bits", "weight": "weight_bits", "weight gradient": "gradient_bits", "cache": "kv_bits",
+    "mask": "mask_bits",
 }  # fmt: skip
 
 
@@ -120,10 +121,18 @@ class Tensor:
         """
         name = self.name
         return (
-            "fp32" if name.startswith("fp32_") else "weight" if name[0].isupper()
-            else ("weight gradient" if name[2:3].isupper() else "gradient") if name.startswith("d_")
-            else "cache" if name.endswith("_cache") else "mask" if name.startswith("mask") else "activation"
-        )  # fmt: skip
+            "fp32"
+            if name.startswith("fp32_")
+            else "weight"
+            if name[0].isupper()
+            else ("weight gradient" if name[2:3].isupper() else "gradient")
+            if name.startswith("d_")
+            else "cache"
+            if name.endswith("_cache")
+            else "mask"
+            if name.startswith("mask")
+            else "activation"
+        )
 
     @property
     def is_weight(self) -> bool:

@@ -13,7 +13,8 @@ from scalebook.block.transformations import attention_core
 from scalebook.language.notation import nearest, symbol
 
 __all__ = [
-    "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel", "sequence_parallel", "shard", "tensor_parallel",
+    "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel", "sequence_parallel", "shard",
+    "tensor_parallel",
 ]  # fmt: skip
 
 
@@ -155,7 +156,8 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
 
 
 def context_exchanged(block: Block, way: str = "cp") -> Block:
-    """Split the sequence, but heads while tokens attend: an all-to-all before attention and one after it (DeepSpeed-Ulysses).
+    """Split the sequence, but heads while tokens attend:
+    an all-to-all before attention and one after it (DeepSpeed-Ulysses).
 
     >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
@@ -168,7 +170,9 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
         if tensor.name not in moved:
             made = block.made(tensor)
             if not any(base(i) in heads for i in made.indices):
-                raise ValueError(f"{tensor.name} has no heads to deal out; gather the context instead: context_parallel")
+                raise ValueError(
+                    f"{tensor.name} has no heads to deal out; gather the context instead: context_parallel"
+                )
             moved[tensor.name] = replace(_map(made, end, way), name=name)
             ops.append(Op((moved[tensor.name],), ((_map(made, start, way),),), "all_to_all", way))
         return replace(_map(tensor, end, way), name=name)
@@ -227,14 +231,16 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 
 
 def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Block:
-    """Split experts over other ways than the rest: those that shared a width now hold `way` of it and their own tokens besides.
+    """Split experts over other ways than the rest: those that shared a width now hold `way` of it and their own tokens
+    besides.
 
     Tokens were split `of` ways already; the experts' gather and sum then go over the devices that share a width alone.
 
     >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)
     >>> print(expert_tensor_parallel(spread)["sent_all"])
-    sent_all[experts/ep expert_tokens*ep*etp/tp hidden] = all_gather(sent[experts/ep expert_tokens*ep/tp hidden]) over etp
+    sent_all[experts/ep expert_tokens*ep*etp/tp hidden] = all_gather(sent[experts/ep expert_tokens*ep/tp hidden]) over
+    etp
     """
 
     def marked(index):
@@ -252,7 +258,14 @@ def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Bl
     def over(op):
         return way if op.over == of and any(base(i) == "expert_tokens" for t in op.args for i in t.indices) else op.over
 
-    return Block(tuple(
-        replace(op, outs=tuple(map(split, op.outs)), terms=tuple(tuple(map(split, term)) for term in op.terms), over=over(op))
-        for op in block.ops
-    ))  # fmt: skip
+    return Block(
+        tuple(
+            replace(
+                op,
+                outs=tuple(map(split, op.outs)),
+                terms=tuple(tuple(map(split, term)) for term in op.terms),
+                over=over(op),
+            )
+            for op in block.ops
+        )
+    )

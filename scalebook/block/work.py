@@ -88,7 +88,9 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
         rate = symbol("attention_peak") / symbol("attended_share")
-        efficiency = symbol("attention_efficiency") * (symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1)
+        efficiency = symbol("attention_efficiency") * (
+            symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1
+        )
         arithmetic = flops / (rate * efficiency * symbol("sustained_rate"))
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
@@ -106,7 +108,9 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 
 
 def _is_wide(tensors: list[Tensor]) -> bool:
-    """Whether a product stays in 16 bits where others are quantized: scores and mixes have no weights, logits are fp32."""
+    """Whether a product stays in 16 bits where others are quantized:
+    scores and mixes have no weights, logits are fp32.
+    """
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 
@@ -130,7 +134,9 @@ def stream(traffic: Expr) -> Expr:
 
 
 def _joined(ops: list[Op], phase: str) -> Product:
-    """Products as one: terms of a sum follow each other inside, weights lie side by side, their gradients one below another."""
+    """Products as one: terms of a sum follow each other inside, weights lie side by side,
+    their gradients one below another.
+    """
     each = []
     for op in ops:
         rows, columns, _, copies = op.products[0]

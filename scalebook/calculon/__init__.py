@@ -1,4 +1,5 @@
-"""Calculon's whole model (Isaev et al. 2023) in our letters: its documents read, its block, its assumptions as formulas.
+"""Calculon's whole model (Isaev et al. 2023) in our letters:
+its documents read, its block, its assumptions as formulas.
 
 >>> from scalebook.calculon import calculon_step, library
 >>> run = calculon_step(library.models["megatron-1T"], library.example, library.systems["h100_80g_nvl8"])
@@ -13,5 +14,7 @@ from .sheet import calculon_step, priced, step_sheet, worth
 from .strategies import Strategies
 from .systems import System, system
 
-__all__ = ["QUIRKS", "Choices", "Execution", "Strategies", "System", "application", "calculon_step", "execution", "letters", "library",
-           "priced", "step_sheet", "system", "worth"]  # fmt: skip
+__all__ = [
+    "QUIRKS", "Choices", "Execution", "Strategies", "System", "application", "calculon_step", "execution", "letters",
+    "library", "priced", "step_sheet", "system", "worth",
+]  # fmt: skip

@@ -134,9 +134,11 @@ class _Sums:
         """The bandwidth at which the exchange of a tile takes as long as the arithmetic beside it."""
         rates = [
             self.sent(cost, name, kind) * (1 - symbol("tp_usage")) / self.arithmetic(cost, name)
-            for cost in self.costs if cost.exchange and cost.engine == "matrix"
-            for name in ("forward", "input")[: 2 if self.choices.training else 1] for kind in KINDS
-        ]  # fmt: skip
+            for cost in self.costs
+            if cost.exchange and cost.engine == "matrix"
+            for name in ("forward", "input")[: 2 if self.choices.training else 1]
+            for kind in KINDS
+        ]
         rates = [x for x in dict.fromkeys(rates) if x != 0]
         return Max(*rates, evaluate=False) if len(rates) > 1 else sum(rates, S.Zero)
 

@@ -4,11 +4,12 @@ from sympy import Max, Min
 
 from scalebook.language import formula
 
-__all__ = ["activation_move_needed", "held_at_most_stages", "held_chunked", "move_needed", "near_activations",
-           "near_checkpoints", "near_gradients", "near_optimizer", "near_weights", "one_block_activation_memory",
-           "one_block_gradients", "optimizer_move_needed", "shared_out", "stage_activation_memory",
-           "stage_checkpoint_memory", "stage_gradient_memory", "stage_optimizer_memory", "stage_weight_memory",
-           "weight_move_needed"]  # fmt: skip
+__all__ = [
+    "activation_move_needed", "held_at_most_stages", "held_chunked", "move_needed", "near_activations",
+    "near_checkpoints", "near_gradients", "near_optimizer", "near_weights", "one_block_activation_memory",
+    "one_block_gradients", "optimizer_move_needed", "shared_out", "stage_activation_memory", "stage_checkpoint_memory",
+    "stage_gradient_memory", "stage_optimizer_memory", "stage_weight_memory", "weight_move_needed",
+]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -197,7 +198,8 @@ def optimizer_move_needed(block_gradients, block_optimizer, backward_hiding_time
 def move_needed(forward_move_bytes, forward_hiding_time, backward_move_bytes, backward_hiding_time):
     """All that is offloaded, hidden in both directions.
 
-    >>> move_needed(forward_move_bytes=5e8, forward_hiding_time=5e-3, backward_move_bytes=9e8, backward_hiding_time=1e-2)
+    >>> move_needed(forward_move_bytes=5e8, forward_hiding_time=5e-3, backward_move_bytes=9e8,
+    ...             backward_hiding_time=1e-2)
     100000000000.0
     """
     return Max(forward_move_bytes / forward_hiding_time, backward_move_bytes / backward_hiding_time)

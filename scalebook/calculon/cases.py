@@ -35,8 +35,10 @@ def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
     if choice in (True, False):
         return list(yes if choice else no)
     a, b = ({f.letter: f for f in x} for x in (yes, no))
-    return [*(f if f.rhs == b.get(n, f).rhs else plain(n, pick(choice, f.rhs, b[n].rhs), f.__doc__) for n, f in a.items()),
-            *(f for n, f in b.items() if n not in a)]  # fmt: skip
+    return [
+        *(f if f.rhs == b.get(n, f).rhs else plain(n, pick(choice, f.rhs, b[n].rhs), f.__doc__) for n, f in a.items()),
+        *(f for n, f in b.items() if n not in a),
+    ]
 
 
 def by_tier(way: str, values: Sequence) -> Expr:

@@ -1,7 +1,8 @@
 """Why a strategy cannot run: one sentence that names the letter and the values that would do.
 
 >>> from scalebook.calculon import calculon_step, library
->>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3}, library.systems["a100_80g"])
+>>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3},
+...               library.systems["a100_80g"])
 Traceback (most recent call last):
     ...
 ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
@@ -42,8 +43,10 @@ def refuse(model: Row, strategy: Execution, machine: System) -> None:
             raise ValueError(f"tp={tp} does not divide {letter}={model[letter]:.0f}: tp may be {divisors(*shape)}")
     tokens = int(strategy.batch * model.seq)
     if choices.exchange != "ar" and tokens % tp:
-        raise ValueError(f"tp={tp} does not divide the {tokens} tokens of a micro-batch: tp may be {divisors(tokens)}, "
-                         "or tensor_par_comm_type 'ar'")  # fmt: skip
+        raise ValueError(
+            f"tp={tp} does not divide the {tokens} tokens of a micro-batch: tp may be {divisors(tokens)}, "
+            "or tensor_par_comm_type 'ar'"
+        )
 
 
 def _networks(model, strategy, machine):
@@ -76,8 +79,14 @@ def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
     """Raise ValueError where either tier is too small.  `lighter` gives other choices and the memory they take."""
     near, far = machine.near[0], machine.far[0]
     if run.train_memory > near:
-        fits = next((f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or " for word, taken in lighter()
-                     if taken <= near), "")  # fmt: skip
+        fits = next(
+            (
+                f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or "
+                for word, taken in lighter()
+                if taken <= near
+            ),
+            "",
+        )
         raise ValueError(
             f"train_memory is {show(run.train_memory, 'B')} and hbm_capacity {show(near, 'B')}: {fits}"
             f"hbm_capacity of {_enough(run.train_memory)} would do"

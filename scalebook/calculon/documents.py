@@ -156,12 +156,25 @@ def execution(document, name: str = "execution") -> Execution:
     more["microbatches"] = given["batch_size"] // given["data_par"] // given["microbatch_size"]
     cells |= {letter: Cell(float(value), kind, SOURCE) for letter, value in more.items()}
     choices = Choices(
-        given["activation_recompute"], given["tensor_par_comm_type"], given["tensor_par_overlap"],
-        given["attention_type"], given["fused_activation"], given["seq_par_ag_redo"], given["optimizer_sharding"],
-        given["data_par_overlap"], given["weight_offload"], given["activations_offload"], given["optimizer_offload"],
-        given["training"], bits < 32, tuple(given[field] for field in _TIERS), given["tensor_par"] > 1,
-        given["pipeline_par"] > 1, given["data_par"] > 1, given["pipeline_interleaving"] > 1,
-    )  # fmt: skip
+        given["activation_recompute"],
+        given["tensor_par_comm_type"],
+        given["tensor_par_overlap"],
+        given["attention_type"],
+        given["fused_activation"],
+        given["seq_par_ag_redo"],
+        given["optimizer_sharding"],
+        given["data_par_overlap"],
+        given["weight_offload"],
+        given["activations_offload"],
+        given["optimizer_offload"],
+        given["training"],
+        bits < 32,
+        tuple(given[field] for field in _TIERS),
+        given["tensor_par"] > 1,
+        given["pipeline_par"] > 1,
+        given["data_par"] > 1,
+        given["pipeline_interleaving"] > 1,
+    )
     return Execution(name, cells, choices, given["datatype"])
 
 
@@ -170,29 +183,49 @@ def _refuse(given):
     t, p, d, v = (given[x] for x in ("tensor_par", "pipeline_par", "data_par", "pipeline_interleaving"))
     whole, part = given["batch_size"], given["microbatch_size"]
     if t * p * d != given["num_procs"]:
-        raise ValueError(f"devices is {given['num_procs']}, and tp · pp · dp is {t} · {p} · {d} = {t * p * d:,}: "
-                         f"devices={t * p * d} would do")  # fmt: skip
+        raise ValueError(
+            f"devices is {given['num_procs']}, and tp · pp · dp is {t} · {p} · {d} = {t * p * d:,}: "
+            f"devices={t * p * d} would do"
+        )
     if whole % d:
         raise ValueError(f"dp={d} does not divide global_batch={whole}: dp may be {divisors(whole)}")
     if whole // d % part:
-        raise ValueError(f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
-                         f"devices: batch may be {divisors(whole // d)}")  # fmt: skip
+        raise ValueError(
+            f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
+            f"devices: batch may be {divisors(whole // d)}"
+        )
     recompute, exchange = given["activation_recompute"], given["tensor_par_comm_type"]
     rules = [
         (p == 1 and v > 1, f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do"),
-        (given["optimizer_sharding"] and d == 1, "optimizer_sharding shares state out over dp=1: dp of 2 or more would do"),
-        (given["data_par_overlap"] and d == 1, "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do"),
-        (given["tensor_par_overlap"] != "none" and t == 1,
-         "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do"),
-        (given["seq_par_ag_redo"] and exchange != "rs_ag",
-         f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do"),
-        (given["seq_par_ag_redo"] and recompute == "full",
-         "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do"),
-        (not given["training"] and recompute != "none",
-         f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do"),
-        (not given["training"] and (given["data_par_overlap"] or given["optimizer_offload"]),
-         "data_par_overlap and optimizer_offload need an update of the weights: training=true would do"),
-    ]  # fmt: skip
+        (
+            given["optimizer_sharding"] and d == 1,
+            "optimizer_sharding shares state out over dp=1: dp of 2 or more would do",
+        ),
+        (
+            given["data_par_overlap"] and d == 1,
+            "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do",
+        ),
+        (
+            given["tensor_par_overlap"] != "none" and t == 1,
+            "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do",
+        ),
+        (
+            given["seq_par_ag_redo"] and exchange != "rs_ag",
+            f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do",
+        ),
+        (
+            given["seq_par_ag_redo"] and recompute == "full",
+            "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do",
+        ),
+        (
+            not given["training"] and recompute != "none",
+            f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do",
+        ),
+        (
+            not given["training"] and (given["data_par_overlap"] or given["optimizer_offload"]),
+            "data_par_overlap and optimizer_offload need an update of the weights: training=true would do",
+        ),
+    ]
     for broken, words in rules:
         if broken:
             raise ValueError(words)

@@ -8,11 +8,12 @@ from sympy import Min, Piecewise, ceiling, floor
 
 from scalebook.language import formula
 
-__all__ = ["base_window", "base_window_one_network", "chunk_excess", "chunk_excess_one_network", "chunk_window",
-           "chunk_window_with_update", "dp_after", "dp_bandwidth_needed", "dp_bandwidth_needed_one_network",
-           "dp_behind", "dp_link_time", "dp_tail_needed", "edge_window", "edge_window_one_network", "reduce_compute",
-           "reduce_compute_with_update", "sends_on_one_network", "tail_excess", "tail_window",
-           "tail_window_with_update"]  # fmt: skip
+__all__ = [
+    "base_window", "base_window_one_network", "chunk_excess", "chunk_excess_one_network", "chunk_window",
+    "chunk_window_with_update", "dp_after", "dp_bandwidth_needed", "dp_bandwidth_needed_one_network", "dp_behind",
+    "dp_link_time", "dp_tail_needed", "edge_window", "edge_window_one_network", "reduce_compute",
+    "reduce_compute_with_update", "sends_on_one_network", "tail_excess", "tail_window", "tail_window_with_update",
+]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -157,7 +158,8 @@ def chunk_excess_one_network(
 def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compute, dp_usage):
     """The same where the pipeline has a network of its own.
 
-    >>> chunk_excess(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, reduce_compute=4e-3, dp_usage=0.02)
+    >>> chunk_excess(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, reduce_compute=4e-3,
+    ...              dp_usage=0.02)
     0.07456
     """
     return chunk_blocks * block_reduce_time - pp * (chunk_window - chunk_blocks * reduce_compute * dp_usage)
@@ -177,9 +179,14 @@ def tail_window(chunk_blocks, chunk_window, backward_send_time, base_backward_ti
 
 @formula("tail_window", _C)
 def tail_window_with_update(
-    chunk_blocks, chunk_window, backward_send_time, base_backward_time, edge_backward_time, block_update_time,
+    chunk_blocks,
+    chunk_window,
+    backward_send_time,
+    base_backward_time,
+    edge_backward_time,
+    block_update_time,
     block_update_memory,
-):  # fmt: skip
+):
     """The same with one more block's update, where state is not shared out.
 
     >>> tail_window_with_update(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,

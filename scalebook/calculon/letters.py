@@ -50,8 +50,13 @@ for _name in ("forward", "backward"):
     letter(f"chunk_{_name}_time", "s", f"{_name} time of one chunk", rf"C_{_name[0]}", _ZERO)
     letter(f"{_name}_send_bytes", "B", f"bytes sent to the next stage, {_name}", rf"X_{{p,{_name[0]}}}", _ZERO)
     letter(f"{_name}_send_time", "s", f"time of sending them, {_name}", rf"N_{{p,{_name[0]}}}", _ZERO)
-    letter(f"{_name}_move_bytes", "B", f"bytes of one block that move to or from the second tier, {_name}",
-           rf"X_{{2,{_name[0]}}}", _ZERO)  # fmt: skip
+    letter(
+        f"{_name}_move_bytes",
+        "B",
+        f"bytes of one block that move to or from the second tier, {_name}",
+        rf"X_{{2,{_name[0]}}}",
+        _ZERO,
+    )
     letter(f"{_name}_move_time", "s", f"time of these moves, {_name}", rf"N_{{2,{_name[0]}}}", _ZERO)
     letter(f"{_name}_hiding_time", "s", f"time of a block behind which moves can hide, {_name}", rf"H_{{2,{_name[0]}}}")
     letter(
@@ -85,8 +90,13 @@ letter("block_activation_gradients", "B", "gradients of one block's activations"
 letter("block_optimizer", "B", "optimizer state of one block on one device", r"M_{O/L}", _ZERO)
 letter("checkpoint_memory", "B", "kept inputs of blocks", r"M_x", _ZERO)
 letter("activation_gradient_memory", "B", "gradients of activations on one device", r"M_d", _ZERO)
-for _name, _what in {"weights": "weights", "activations": "activations", "checkpoints": "kept inputs of blocks",
-                     "gradients": "gradients of the weights", "optimizer": "optimizer state"}.items():  # fmt: skip
+for _name, _what in {
+    "weights": "weights",
+    "activations": "activations",
+    "checkpoints": "kept inputs of blocks",
+    "gradients": "gradients of the weights",
+    "optimizer": "optimizer state",
+}.items():
     letter(
         f"near_{_name}", "B", f"{_what} left near where they are offloaded", rf"M_{{\mathrm{{near}},{_name[0]}}}", _ZERO
     )

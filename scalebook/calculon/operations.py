@@ -176,12 +176,16 @@ class _Account:
                 continue
             self.seen.add(tensor.name)
             moved, gathered = _bytes(tensor), tensor.name.startswith("h1")
-            self.costs.append(Cost(
-                f"{tensor.name}_fork", flops={"input": len(users) * _elements(tensor)},
-                traffic={"input": moved * (len(users) + 1)}, held=moved,
-                stored=S.Zero if gathered and not self.keeps(tensor) else moved,
-                again=(gathered and self.gathers_again(tensor)) or self.choices.recompute == "full",
-            ))  # fmt: skip
+            self.costs.append(
+                Cost(
+                    f"{tensor.name}_fork",
+                    flops={"input": len(users) * _elements(tensor)},
+                    traffic={"input": moved * (len(users) + 1)},
+                    held=moved,
+                    stored=S.Zero if gathered and not self.keeps(tensor) else moved,
+                    again=(gathered and self.gathers_again(tensor)) or self.choices.recompute == "full",
+                )
+            )
 
     def exchange(self, tensor: Tensor, after: bool):
         """An exchange that stands alone: its buffer is read and written, and a sum is taken."""
@@ -191,12 +195,17 @@ class _Account:
         again = self.choices.recompute == "full" if after else self.gathers_again(tensor)
         passes = ("forward", "input") if scattered else ("forward",) if after else ("input",)
         held = moved / TP if scattered else moved if after else S.Zero
-        self.costs.append(Cost(
-            tensor.name if after or scattered else f"{tensor.name}_all",
-            flops={"forward" if after else "input": elements * (TP - 1) / TP},
-            traffic=dict.fromkeys(passes, 2 * moved), held=held, stored=S.Zero if after else held,
-            gradient=moved / TP if scattered else S.Zero if after else moved, exchange=Exchange(moved, after, again),
-        ))  # fmt: skip
+        self.costs.append(
+            Cost(
+                tensor.name if after or scattered else f"{tensor.name}_all",
+                flops={"forward" if after else "input": elements * (TP - 1) / TP},
+                traffic=dict.fromkeys(passes, 2 * moved),
+                held=held,
+                stored=S.Zero if after else held,
+                gradient=moved / TP if scattered else S.Zero if after else moved,
+                exchange=Exchange(moved, after, again),
+            )
+        )
 
     def function(self, op: Op):
         first, out = op.args[0], op.outs[0]
@@ -232,9 +241,18 @@ class _Account:
         read = {t: _bytes(t) * prod(size(i).subs(_OURS) for i in copies if i not in t.indices) for t in op.args}
         moved = sum(read.values()) + _bytes(out)
         stored = sum((x for t, x in read.items() if not self.repeated(t)), S.Zero)
-        self.costs.append(Cost(op.name, "matrix", {"forward": flops, "input": 2 * flops},
-                               {"forward": moved, "input": moved}, held=sum(read.values()), stored=stored,
-                               gradient=_bytes(out), again=bool(op.again)))  # fmt: skip
+        self.costs.append(
+            Cost(
+                op.name,
+                "matrix",
+                {"forward": flops, "input": 2 * flops},
+                {"forward": moved, "input": moved},
+                held=sum(read.values()),
+                stored=stored,
+                gradient=_bytes(out),
+                again=bool(op.again),
+            )
+        )
 
     def product(self, op: Op):
         (first, weight), out, flops = op.args, op.outs[0], op.flops.subs(_OURS)
@@ -242,11 +260,20 @@ class _Account:
         forked = first.name in self.seen
         keeps = not forked and not (first.name.startswith("h2") and not self.keeps(first))
         name = op.name.removesuffix("_partial")
-        self.costs.append(Cost(
-            name, "matrix", dict.fromkeys(("forward", "input", "weight"), flops),
-            {"forward": moved, "input": moved, "weight": moved}, _elements(weight), _bytes(first), forked,
-            _bytes(first) if keeps else S.Zero, _bytes(out), bool(op.again),
-        ))  # fmt: skip
+        self.costs.append(
+            Cost(
+                name,
+                "matrix",
+                dict.fromkeys(("forward", "input", "weight"), flops),
+                {"forward": moved, "input": moved, "weight": moved},
+                _elements(weight),
+                _bytes(first),
+                forked,
+                _bytes(first) if keeps else S.Zero,
+                _bytes(out),
+                bool(op.again),
+            )
+        )
 
     def overlapped(self, op: Op):
         """A product cut into tp tiles, each exchanged beside the next; queries, keys and values are one product."""
@@ -264,8 +291,18 @@ class _Account:
             held, gradient = (read, 2 * written / TP) if scattered else (S.Zero, 2 * written)
         going = held_weights + held + gradient
         again = self.gathers_again(first) if begins else self.choices.recompute == "full"
-        self.costs.append(Cost(
-            op.name.removesuffix("_partial"), "matrix", dict.fromkeys(("forward", "input", "weight"), flops),
-            {"forward": read + written + held_weights, "input": going, "weight": going}, elements,
-            held, False, held, gradient, bool(op.again), Exchange(read if begins else written, not begins, again),
-        ))  # fmt: skip
+        self.costs.append(
+            Cost(
+                op.name.removesuffix("_partial"),
+                "matrix",
+                dict.fromkeys(("forward", "input", "weight"), flops),
+                {"forward": read + written + held_weights, "input": going, "weight": going},
+                elements,
+                held,
+                False,
+                held,
+                gradient,
+                bool(op.again),
+                Exchange(read if begins else written, not begins, again),
+            )
+        )

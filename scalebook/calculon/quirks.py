@@ -45,7 +45,8 @@ QUIRKS = {
         lambda c: c.overlap != "none" and _repeats(c),
     ),
     "fused_traffic": Quirk(
-        "an activation function fused with the product before it keeps its memory traffic", lambda c: c.fused, trained=False
+        "an activation function fused with the product before it keeps its memory traffic", lambda c: c.fused,
+        trained=False
     ),
     "send_latency": Quirk("without a pipeline, the latency of a send is charged", lambda c: not c.piped, trained=False),
     "narrow_gradients": Quirk(

@@ -80,7 +80,8 @@ def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
 
     >>> from scalebook.calculon import library
     >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
-    >>> {name: f"{time:+.2%} time, {memory:+.1%} memory" for name, (time, memory) in found.items() if name != "running_totals"}
+    >>> {name: f"{time:+.2%} time, {memory:+.1%} memory" for name, (time,
+    ...        memory) in found.items() if name != "running_totals"}
     {'fused_traffic': '-0.46% time, +0.0% memory', 'narrow_gradients': '+0.27% time, +0.0% memory',
      'whole_checkpoint': '+0.00% time, -52.5% memory', 'dropout_gradient': '+0.00% time, +1.2% memory'}
     """
@@ -111,8 +112,12 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
-    return Sheet("calculon_step", *block_formulas(choices, tables, mended), *_rest(choices, tables, mended),
-                 doc="A step as Calculon prices it.")  # fmt: skip
+    return Sheet(
+        "calculon_step",
+        *block_formulas(choices, tables, mended),
+        *_rest(choices, tables, mended),
+        doc="A step as Calculon prices it.",
+    )
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
@@ -127,9 +132,18 @@ def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tup
 
 
 def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """What follows from the block's letters; some choices may be letters themselves, as `scalebook.calculon.cases` says."""
-    rest = replace(choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
-                   attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag")  # fmt: skip
+    """What follows from the block's letters; some choices may be letters themselves,
+    as `scalebook.calculon.cases` says.
+    """
+    rest = replace(
+        choices,
+        recompute="full" if choices.recompute == "full" else "none",
+        overlap="none",
+        fused=False,
+        attention="multihead",
+        gather_again=False,
+        exchange="ar" if choices.exchange == "ar" else "rs_ag",
+    )
     return _other_half(rest, replace(tables, near=(), matrix=(), vector=()), _concerned(choices, mended))
 
 
@@ -151,17 +165,40 @@ def _shared():
     """What no choice changes."""
     t = totals
     return [
-        stages.rounded_stage_blocks, stages.rounded_missing_blocks, stages.even_chunk_blocks,
-        stages.rounded_missing_microbatches, stages.base_forward_alone, stages.edge_forward_alone,
-        stages.base_backward_alone, stages.edge_backward_alone,
-        stages.base_forward_wait, stages.edge_forward_wait, stages.base_backward_wait, stages.edge_backward_wait,
-        stages.base_forward_time, stages.edge_forward_time, stages.base_backward_time, stages.edge_backward_time,
-        stages.chunk_forward_time, stages.chunk_backward_time, stages.calculon_bubble,
+        stages.rounded_stage_blocks,
+        stages.rounded_missing_blocks,
+        stages.even_chunk_blocks,
+        stages.rounded_missing_microbatches,
+        stages.base_forward_alone,
+        stages.edge_forward_alone,
+        stages.base_backward_alone,
+        stages.edge_backward_alone,
+        stages.base_forward_wait,
+        stages.edge_forward_wait,
+        stages.base_backward_wait,
+        stages.edge_backward_wait,
+        stages.base_forward_time,
+        stages.edge_forward_time,
+        stages.base_backward_time,
+        stages.edge_backward_time,
+        stages.chunk_forward_time,
+        stages.chunk_backward_time,
+        stages.calculon_bubble,
         stages.forward_hiding_time,
-        t.all_forward, t.tp_link_time, t.calculon_tp_exposed, t.calculon_pp_exposed, t.forward_wait_time, t.useful_share, t.passes_share,
-        t.sequence_rate, capacity.stage_weight_memory, capacity.near_weights, capacity.near_activations,
-        capacity.activation_move_needed, capacity.weight_move_needed,
-    ]  # fmt: skip
+        t.all_forward,
+        t.tp_link_time,
+        t.calculon_tp_exposed,
+        t.calculon_pp_exposed,
+        t.forward_wait_time,
+        t.useful_share,
+        t.passes_share,
+        t.sequence_rate,
+        capacity.stage_weight_memory,
+        capacity.near_weights,
+        capacity.near_activations,
+        capacity.activation_move_needed,
+        capacity.weight_move_needed,
+    ]
 
 
 def _sends(choices, mended):
@@ -184,7 +221,11 @@ def _memory(choices, tables):
     parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
     checkpoints = [capacity.stage_checkpoint_memory, capacity.near_checkpoints]
     parts += checkpoints if full else _nothing("checkpoint_memory", "near_checkpoints")
-    weights, activations, optimizer = choices.weights_offloaded, choices.activations_offloaded, choices.optimizer_offloaded
+    weights, activations, optimizer = (
+        choices.weights_offloaded,
+        choices.activations_offloaded,
+        choices.optimizer_offloaded,
+    )
     near = [
         pick(weights, symbol("near_weights"), symbol("weight_memory")),
         pick(activations, symbol("near_activations"), symbol("activation_memory")),
@@ -198,7 +239,10 @@ def _memory(choices, tables):
     forward = [pick(weights, symbol("block_weights"), S.Zero), pick(activations, moved, S.Zero)]
     backward = []
     if training:
-        both = symbol("near_gradients") + symbol("near_optimizer"), symbol("gradient_memory") + symbol("optimizer_memory")
+        both = (
+            symbol("near_gradients") + symbol("near_optimizer"),
+            symbol("gradient_memory") + symbol("optimizer_memory"),
+        )
         near += [symbol("activation_gradient_memory"), pick(optimizer, *both)]
         away = symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
         far.append(pick(optimizer, away, S.Zero))
@@ -228,12 +272,26 @@ def _training(choices, tables, mended):
     """The backward passes, the update and the exchange of gradients."""
     t, c = totals, capacity
     return [
-        t.all_backward, t.all_again, t.all_updates, t.again_link_time, t.again_exposed_time, t.backward_wait_time,
-        t.calculon_step_time, t.training_flops, t.busy_share, stages.backward_hiding_time, c.stage_gradient_memory,
-        c.one_block_gradients, c.stage_optimizer_memory, c.near_gradients, c.near_optimizer, c.optimizer_move_needed,
-        c.move_needed, *_gradients(choices, tables, mended),
+        t.all_backward,
+        t.all_again,
+        t.all_updates,
+        t.again_link_time,
+        t.again_exposed_time,
+        t.backward_wait_time,
+        t.calculon_step_time,
+        t.training_flops,
+        t.busy_share,
+        stages.backward_hiding_time,
+        c.stage_gradient_memory,
+        c.one_block_gradients,
+        c.stage_optimizer_memory,
+        c.near_gradients,
+        c.near_optimizer,
+        c.optimizer_move_needed,
+        c.move_needed,
+        *_gradients(choices, tables, mended),
         c.shared_out if choices.sharded else plain("optimizer_shards", S.One, "Every device holds all of it."),
-    ]  # fmt: skip
+    ]
 
 
 def _gradients(choices, tables, mended):
@@ -244,12 +302,18 @@ def _gradients(choices, tables, mended):
         wide = "all_reduce" if "all_reduce" in sent else "reduce_scatter"
         sent[wide] = sent[wide] * 32 / symbol("weight_bits")
     parts = [
-        plain("block_reduce_bytes", symbol("block_weights"), "As many bytes as the block's weights (a quirk: gradients "
-              "are held in fp32)."),
-        plain("block_reduce_time", sum(network.time(kind, x, "dp") for kind, x in sent.items()), "The exchange of one "
-              "block's gradients, and of its weights where state is shared out."),
+        plain(
+            "block_reduce_bytes",
+            symbol("block_weights"),
+            "As many bytes as the block's weights (a quirk: gradients are held in fp32).",
+        ),
+        plain(
+            "block_reduce_time",
+            sum(network.time(kind, x, "dp") for kind, x in sent.items()),
+            "The exchange of one block's gradients, and of its weights where state is shared out.",
+        ),
         g.dp_link_time,
-    ]  # fmt: skip
+    ]
     needed = _nothing("dp_bandwidth_needed", "dp_tail_needed")
     parts += by(choices.hidden_gradients, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
     nothing = _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed")
@@ -267,19 +331,38 @@ def _hidden_gradients(choices, network, kinds):
     else:
         own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
     return [
-        *by(Eq(dp, tp), *windows), *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]), *own,
-        g.tail_excess, g.dp_behind, g.dp_tail_needed,
+        *by(Eq(dp, tp), *windows),
+        *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]),
+        *own,
+        g.tail_excess,
+        g.dp_behind,
+        g.dp_tail_needed,
         plain("reduce_scale", scale, "The networks' factors of the exchanges of gradients."),
-    ]  # fmt: skip
+    ]
 
 
 def _inference():
     """Forward passes alone."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
-    zeros = ("step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
-             "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
-             "activation_gradient_memory", "near_gradients", "near_optimizer")  # fmt: skip
+    zeros = (
+        "step_again",
+        "again_link_time",
+        "again_exposed_time",
+        "backward_wait_time",
+        "dp_link_time",
+        "dp_exposed",
+        "block_reduce_bytes",
+        "dp_bandwidth_needed",
+        "dp_tail_needed",
+        "optimizer_move_needed",
+        "activation_gradient_memory",
+        "near_gradients",
+        "near_optimizer",
+    )
     return [
-        *_nothing(*zeros), totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward,
+        *_nothing(*zeros),
+        totals.calculon_pass_time,
+        totals.forward_flops,
+        totals.busy_share_forward,
         plain("move_needed", moved, "What is offloaded, hidden forward."),
-    ]  # fmt: skip
+    ]

@@ -7,12 +7,14 @@ from sympy import Max, Min, Piecewise, ceiling
 
 from scalebook.language import formula
 
-__all__ = ["backward_hiding_time", "backward_send_time", "base_backward_alone", "base_backward_time",
-           "base_backward_wait", "base_forward_alone", "base_forward_time", "base_forward_wait", "calculon_bubble",
-           "chunk_backward_time", "chunk_forward_time", "edge_backward_alone", "edge_backward_time",
-           "edge_backward_wait", "edge_forward_alone", "edge_forward_time", "edge_forward_wait", "even_chunk_blocks",
-           "forward_hiding_time", "forward_send_time", "gradient_send", "rounded_missing_blocks",
-           "rounded_missing_microbatches", "rounded_stage_blocks", "split_send", "whole_send"]  # fmt: skip
+__all__ = [
+    "backward_hiding_time", "backward_send_time", "base_backward_alone", "base_backward_time", "base_backward_wait",
+    "base_forward_alone", "base_forward_time", "base_forward_wait", "calculon_bubble", "chunk_backward_time",
+    "chunk_forward_time", "edge_backward_alone", "edge_backward_time", "edge_backward_wait", "edge_forward_alone",
+    "edge_forward_time", "edge_forward_wait", "even_chunk_blocks", "forward_hiding_time", "forward_send_time",
+    "gradient_send", "rounded_missing_blocks", "rounded_missing_microbatches", "rounded_stage_blocks", "split_send",
+    "whole_send",
+]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -206,9 +208,18 @@ def chunk_backward_time(chunk_blocks, base_backward_time, edge_backward_time):
 
 @formula("bubble_time", _C)
 def calculon_bubble(
-    pp, chunks, chunk_blocks, chunk_forward_time, chunk_backward_time, missing_microbatches, missing_blocks,
-    base_forward_time, edge_forward_time, base_backward_time, edge_backward_time,
-):  # fmt: skip
+    pp,
+    chunks,
+    chunk_blocks,
+    chunk_forward_time,
+    chunk_backward_time,
+    missing_microbatches,
+    missing_blocks,
+    base_forward_time,
+    edge_forward_time,
+    base_backward_time,
+    edge_backward_time,
+):
     """A chunk for each other stage and for each micro-batch missing in an interleaved group, less the missing blocks.
 
     A missing block is taken as half base, half edge where a chunk has both.

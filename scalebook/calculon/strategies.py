@@ -35,7 +35,8 @@ __all__ = ["Strategies"]
 _WAYS = ("tp", "pp", "dp")
 _TIERS = tuple(f"{way}_tier" for way in _WAYS)
 _WORDS = {
-    "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring", "pipe"),
+    "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
+    "pipe"),
     "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
 }  # fmt: skip
 # What says nothing where there is one way of something, or where all is run again.
@@ -79,14 +80,26 @@ class Strategies:
         """What a search needs to know."""
         far = ("offload_memory <= host_capacity",) if self.machine.far[0] else ()
         return Space(
-            words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
+            words=_WORDS,
+            usual=self._usual,
+            idle=_IDLE,
+            rules=self._rules,
+            reason=self._reason,
             limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
-            axes=("sequence_time", "train_memory"), apart=("sharded",), within=self._within, follows=_FOLLOWS,
-            letters={"cp": 1.0, "ep": 1.0}, layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), offloads=OFFLOADS,
-            needed=("devices", "global_batch", "seq"), elsewhere={"microbatches": "microbatches follow from global_batch, dp and batch"},
-            order={"chunks": float}, wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+            axes=("sequence_time", "train_memory"),
+            apart=("sharded",),
+            within=self._within,
+            follows=_FOLLOWS,
+            letters={"cp": 1.0, "ep": 1.0},
+            layout=("tp", "cp", "ep", "pp", "dp"),
+            beside=("ep",),
+            offloads=OFFLOADS,
+            needed=("devices", "global_batch", "seq"),
+            elsewhere={"microbatches": "microbatches follow from global_batch, dp and batch"},
+            order={"chunks": float},
+            wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             settle=fewer_chunks,
-        )  # fmt: skip
+        )
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
         """Calculon's space."""
@@ -95,12 +108,17 @@ class Strategies:
         away = (0, 1) if self.machine.far[0] else (0,)
         tiers = tuple(range(len(self.machine.networks)))
         return {
-            **_WORDS, "cp": (1,), "ep": (1,),
+            **_WORDS,
+            "cp": (1,),
+            "ep": (1,),
             "tp": tuple(x for x in ways if known["hidden"] % x == known["heads"] % x == 0),
-            "pp": tuple(x for x in ways if known["layers"] % x == 0), "chunks": divisors(known["layers"]),
-            "batch": tuple(sorted({x for share in shares for x in divisors(share)})), "dp_overlap": (0, 1),
-            **dict.fromkeys(OFFLOADS, away), **dict.fromkeys(_TIERS, tiers),
-        }  # fmt: skip
+            "pp": tuple(x for x in ways if known["layers"] % x == 0),
+            "chunks": divisors(known["layers"]),
+            "batch": tuple(sorted({x for share in shares for x in divisors(share)})),
+            "dp_overlap": (0, 1),
+            **dict.fromkeys(OFFLOADS, away),
+            **dict.fromkeys(_TIERS, tiers),
+        }
 
     def _within(self, problem) -> tuple:
         """What Calculon goes through at all; raises ValueError for a value that it does not know."""
@@ -130,7 +148,9 @@ class Strategies:
         """Why a strategy cannot run."""
         try:
             strategy = self._execution(values)
-            holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [told(x, values) for x in _WITHIN]
+            holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
+                told(x, values) for x in _WITHIN
+            ]
             if not all(holds):
                 shape = ("hidden", "ffn", "heads", "layers", "seq")
                 refuse(Row("model", {n: Cell(values[n], "model") for n in shape}), strategy, self.machine)
@@ -146,7 +166,11 @@ class Strategies:
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
         networks = tuple((x.bandwidth, x.latency, x.usage) for x in self.machine.networks)
         made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far[0]))
-        (peak, _), (vector, _), bits = self.machine.matrix[self.datatype], self.machine.vector[self.datatype], BITS[self.datatype]
+        (peak, _), (vector, _), bits = (
+            self.machine.matrix[self.datatype],
+            self.machine.vector[self.datatype],
+            BITS[self.datatype],
+        )
         values = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
         values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, "peak_flops": peak, "peak_vector": vector}
         values |= {"hbm_capacity": self.machine.near[0], "hbm_bandwidth": self.machine.near[1]}
@@ -167,16 +191,29 @@ class Strategies:
             known[name] = told(follows, known)
         counts = {n: int(known[x]) for n, x in _COUNTS.items()}
         flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
-        words = {"activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap"}
-        return execution({
-            **counts, **flags, **{n: known[x] for n, x in words.items()}, "training": True, "attention_type": "multihead",
-            "num_procs": counts["tensor_par"] * counts["pipeline_par"] * counts["data_par"], "datatype": self.datatype,
-        })  # fmt: skip
+        words = {
+            "activation_recompute": "recompute",
+            "tensor_par_comm_type": "exchange",
+            "tensor_par_overlap": "overlap",
+        }
+        return execution(
+            {
+                **counts,
+                **flags,
+                **{n: known[x] for n, x in words.items()},
+                "training": True,
+                "attention_type": "multihead",
+                "num_procs": counts["tensor_par"] * counts["pipeline_par"] * counts["data_par"],
+                "datatype": self.datatype,
+            }
+        )
 
 
 _COUNTS = {
-    "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp", "batch_size": "global_batch", "microbatch_size": "batch",
-    "pipeline_interleaving": "chunks", "tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier", "data_par_net": "dp_tier",
+    "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp", "batch_size": "global_batch",
+    "microbatch_size": "batch",
+    "pipeline_interleaving": "chunks", "tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier",
+    "data_par_net": "dp_tier",
 }  # fmt: skip
 _FLAGS = {
     "fused_activation": "fused", "optimizer_sharding": "sharded", "seq_par_ag_redo": "gather_again",
@@ -202,28 +239,44 @@ def _fit(tier, size):
 
 
 def _fill(tier, size):
-    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: size % _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) == 0
+    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: (
+        size % _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) == 0
+    )
 
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
     """One sheet for all that is no word: where a letter or a count decides, both cases stand in a formula."""
-    choices = Choices(**dict(words), tiers=tuple(map(symbol, _TIERS)), hidden_gradients=symbol("dp_overlap"),
-                      piped=Gt(symbol("pp"), 1), replicated=Gt(symbol("dp"), 1), interleaved=Gt(symbol("chunks"), 1))  # fmt: skip
+    choices = Choices(
+        **dict(words),
+        tiers=tuple(map(symbol, _TIERS)),
+        hidden_gradients=symbol("dp_overlap"),
+        piped=Gt(symbol("pp"), 1),
+        replicated=Gt(symbol("dp"), 1),
+        interleaved=Gt(symbol("chunks"), 1),
+    )
     weights, activations, optimizer = map(symbol, OFFLOADS) if has_far else (False, False, False)
     if choices.recompute == "full":
         activations = False
-    choices = replace(choices, weights_offloaded=weights, activations_offloaded=activations, optimizer_offloaded=optimizer)
+    choices = replace(
+        choices, weights_offloaded=weights, activations_offloaded=activations, optimizer_offloaded=optimizer
+    )
     blocks = [3 * x for x in (weights, activations, optimizer) if x]
     formulas = [
-        plain("near_blocks", Max(1, *blocks, evaluate=False) if blocks else 1, "Offloading needs three blocks in a stage."),
-        plain("sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."),
+        plain(
+            "near_blocks", Max(1, *blocks, evaluate=False) if blocks else 1, "Offloading needs three blocks in a stage."
+        ),
+        plain(
+            "sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."
+        ),
     ]
     for way in _WAYS:
         for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True):
             formulas.append(plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on."))
     step = [*second_half(choices, tables).formulas.values(), *formulas]
-    return Sheet("calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step)
+    return Sheet(
+        "calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step
+    )
 
 
 @cache

@@ -103,21 +103,30 @@ class System:
     def _tables(self, datatype, networks):
         for tables, what in ((self.matrix, "matrix"), (self.vector, "vector")):
             if datatype not in tables:
-                raise ValueError(f"datatype is {datatype!r}, for which {self.name} has no {what} rate: "
-                                 f"{' or '.join(map(repr, tables))} would do")  # fmt: skip
-        return Tables(self.mode, self.matrix[datatype][1], self.vector[datatype][1], self.near[2], self.far[2], networks)
+                raise ValueError(
+                    f"datatype is {datatype!r}, for which {self.name} has no {what} rate: "
+                    f"{' or '.join(map(repr, tables))} would do"
+                )
+        return Tables(
+            self.mode, self.matrix[datatype][1], self.vector[datatype][1], self.near[2], self.far[2], networks
+        )
 
     @property
     def _bare(self) -> tuple[Network, ...]:
         return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the rest are letters
 
     def row(self, given: Execution) -> Row:
-        """Its letters for an execution: rates at the datatype, both memories, the network of each parallel dimension."""
+        """Its letters for an execution: rates at the datatype, both memories,
+        the network of each parallel dimension.
+        """
         values = {
-            "peak_flops": self.matrix[given.datatype][0], "peak_vector": self.vector[given.datatype][0],
-            "hbm_capacity": self.near[0], "hbm_bandwidth": self.near[1],
-            "host_capacity": self.far[0], "host_bandwidth": self.far[1],
-        }  # fmt: skip
+            "peak_flops": self.matrix[given.datatype][0],
+            "peak_vector": self.vector[given.datatype][0],
+            "hbm_capacity": self.near[0],
+            "hbm_bandwidth": self.near[1],
+            "host_capacity": self.far[0],
+            "host_bandwidth": self.far[1],
+        }
         for way, tier in zip(("tp", "pp", "dp"), given.choices.tiers, strict=True):
             network = self.networks[tier]
             values |= {
@@ -149,8 +158,13 @@ def reached(steps: Steps, size: Expr) -> Expr:
 
 def efficiency(steps: Steps, of: str, letter: str) -> Formula:
     """A step table as a formula."""
-    return Formula(f"{letter}_steps", letter, reached(steps, symbol(of)), (SOURCE,),
-                   "The share of the peak that work of a size reaches, in Calculon's steps.")  # fmt: skip
+    return Formula(
+        f"{letter}_steps",
+        letter,
+        reached(steps, symbol(of)),
+        (SOURCE,),
+        "The share of the peak that work of a size reaches, in Calculon's steps.",
+    )
 
 
 def system(document, name: str = "system") -> System:
@@ -187,7 +201,9 @@ def _network(document) -> Network:
     ops = fields(given["ops"], "ops of a network", _OPS)
     for op, pair in ops.items():
         numbers = (
-            isinstance(pair, (list, tuple)) and len(pair) == 2 and all(_is_number(x) for x in pair[:1])
+            isinstance(pair, (list, tuple))
+            and len(pair) == 2
+            and all(_is_number(x) for x in pair[:1])
             and (pair[1] is None or _is_number(pair[1]))
         )
         if not numbers:
@@ -197,10 +213,17 @@ def _network(document) -> Network:
     if not isinstance(given["must_be_filled"], bool):
         raise ValueError(f"{kind}: must_be_filled is {quoted(given['must_be_filled'])}, neither true nor false")
     if _number(given, "size") > MOST_DEVICES or given["size"] % 1:
-        raise ValueError(f"{kind}: size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}")
-    return Network(_number(given, "bandwidth") * 1e9 * _number(given, "efficiency"), _number(given, "latency", least=0),
-                   int(_number(given, "size")), given["must_be_filled"], _number(given, "processor_usage", least=0),
-                   tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()))  # fmt: skip
+        raise ValueError(
+            f"{kind}: size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}"
+        )
+    return Network(
+        _number(given, "bandwidth") * 1e9 * _number(given, "efficiency"),
+        _number(given, "latency", least=0),
+        int(_number(given, "size")),
+        given["must_be_filled"],
+        _number(given, "processor_usage", least=0),
+        tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()),
+    )
 
 
 def _object(value, name):
@@ -213,7 +236,8 @@ def _number(entry, name, least=None) -> float:
     value = entry[name]
     if not _is_number(value) or not (value > 0 if least is None else value >= least):
         raise ValueError(
-            f"a system: {name} is {quoted(value)}, not a {'positive number' if least is None else 'number of zero or more'}"
+            f"a system: {name} is {quoted(value)}, not a "
+            f"{'positive number' if least is None else 'number of zero or more'}"
         )
     return float(value)
 
@@ -238,6 +262,8 @@ def _steps(entry, name, unit) -> Steps:
         ):
             raise ValueError
     except (TypeError, ValueError, IndexError, OverflowError):
-        raise ValueError(f"a system: {name} is {quoted(pairs)}, not pairs [size, efficiency] whose sizes fall to 0 "
-                         "and whose efficiencies lie between 0 and 1") from None  # fmt: skip
+        raise ValueError(
+            f"a system: {name} is {quoted(pairs)}, not pairs [size, efficiency] whose sizes fall to 0 "
+            "and whose efficiencies lie between 0 and 1"
+        ) from None
     return steps

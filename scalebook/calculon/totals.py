@@ -2,10 +2,12 @@
 
 from scalebook.language import formula
 
-__all__ = ["again_exposed_time", "again_link_time", "all_again", "all_backward", "all_forward", "all_updates",
-           "backward_wait_time", "busy_share", "busy_share_forward", "calculon_pass_time", "calculon_pp_exposed",
-           "calculon_step_time", "calculon_tp_exposed", "forward_flops", "forward_wait_time", "passes_share",
-           "pp_link_time", "pp_link_time_forward", "sequence_rate", "tp_link_time", "training_flops", "useful_share"]  # fmt: skip
+__all__ = [
+    "again_exposed_time", "again_link_time", "all_again", "all_backward", "all_forward", "all_updates",
+    "backward_wait_time", "busy_share", "busy_share_forward", "calculon_pass_time", "calculon_pp_exposed",
+    "calculon_step_time", "calculon_tp_exposed", "forward_flops", "forward_wait_time", "passes_share", "pp_link_time",
+    "pp_link_time_forward", "sequence_rate", "tp_link_time", "training_flops", "useful_share",
+]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
 
@@ -76,7 +78,8 @@ def calculon_tp_exposed(
 ):
     """What is waited for of them.
 
-    >>> calculon_tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4, edge_forward_exposed=1e-4,
+    >>> calculon_tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4,
+    ...                     edge_forward_exposed=1e-4,
     ...     base_input_exposed=1e-4, edge_input_exposed=1e-4)
     0.1536
     """
@@ -156,14 +159,23 @@ def backward_wait_time(microbatches, chunks, chunk_blocks, base_backward_wait, e
 
 @formula("step_time", _C)
 def calculon_step_time(
-    step_forward, step_backward, optimizer_time, forward_wait_time, backward_wait_time, step_again, again_exposed_time,
-    bubble_time, tp_exposed, pp_exposed, dp_exposed,
-):  # fmt: skip
+    step_forward,
+    step_backward,
+    optimizer_time,
+    forward_wait_time,
+    backward_wait_time,
+    step_again,
+    again_exposed_time,
+    bubble_time,
+    tp_exposed,
+    pp_exposed,
+    dp_exposed,
+):
     """The passes, the update, and all that is waited for, one after another.
 
-    >>> calculon_step_time(step_forward=1.5, step_backward=3, optimizer_time=0.01, forward_wait_time=0,
-    ...     backward_wait_time=0, step_again=1.5, again_exposed_time=0, bubble_time=0.6, tp_exposed=0.5, pp_exposed=0.04,
-    ...     dp_exposed=0.02)
+    >>> passes = dict(step_forward=1.5, step_backward=3, step_again=1.5, optimizer_time=0.01, bubble_time=0.6)
+    >>> waits = dict(forward_wait_time=0, backward_wait_time=0, again_exposed_time=0)
+    >>> calculon_step_time(**passes, **waits, tp_exposed=0.5, pp_exposed=0.04, dp_exposed=0.02)
     7.17
     """
     passes = step_forward + step_backward + optimizer_time + step_again
@@ -185,7 +197,8 @@ def calculon_pass_time(step_forward, forward_wait_time, bubble_time, tp_exposed,
 def training_flops(block_forward_flops, block_input_flops, block_weight_flops, block_update_flops):
     """All arithmetic of a block, element-wise work and the update with it, nothing run again.
 
-    >>> training_flops(block_forward_flops=1e12, block_input_flops=1e12, block_weight_flops=1e12, block_update_flops=1e8)
+    >>> training_flops(block_forward_flops=1e12, block_input_flops=1e12, block_weight_flops=1e12,
+    ...                block_update_flops=1e8)
     3000100000000.0
     """
     return block_forward_flops + block_input_flops + block_weight_flops + block_update_flops
@@ -226,7 +239,8 @@ def busy_share(useful_flops, microbatches, stage_blocks, peak_flops, step_forwar
 def busy_share_forward(useful_flops, microbatches, stage_blocks, peak_flops, step_forward):
     """The same without training.
 
-    >>> busy_share_forward(useful_flops=1e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s", step_forward=3)
+    >>> busy_share_forward(useful_flops=1e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s",
+    ...                    step_forward=3)
     0.820512820513
     """
     return microbatches * stage_blocks * useful_flops / peak_flops / step_forward

@@ -69,9 +69,20 @@ def calculator(
     used = [x for f in sheet.formulas.values() for x in (f.letter, *f.inputs)]
     refs, main = [reference(f) for f in sheet.formulas.values()], sheet.formulas[answer]
     choice = dict(
-        sheet=sheet.name, formulas=refs, answer=answer, also=also, curve=curve, warn=warn, controls=controls, fixed=fixed,
-        letters={x: [NOTATION[x].unit, NOTATION[x].meaning, NOTATION[x].tex, NOTATION[x].sign] for x in used if x not in LETTERS},
-    )  # fmt: skip
+        sheet=sheet.name,
+        formulas=refs,
+        answer=answer,
+        also=also,
+        curve=curve,
+        warn=warn,
+        controls=controls,
+        fixed=fixed,
+        letters={
+            x: [NOTATION[x].unit, NOTATION[x].meaning, NOTATION[x].tex, NOTATION[x].sign]
+            for x in used
+            if x not in LETTERS
+        },
+    )
     if main.name not in refs:
         choice["equation"] = typeset(main)
     return Calculator(choice, sheet)
@@ -136,14 +147,18 @@ def _values(name, choice):
     if isinstance(choice, list) and values:
         return dict(values=values)
     if len(values) != 2 or not 0 < values[0] < values[1]:
-        raise ValueError(f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {quoted(choice)}")
+        raise ValueError(
+            f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {quoted(choice)}"
+        )
     return dict(range=values)
 
 
 def _start(controls, start):
     """Enter where the controls begin."""
     if not isinstance(start, Mapping):
-        raise TypeError(f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}")
+        raise TypeError(
+            f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}"
+        )
     by_name = {c["name"]: c for c in controls}
     for name, first in start.items():
         if name not in by_name:

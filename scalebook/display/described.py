@@ -42,10 +42,14 @@ def typeset(f: Formula) -> list[str]:
 
 
 def row_of(row) -> dict:
-    """What a menu may need of a row: name, letters, what a device gives by precision (in a list, which keeps its order)."""
+    """What a menu may need of a row: name, letters, what a device gives by precision (in a list,
+    which keeps its order).
+    """
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if hasattr(row, "at"):
-        names = [x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        names = [
+            x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")
+        ]
         said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
     return said
 
@@ -114,7 +118,9 @@ class Described:
         left_out += [f"{rows[k]['name']} ({', '.join(x)})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
-            raise TypeError(f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs")
+            raise TypeError(
+                f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs"
+            )
         letters = [*needed, *(x for x in self._warned() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
@@ -144,12 +150,24 @@ class Described:
             raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
         first = [options[0] for options in self.options.values()]
         given = {x for o in first for x in o["letters"]} | self.choice["fixed"].keys()
-        given |= {x for options in self.options.values() for o in options for _, at in o.get("peaks", ()) for x in self._at if x in at}
+        given |= {
+            x
+            for options in self.options.values()
+            for o in options
+            for _, at in o.get("peaks", ())
+            for x in self._at
+            if x in at
+        }
         if lacking := [x for x in self.inputs if x not in given]:
             raise TypeError(
-                f"the calculator needs {', '.join(lacking)}: give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
+                f"the calculator needs {', '.join(lacking)}: "
+                f"give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
             )
-        known = given | self.formulas.keys() | {x for options in self.options.values() for o in options for x in o["letters"]}
+        known = (
+            given
+            | self.formulas.keys()
+            | {x for options in self.options.values() for o in options for x in o["letters"]}
+        )
         for left, right, text in self.choice["warn"]:
             said = re.findall(r"\{(\w+)\}", text)
             if strange := [x for x in (left, right, *said) if x not in known]:
@@ -168,9 +186,12 @@ class Described:
         of_domains = [n for f in self.formulas.values() for _, names in f.get("holds", ()) for n in names]
         names = [*main["inputs"], *self._warned(), *placed, *of_domains]
         words = dict(
-            outputs=[self._said(x) for x in [answer, *also]], left=left, right=right, template=template,
+            outputs=[self._said(x) for x in [answer, *also]],
+            left=left,
+            right=right,
+            template=template,
             units={n: self.letter(n).unit for n in names},
-        )  # fmt: skip
+        )
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
             label = f"{x.replace('_', ' ')}{f' ({unit})' if unit else ''}"

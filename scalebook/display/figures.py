@@ -56,9 +56,15 @@ def _end_labels(ax: Axes) -> None:
     for end, line in sorted(ends, key=lambda e: -e[0]):  # from the top down, so that none leaves the axes
         high = min(high - gap, end)
         ax.annotate(
-            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), xytext=(8, (high - end) * 72 / ax.figure.dpi),
-            textcoords="offset points", va="center", color=line.get_color(), annotation_clip=False, fontsize=9.5,
-        )  # fmt: skip
+            line.get_label(),
+            (line.get_xdata()[-1], line.get_ydata()[-1]),
+            xytext=(8, (high - end) * 72 / ax.figure.dpi),
+            textcoords="offset points",
+            va="center",
+            color=line.get_color(),
+            annotation_clip=False,
+            fontsize=9.5,
+        )
     ax.set_xmargin(0)
 
 

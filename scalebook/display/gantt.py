@@ -59,10 +59,10 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     ax.set_yticks(range(run.pp), [str(i + 1) for i in range(run.pp)])
     ax.grid(False)
     ax.set_title(
-        f"{run.schedule}: bubble {float(run.bubble):.1%} of the work, {float(max(run.in_flight)):g} micro-batches in flight"
-        .replace("%", " %"),
+        f"{run.schedule}: bubble {float(run.bubble):.1%} of the work, "
+        f"{float(max(run.in_flight)):g} micro-batches in flight".replace("%", " %"),
         fontsize=10.5,
-    )  # fmt: skip
+    )
     below = ax.transAxes + ScaledTranslation(0, -0.42, ax.figure.dpi_scale_trans)  # inches, under the word "time"
     ax.legend(
         loc="upper left",

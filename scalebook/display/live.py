@@ -79,9 +79,13 @@ class Calculator(widgets.VBox):
             answer.add_class("sb-answer")
         answers[0].add_class("sb-first")
         live = Live(
-            spec=self.spec, data=self.data if sheet else {}, controls=list(self.controls.values()), labels=self._labels,
-            worked=self._worked, message=self._message,
-        )  # fmt: skip
+            spec=self.spec,
+            data=self.data if sheet else {},
+            controls=list(self.controls.values()),
+            labels=self._labels,
+            worked=self._worked,
+            message=self._message,
+        )
         legend = widgets.HTMLMath(_legend(made))
         legend.add_class("sb-letters")
         notes = [widgets.Label(self.spec["note"])] if self.spec["note"] else []
@@ -148,7 +152,9 @@ class Calculator(widgets.VBox):
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
         said = ", ".join(f"{x}={show(self.values[x], self.spec['units'][x])}" for x in letters)
-        return f"{self.sheet.formulas[self._lacking].name} holds for {' and '.join(x.words for x in own)}, not at {said}"
+        return (
+            f"{self.sheet.formulas[self._lacking].name} holds for {' and '.join(x.words for x in own)}, not at {said}"
+        )
 
     def _warned(self):
         values, said = self.values, []
@@ -162,9 +168,11 @@ def _control(c, made):
     """A menu of a table's rows or of precisions, else a slider."""
     name = c["name"]
     look = dict(
-        options=[o["label"] for o in made.options[name]], index=made.index[name], description=name.replace("_", " "),
+        options=[o["label"] for o in made.options[name]],
+        index=made.index[name],
+        description=name.replace("_", " "),
         style={"description_width": "9rem"},
-    )  # fmt: skip
+    )
     if "table" in c or "precisions" in c:
         return widgets.Dropdown(**look)
     return widgets.SelectionSlider(**look, tooltip=made.letter(name).meaning, continuous_update=True)

@@ -46,7 +46,9 @@ def live_gantt() -> LiveGantt:
     schedules = {}
     for name, schedule in SCHEDULES.items():
         chunks = schedule.chunks or 2
-        sizes = {text: [_text(*x) for x in enumerate(orders(schedule.order, *size, chunks))] for text, size in SIZES.items()}
+        sizes = {
+            text: [_text(*x) for x in enumerate(orders(schedule.order, *size, chunks))] for text, size in SIZES.items()
+        }
         schedules[name] = dict(chunks=chunks, orders=sizes)
     pace = dict(min=0.2, max=3, step=0.1, value=1)
     controls = [

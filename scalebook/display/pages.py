@@ -18,7 +18,13 @@ __all__ = ["published", "remade", "script"]
 STATE, VIEW = (f"application/vnd.jupyter.widget-{x}+json" for x in ("state", "view"))
 MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
 
-OF_ALL = ["_esm", "_css", "_view_name", "_view_module", "_view_module_version"]  # what every widget of a class has alike
+OF_ALL = [
+    "_esm",
+    "_css",
+    "_view_name",
+    "_view_module",
+    "_view_module_version",
+]  # what every widget of a class has alike
 
 
 def remade(notebook: dict) -> list[tuple[dict, widgets.DOMWidget]]:

@@ -24,10 +24,12 @@ MEMORY = {
     "activation_memory": "activations", "logits_memory": "logits", "buffer_memory": "buffers",
 }  # fmt: skip
 AWAY = {
-    "weight_away": "weights", "gradient_away": "gradients", "optimizer_away": "optimizer", "activation_away": "activations",
+    "weight_away": "weights", "gradient_away": "gradients", "optimizer_away": "optimizer",
+    "activation_away": "activations",
 }  # fmt: skip
 # Arithmetic in blues, collectives in oranges, waiting in greys: told apart by lightness too, and by hatching.
-_TIME_COLORS = ["#0072B2", "#56B4E9", "#A6D5F0", "#004B76", "#CC79A7", "#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F0E442",
+_TIME_COLORS = ["#0072B2", "#56B4E9", "#A6D5F0", "#004B76", "#CC79A7", "#D55E00", "#E69F00", "#F5C773", "#8C3D00",
+                "#F0E442",
                 "#999999", "#009E73"]  # fmt: skip
 _MEMORY_COLORS = ["#0072B2", "#56B4E9", "#004B76", "#D55E00", "#E69F00", "#999999"]
 
@@ -61,7 +63,8 @@ def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), dp=4, global_batch=64, seq=8192, optimizer_offload=1)
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), dp=4, global_batch=64, seq=8192,
+    ...                     optimizer_offload=1)
     >>> away_bars({"4 H100": run}).get_xlabel()
     'memory in the second tier, per device (GB)'
     """
@@ -82,8 +85,14 @@ def bandwidth_table(run: Row) -> Grid:
     all at once     116.7 GB/s         —
     the device has    450 GB/s   50 GB/s
     """
-    ways = {"tp": "tensor parallel", "cp": "context parallel", "ep": "expert parallel", "pp": "pipeline transfers",
-            "dp": "data parallel", "all": "all at once"}  # fmt: skip
+    ways = {
+        "tp": "tensor parallel",
+        "cp": "context parallel",
+        "ep": "expert parallel",
+        "pp": "pipeline transfers",
+        "dp": "data parallel",
+        "all": "all at once",
+    }
     rows = {said: [run[f"{way}_{tier}_needed"] for tier in TIERS] for way, said in ways.items()}
     rows = {said: x for said, x in rows.items() if any(x) or said == "all at once"}
     rows["the device has"] = [run[f"{tier}_bandwidth"] for tier in TIERS]

@@ -44,16 +44,23 @@ def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title
     for kind in kinds:
         mine = [x for x in bars if x.kind == kind]
         ax.barh(
-            [lanes.index(x.lane) for x in mine], [x.length for x in mine], left=[x.start for x in mine],
-            height=0.8, color=colors[kind], edgecolor="white", linewidth=0.6, label=kind or "_",
-        )  # fmt: skip
+            [lanes.index(x.lane) for x in mine],
+            [x.length for x in mine],
+            left=[x.start for x in mine],
+            height=0.8,
+            color=colors[kind],
+            edgecolor="white",
+            linewidth=0.6,
+            label=kind or "_",
+        )
     wide = ax.get_window_extent().width / ax.figure.dpi * 72 / (last - first)  # points for a unit of time
     for x in bars:
         size = min(9.0, x.length * wide / max(len(x.text), 1) * 1.5)
         if x.text and size >= 6:
             ink = "white" if sum(to_rgb(colors[x.kind])) < 1.9 else "black"
-            ax.text(x.start + x.length / 2, lanes.index(x.lane), x.text, ha="center", va="center", color=ink,
-                    fontsize=size)  # fmt: skip
+            ax.text(
+                x.start + x.length / 2, lanes.index(x.lane), x.text, ha="center", va="center", color=ink, fontsize=size
+            )
     ax.set_yticks(range(len(lanes)), lanes)
     ax.invert_yaxis()
     ax.grid(False)

@@ -28,9 +28,9 @@ from scalebook.tables.shapes import (
 )
 
 __all__ = [
-    "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha", "decode_intensity_mla",
-    "decode_intensity_mqa", "decode_rate", "decode_traffic", "decoding", "latency_floor", "read_params", "ridge_batch",
-    "ridge_context", "token_time", "token_time_fitting", "token_time_overhead",
+    "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
+    "decode_intensity_mla", "decode_intensity_mqa", "decode_rate", "decode_traffic", "decoding", "latency_floor",
+    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_fitting", "token_time_overhead",
 ]  # fmt: skip
 
 
@@ -146,7 +146,12 @@ def token_time(compute_time, memory_time):
 _FITS = {"weights and caches that fit": lambda decode_memory, hbm_capacity: decode_memory <= hbm_capacity}
 
 # What can be changed where they do not.
-CHANGES = {"weight_bits": (16, 8, 4), "kv_bits": (16, 8, 4), "batch": range(1, 4097), "context": range(1024, 2**20 + 1, 1024)}
+CHANGES = {
+    "weight_bits": (16, 8, 4),
+    "kv_bits": (16, 8, 4),
+    "batch": range(1, 4097),
+    "context": range(1024, 2**20 + 1, 1024),
+}
 
 
 @formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
@@ -217,7 +222,9 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
 
 decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
-    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time, token_time_fitting,
+    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
+    token_time_fitting,
     decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
-    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.", changes=CHANGES,
+    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
+    changes=CHANGES,
 )  # fmt: skip

@@ -12,6 +12,6 @@ from .units import parse, show
 LETTERS = frozenset(NOTATION)  # the book's own; NOTATION holds those that a chapter or a reader enters, too
 
 __all__ = [
-    "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula", "letter", "parse",
-    "show", "symbol", "tex",
+    "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula",
+    "letter", "parse", "show", "symbol", "tex",
 ]  # fmt: skip

@@ -74,7 +74,9 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
 
 @lru_cache(1 << 14)
 def _printed(printer, expr):
-    """An expression as code, kept: the sheets of two strategies, and two plans of one sheet, share most of their formulas."""
+    """An expression as code, kept: the sheets of two strategies, and two plans of one sheet,
+    share most of their formulas.
+    """
     return printer().doprint(expr)
 
 
@@ -106,7 +108,9 @@ _STILL = {kind: _unevaluated(kind) for kind in (sympy.Max, sympy.Min)}
 
 @lru_cache(1 << 15)
 def _still(expr):
-    """An expression whose Max and Min compare nothing: `cse` puts every part together anew, and comparing took most of it."""
+    """An expression whose Max and Min compare nothing: `cse` puts every part together anew,
+    and comparing took most of it.
+    """
     if not expr.args:
         return expr
     args = [_still(x) for x in expr.args]
@@ -121,7 +125,9 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
     (array([1.5, 5. ]),)
     """
-    shared, reduced = sympy.cse([_still(expr) for _, expr in statements], symbols=sympy.numbered_symbols("_x"), order="none")
+    shared, reduced = sympy.cse(
+        [_still(expr) for _, expr in statements], symbols=sympy.numbered_symbols("_x"), order="none"
+    )
     # A shared part stands just before the first statement that uses it: it may use earlier letters.
     lines, placed, parts = [], set(), dict(shared)
 

@@ -153,14 +153,17 @@ class Formula:
         """The right-hand side of a decorated function, which runs anew with expressions in the place of letters.
 
         Put into what it returned before, they would have SymPy compare again what its Max and Min hold.  Raises
-        TypeError for a letter that it does not have, for what is no expression, and for a formula that is not decorated.
+        TypeError for a letter that it does not have, for what is no expression,
+        and for a formula that is not decorated.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
         names = inspect.signature(self.__wrapped__).parameters
         if stray := [x for x in expressions if x not in names]:
             strays = quoted(", ".join(stray))
-            raise TypeError(f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}")
+            raise TypeError(
+                f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}"
+            )
         places = {x: expression(expressions[x]) if x in expressions else symbol(x) for x in names}
         for x, value in places.items():
             if value.is_number:
@@ -175,7 +178,9 @@ class Formula:
         """
         for x in formulas:
             if not isinstance(x, Formula):
-                raise TypeError(f"{self.name} is composed with formulas, such as other.solve(letter), not with {quoted(x)}")
+                raise TypeError(
+                    f"{self.name} is composed with formulas, such as other.solve(letter), not with {quoted(x)}"
+                )
         rhs, given = self.rhs, {x.letter: x for x in formulas}
         places = {symbol(n): x.rhs for n, x in given.items()}
         domain = (*self.domain, *(c for x in formulas for c in put(x.domain, {symbol(x.letter): x.rhs}, x.name)))
@@ -302,7 +307,9 @@ class Formula:
     def _repr_html_(self):
         """The equation, and under it what its letters are."""
         words = [self.letter, *self.inputs]
-        where = "; ".join(rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words)
+        where = "; ".join(
+            rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words
+        )
         holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
         return (
             rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
@@ -325,7 +332,8 @@ def formula(
     "key §place".  `domain` says where it holds: words, and a function of letters that returns a SymPy
     relation.  Raises LookupError for a parameter that is no letter.
 
-    >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches, pp: microbatches >= pp})
+    >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
+    ...                                              pp: microbatches >= pp})
     ... def few(pp, microbatches):
     ...     '''Idle over busy.'''
     ...     return (pp - 1) / microbatches
@@ -341,15 +349,23 @@ def formula(
             return [NOTATION[x].symbol for x in inspect.signature(f).parameters]
 
         letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
-        new = Formula(function.__name__, letter, lambda: function(*letters), sources,
-                      inspect.getdoc(function), given,
-                      lambda: [Condition(words, f(*known)) for words, f, known in conditions])  # fmt: skip
+        new = Formula(
+            function.__name__,
+            letter,
+            lambda: function(*letters),
+            sources,
+            inspect.getdoc(function),
+            given,
+            lambda: [Condition(words, f(*known)) for words, f, known in conditions],
+        )
         new.__module__, new.__wrapped__ = function.__module__, function
         old = FORMULAS.get(new.name, new)
         if old.__module__ == new.__module__ or old.__module__ == "__main__":
             FORMULAS[new.name] = new
         elif new.__module__ != "__main__":  # a reader's session may call a formula as it likes; it is not entered
-            raise ValueError(f"{new.name} of {new.__module__} needs another name: {old.__module__} has a formula of this one")
+            raise ValueError(
+                f"{new.name} of {new.__module__} needs another name: {old.__module__} has a formula of this one"
+            )
         return new
 
     return enter

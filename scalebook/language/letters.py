@@ -13,7 +13,9 @@ letter("heads", "", "query heads", "a", whole=True)
 letter("kv_heads", "", "key-value heads", "k", whole=True)
 letter("head_dim", "", "width of one attention head", "d", whole=True)
 letter("ffn", "", "width of the feed-forward layer", "f", whole=True)
-letter("gating", "", "gate matrices in the feed-forward layer: 1 gated (SwiGLU, GeGLU), 0 plain", "g", _ZERO, whole=True)
+letter(
+    "gating", "", "gate matrices in the feed-forward layer: 1 gated (SwiGLU, GeGLU), 0 plain", "g", _ZERO, whole=True
+)
 letter("vocab", "", "words in the vocabulary", "V", whole=True)
 letter("embeddings", "", "embedding matrices: 1 when input and output share one, else 2", "n_V", whole=True)
 letter("learned_positions", "", "learned position vectors", "n_{\\mathrm{pos}}", _ZERO, whole=True)
@@ -76,7 +78,13 @@ letter("stage_embeddings", "", "embedding matrices a pipeline stage holds", r"n_
 letter("state_bits", "bit", "bits of weight, gradient and optimizer state a device holds per parameter", r"\beta_s")
 letter("logit_bits", "bit", "bits held per logit while the loss is taken, copies included", r"\beta_l")
 letter("state_memory", "B", "weights, gradients and optimizer state on one device", r"M_{\mathrm{state}}")
-letter("activation_memory", "B", "activations one device keeps for its backward passes", r"M_{\mathrm{act}}^{\Sigma}", _ZERO)
+letter(
+    "activation_memory",
+    "B",
+    "activations one device keeps for its backward passes",
+    r"M_{\mathrm{act}}^{\Sigma}",
+    _ZERO,
+)
 letter("logits_memory", "B", "logits one device holds while the loss is taken", r"M_{\mathrm{logit}}", _ZERO)
 letter("train_memory", "B", "memory training takes on one device", r"M_{\mathrm{train}}")
 letter("filled", "", "memory that training takes over the capacity of the device", r"\phi")

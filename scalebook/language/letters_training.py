@@ -82,7 +82,8 @@ letter("near_ways", "", "devices of a collective that share a scale-up domain", 
 letter(
     "collective_bytes",
     "B",
-    "whole buffer of a collective: what is reduced, what a gather ends with, what a device of an all-to-all starts from",
+    "whole buffer of a collective: what is reduced, what a gather ends with, "
+    "what a device of an all-to-all starts from",
     "S",
     _ZERO,
 )
@@ -103,12 +104,20 @@ letter(
     r"\eta_{\mathrm{sw}}",
     "share",
 )
-letter("mesh_peers", "", "devices that a device of a full mesh has links of its own to; 1 behind a switch", r"n_{\mathrm{peer}}")
+letter(
+    "mesh_peers",
+    "",
+    "devices that a device of a full mesh has links of its own to; 1 behind a switch",
+    r"n_{\mathrm{peer}}",
+)
 letter("torus_neighbours", "", "devices that a device of a torus is linked to; 1 behind a switch", r"n_{\mathrm{nb}}")
 letter(
-    "group_share", "%", "scale-up bandwidth that the near devices of a group can use, over all of it",
-    r"\varsigma_{\mathrm{up}}", "share",
-)  # fmt: skip
+    "group_share",
+    "%",
+    "scale-up bandwidth that the near devices of a group can use, over all of it",
+    r"\varsigma_{\mathrm{up}}",
+    "share",
+)
 letter("bus_bandwidth", "B/s", "rate a link would need for a ring that takes as long", r"W_{\mathrm{bus}}", _ZERO)
 letter("ports", "", "scale-out ports of a node", r"n_{\mathrm{port}}")
 letter("crossing", "", "devices of a node whose collectives leave it at the same time", r"n_{\mathrm{cross}}")
@@ -116,9 +125,12 @@ letter("concurrent", "", "collectives that use the links of a device at the same
 
 # Offloading to a second tier.
 letter(
-    "host_efficiency", "%", "rate of large copies to and from host memory over the raw rate of the link",
-    r"\eta_{\mathrm{host}}", "share",
-)  # fmt: skip
+    "host_efficiency",
+    "%",
+    "rate of large copies to and from host memory over the raw rate of the link",
+    r"\eta_{\mathrm{host}}",
+    "share",
+)
 letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
 letter("kept_values", "", "values a block keeps for its backward pass, per token and unit of hidden width", r"\kappa_a")
 letter("recomputed", "%", "share of the forward arithmetic that the backward pass runs again", r"\varrho", "share")
@@ -140,16 +152,26 @@ letter("offload_bandwidth", "B/s", "bandwidth that hides every move, one directi
 letter("exposed_time", "s", "time the arithmetic of a block waits for the link", r"T_{\mathrm{wait}/L}", _ZERO)
 letter("forward_wait", "s", "time the forward pass of a block waits for the link", r"T_{\mathrm{wait},f}", _ZERO)
 letter(
-    "backward_wait", "s", "time the backward pass of a block waits for the link, optimizer state moving too",
+    "backward_wait",
+    "s",
+    "time the backward pass of a block waits for the link, optimizer state moving too",
     r"T_{\mathrm{wait},b}",
     _ZERO,
 )
 letter(
-    "between_wait", "s", "time the backward pass of a block waits for the link, but for the last micro-batch",
+    "between_wait",
+    "s",
+    "time the backward pass of a block waits for the link, but for the last micro-batch",
     r"T'_{\mathrm{wait},b}",
     _ZERO,
 )
-letter("exposed_between", "s", "time a block waits for the link, but for the last micro-batch", r"T'_{\mathrm{wait}/L}", _ZERO)
+letter(
+    "exposed_between",
+    "s",
+    "time a block waits for the link, but for the last micro-batch",
+    r"T'_{\mathrm{wait}/L}",
+    _ZERO,
+)
 letter(
     "offload_efficiency",
     "%",
@@ -181,7 +203,9 @@ for _way, _said in (
     ("dp", "data-parallel collectives"),
 ):
     letter(f"{_way}_overlap", "%", f"share of the {_said} that runs beside arithmetic", rf"\omega_{{{_way}}}", "share")
-    letter(f"{_way}_exposed", "s", f"time of a step that waits for {_said}", rf"T_{{{_way}}}^{{\mathrm{{wait}}}}", _ZERO)
+    letter(
+        f"{_way}_exposed", "s", f"time of a step that waits for {_said}", rf"T_{{{_way}}}^{{\mathrm{{wait}}}}", _ZERO
+    )
 for _way, _said, _often in (
     ("tp", "tensor-parallel collectives", "of one block, forward and backward,"),
     ("cp", "context-parallel collectives", "of one block, forward and backward,"),
@@ -193,11 +217,22 @@ for _way, _said, _often in (
     for _tier, _words, _mark in (("scaleup", "scale-up", "up"), ("scaleout", "scale-out", "out")):
         _at = rf"{{{_way}}}^{{\mathrm{{{_mark}}}}}"
         if _often:
-            letter(f"{_way}_{_tier}_time", "s", f"time that {_said} {_often} keep the {_words} ports of a device busy", f"T_{_at}", _ZERO)
+            letter(
+                f"{_way}_{_tier}_time",
+                "s",
+                f"time that {_said} {_often} keep the {_words} ports of a device busy",
+                f"T_{_at}",
+                _ZERO,
+            )
         if _way == "tp":
             _all = "tensor-parallel collectives of one block that can run beside gradients of weights"
-            letter(f"tp_{_tier}_beside", "s", f"time that {_all} keep the {_words} ports of a device busy",
-                   rf"T_{{tp/W}}^{{\mathrm{{{_mark}}}}}", _ZERO)  # fmt: skip
+            letter(
+                f"tp_{_tier}_beside",
+                "s",
+                f"time that {_all} keep the {_words} ports of a device busy",
+                rf"T_{{tp/W}}^{{\mathrm{{{_mark}}}}}",
+                _ZERO,
+            )
         letter(f"{_way}_{_tier}_needed", "B/s", f"{_words} bandwidth per device that hides {_said}", f"W_{_at}", _ZERO)
 letter(
     "tp_async",
@@ -220,7 +255,12 @@ letter("head_forward", "s", "last norm, logits and loss of one micro-batch", r"T
 letter("head_backward", "s", "last norm, logits and loss of one micro-batch, going back", r"T_{B/V}")
 letter("embedding_time", "s", "words looked up, and their gradients added, in one micro-batch", r"T_{E/V}", _ZERO)
 letter("head_flops", "FLOP", "arithmetic of the logits of one micro-batch on one device, forward", r"Q_V")
-letter("attention_peak", "FLOP/s", "peak rate of arithmetic that is not quantized: attention, logits", r"F_{\mathrm{att}}^{\uparrow}")
+letter(
+    "attention_peak",
+    "FLOP/s",
+    "peak rate of arithmetic that is not quantized: attention, logits",
+    r"F_{\mathrm{att}}^{\uparrow}",
+)
 letter("attention_efficiency", "%", "achieved over peak rate of fused attention", r"\eta_{\mathrm{att}}", "share")
 letter("attention_backward", "%", "rate of fused attention going back over its rate forward", r"\eta_B", "share")
 letter("attended_share", "%", "share of the query-key pairs that fused attention computes", r"\sigma_{qk}", "share")
@@ -229,13 +269,24 @@ letter("last_blocks", "", "blocks of the last pipeline stage", r"L_p", _ZERO)
 letter("step_forward", "s", "time of a step in forward kernels", r"T_F^{\Sigma}")
 letter("step_backward", "s", "time of a step in backward kernels", r"T_B^{\Sigma}")
 letter("step_again", "s", "time of a step in kernels run again", r"T_R^{\Sigma}", _ZERO)
-letter("step_head", "s", "time of a step by which the embedding or the logits make a stage the slowest", r"T_V^{\Sigma}", _ZERO)
+letter(
+    "step_head",
+    "s",
+    "time of a step by which the embedding or the logits make a stage the slowest",
+    r"T_V^{\Sigma}",
+    _ZERO,
+)
 letter("bubble_time", "s", "time of a step in which a device waits for the pipeline", r"T_{\epsilon}", _ZERO)
 letter("optimizer_time", "s", "time of the optimizer's update", r"T_{\mathrm{opt}}")
 letter("step_time", "s", "time of a training step", r"T_{\mathrm{step}}")
 letter("shards", "", "devices with the same weights and other tokens: data- times context-parallel ways", r"n_s")
 letter("routed_shards", "", "devices with the same experts and other tokens", r"n_{s,E}")
-letter("dense_params", "", "parameters on the fullest device, of the first stage, routed experts aside", r"N_{\mathrm{dense}}")
+letter(
+    "dense_params",
+    "",
+    "parameters on the fullest device, of the first stage, routed experts aside",
+    r"N_{\mathrm{dense}}",
+)
 letter("routed_params", "", "parameters of routed experts on one device", r"N_{\mathrm{routed}}", _ZERO)
 letter("shard_group", "", "devices that deal state out among themselves in hybrid sharding", r"n_g")
 letter("reduce_bits", "bit", "bits per gradient while it is summed over devices", r"\beta_r")
@@ -243,9 +294,20 @@ letter("dp_reduce", "s", "time in which gradients are summed over devices, per s
 letter("dp_gather", "s", "time in which weights are gathered from devices, per step", r"T_{\mathrm{AG}}", _ZERO)
 letter("dp_passes", "", "micro-batches that data-parallel collectives may run beside", r"m_{\mathrm{win}}")
 letter("dp_window", "s", "time of a step that data-parallel collectives may run beside", r"T_{\mathrm{win}}")
-letter("last_window", "s", "time of the last micro-batch that data-parallel collectives may run beside", r"T_{\mathrm{last}}")
+letter(
+    "last_window",
+    "s",
+    "time of the last micro-batch that data-parallel collectives may run beside",
+    r"T_{\mathrm{last}}",
+)
 letter("dp_unhidden", "s", "time of data-parallel collectives that nothing hides", r"T_{\mathrm{dp,bare}}", _ZERO)
-letter("dp_contention", "s", "time of a step lost where data-parallel collectives share links with others", r"T_{\mathrm{link}}", _ZERO)
+letter(
+    "dp_contention",
+    "s",
+    "time of a step lost where data-parallel collectives share links with others",
+    r"T_{\mathrm{link}}",
+    _ZERO,
+)
 letter("gradient_memory", "B", "memory of the gradients on one device", r"M_g")
 letter("optimizer_memory", "B", "memory of the optimizer state on one device", r"M_o")
 letter(
@@ -256,10 +318,19 @@ letter(
     _ZERO,
 )
 for _what, _said, _mark in (
-    ("weight", "weights", "w"), ("gradient", "gradients", "g"), ("optimizer", "optimizer state", "o"),
-    ("activation", "kept activations", "a"), ("train", "all", r"\Sigma"),
-):  # fmt: skip
-    letter(f"{_what}_away", "B", f"{_said} that a device of a stage keeps in the second tier", rf"M_{{{_mark}}}^{{\mathrm{{far}}}}", _ZERO)
+    ("weight", "weights", "w"),
+    ("gradient", "gradients", "g"),
+    ("optimizer", "optimizer state", "o"),
+    ("activation", "kept activations", "a"),
+    ("train", "all", r"\Sigma"),
+):
+    letter(
+        f"{_what}_away",
+        "B",
+        f"{_said} that a device of a stage keeps in the second tier",
+        rf"M_{{{_mark}}}^{{\mathrm{{far}}}}",
+        _ZERO,
+    )
 letter("memory", "B", "memory training takes on the fullest device", r"M_{\mathrm{dev}}")
 letter("first_memory", "B", "memory training takes on a device of the first stage", r"M_{1}^{\Sigma}")
 letter("last_memory", "B", "memory training takes on a device of the last stage", r"M_{p}^{\Sigma}")
@@ -275,11 +346,23 @@ letter("train_time", "s", "time to train on all tokens", r"T_D")
 letter("train_cost", "$", "price of training on all tokens", r"c_D")
 
 # Data parallelism: what hides under arithmetic, and the batch that training tolerates.
-letter("hiding_tokens", "token", "tokens of a device and pass under whose arithmetic its collectives hide", r"\theta^{\star}")
+letter(
+    "hiding_tokens",
+    "token",
+    "tokens of a device and pass under whose arithmetic its collectives hide",
+    r"\theta^{\star}",
+)
 letter("batch_tokens", "token", "tokens of a training step", r"D_g")
 letter("wall_devices", "", "devices beyond which a step gets no shorter", r"n_d^{\star}")
-letter("critical_batch", "token", "tokens of a step that take twice the fewest steps, and twice the fewest tokens", r"D_c")
+letter(
+    "critical_batch", "token", "tokens of a step that take twice the fewest steps, and twice the fewest tokens", r"D_c"
+)
 letter("min_steps", "", "steps that training takes with an endless batch", r"S_{\min}")
 letter("train_steps", "", "steps that training takes", "S_D")
 letter("bucket_count", "", "buckets that gradients are summed in, one after another", r"n_{\mathrm{buck}}")
-letter("crossover_tokens", "token", "tokens of a group from which sharding sends less than splitting matrices", r"\theta_{\times}")
+letter(
+    "crossover_tokens",
+    "token",
+    "tokens of a group from which sharding sends less than splitting matrices",
+    r"\theta_{\times}",
+)

@@ -142,10 +142,13 @@ NOTATION = Notation()
 SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 and 1
 
 
-def letter(name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False) -> sympy.Symbol:
+def letter(
+    name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False
+) -> sympy.Symbol:
     """Enter a letter and return its symbol.  Entering the same letter again is harmless.
 
-    Raises ValueError for a name that cannot be a parameter and for one that means something else, TypeError for no text.
+    Raises ValueError for a name that cannot be a parameter and for one that means something else,
+    TypeError for no text.
 
     >>> letter("layers", "", "birds in a tree")
     Traceback (most recent call last):
@@ -219,7 +222,9 @@ def expression(value) -> sympy.Basic:
         with suppress(sympy.SympifyError):  # NumPy counts spans of time as numbers
             value = sympy.sympify(value, strict=True)
     if not isinstance(value, sympy.Expr) or value.has(sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I):
-        raise TypeError(f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}")
+        raise TypeError(
+            f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}"
+        )
     return value
 
 

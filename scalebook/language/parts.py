@@ -17,7 +17,8 @@ __all__ = ["breakdowns", "nearest_parts", "parts", "said"]
 
 
 def parts(row: Row, letter: str) -> dict[str, float]:
-    """The letters that a letter of a row is the sum or the largest of, with their values in its unit, the largest first.
+    """The letters that a letter of a row is the sum or the largest of, with their values in its unit,
+    the largest first.
 
     None where it is given, or is no plain sum or maximum of letters.  Raises KeyError for a letter that the row lacks.
 
@@ -77,5 +78,7 @@ def said(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
     [('weight_memory', '16.06 GB', '93.7 %'), ('kv_cache', '1.074 GB', '6.3 %')]
     """
     unit = NOTATION[letter].unit
-    found = [(n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in parts(row, letter).items() if x]
+    found = [
+        (n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in parts(row, letter).items() if x
+    ]
     return found[:most]

@@ -116,7 +116,8 @@ def _is_usual(name, value: float) -> bool:
 
 
 def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray | float:
-    """The values, of a share those at its edges put there; raises ValueError unless all are finite and of the letter's sign.
+    """The values, of a share those at its edges put there;
+    raises ValueError unless all are finite and of the letter's sign.
 
     >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
     array([0.5, 1. ])
@@ -163,7 +164,9 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
             hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
-            raise TypeError(f"expected rows of tables, results or formulas before the keywords, {hint}, not {quoted(row)}")
+            raise TypeError(
+                f"expected rows of tables, results or formulas before the keywords, {hint}, not {quoted(row)}"
+            )
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)

@@ -40,11 +40,14 @@ __all__ = ["Sheet"]
 class Sheet:
     """Formulas joined by their letters.
 
-    `changes` are values of letters that a reader can change (devices, bits): where a formula's condition fails at a point,
-    the nearest that would do are named.  Raises ValueError for two formulas of one letter and for a circle, naming them.
+    `changes` are values of letters that a reader can change (devices, bits): where a formula's condition fails at a
+    point, the nearest that would do are named.  Raises ValueError for two formulas of one letter and for a circle,
+    naming them.
     """
 
-    def __init__(self, name: str, *formulas: Formula, doc: str = "", changes: Mapping[str, Iterable[float]] | None = None):
+    def __init__(
+        self, name: str, *formulas: Formula, doc: str = "", changes: Mapping[str, Iterable[float]] | None = None
+    ):
         self.name, self.__doc__, self.changes = name, doc, dict(changes or {})
         by_letter = {}
         for f in formulas:
@@ -116,7 +119,9 @@ class Sheet:
         return Row(self.name, cells, missing=missing)
 
     def _would_do(self, f, known):
-        """The end of a sentence about a formula that does not hold: for each letter that could change, its nearest value."""
+        """The end of a sentence about a formula that does not hold:
+        for each letter that could change, its nearest value.
+        """
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
@@ -152,8 +157,13 @@ class Sheet:
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
-            plan = (inputs, outputs, missing, _once(code.point, inputs, statements, outputs),
-                    _once(code.vector, inputs, statements, outputs))  # fmt: skip
+            plan = (
+                inputs,
+                outputs,
+                missing,
+                _once(code.point, inputs, statements, outputs),
+                _once(code.vector, inputs, statements, outputs),
+            )
             plan = self._plans.setdefault(known, plan)  # that of the thread that came first
         return plan
 
@@ -181,11 +191,16 @@ class Sheet:
                     f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}"
                 )
         return Sheet(
-            self.name, *({**self.formulas, **{f.letter: f for f in formulas}}).values(), doc=self.__doc__, changes=self.changes
+            self.name,
+            *({**self.formulas, **{f.letter: f for f in formulas}}).values(),
+            doc=self.__doc__,
+            changes=self.changes,
         )
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
-        """The part of the sheet that these letters rest on when others are given; raises ValueError for one it lacks."""
+        """The part of the sheet that these letters rest on when others are given;
+        raises ValueError for one it lacks.
+        """
         wanted, todo = {}, [word(x) for x in letters]
         given = {word(x) for x in listed(given)}
         while todo:
@@ -202,7 +217,9 @@ class Sheet:
         if (letter := word(letter)) not in self.formulas:
             raise ValueError(f"{self.name} has no formula for {quoted(letter)}; {nearest(letter, self.formulas)}")
         if stray := [x for x in map(word, listed(keep)) if x not in self.formulas]:
-            raise ValueError(f"{self.name} has no formula for {quoted(stray[0])} to keep; {nearest(stray[0], self.formulas)}")
+            raise ValueError(
+                f"{self.name} has no formula for {quoted(stray[0])} to keep; {nearest(stray[0], self.formulas)}"
+            )
         f, others = self.formulas[letter], dict(self.formulas)
         for name in (letter, *keep):
             others.pop(name, None)

@@ -45,9 +45,7 @@ def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
     return Markup(f"<{kind}{said}>{content if isinstance(content, Markup) else html.escape(content)}</{kind}>")
 
 
-def page_table(
-    heads: Iterable[str], lines: Iterable[Iterable[str]], caption: str = "", kind: str = ""
-) -> Markup:
+def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: str = "", kind: str = "") -> Markup:
     """A table of a page, in a box that scrolls; the first text of a line heads it, and a cell may come made.
 
     `kind` is a class of its own for the style sheet.
@@ -64,4 +62,6 @@ def page_table(
     body = "".join(row(*line) for line in lines)
     classes = " ".join(filter(None, ["sb-table", kind, "tex2jax_ignore"]))
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return Markup(f'<div class="{classes}"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    return Markup(
+        f'<div class="{classes}"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )

@@ -41,7 +41,8 @@ def dimension(unit: str) -> tuple[int, ...]:
     >>> dimension("furlong")
     Traceback (most recent call last):
         ...
-    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, W, bit, h, s, token, year, and one over another (B/s)
+    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, W, bit, h, s, token, year,
+    and one over another (B/s)
     """
     return _dimension(word(unit, "a unit"))
 
@@ -78,7 +79,9 @@ def parse(quantity: str, unit: str) -> float:
         "year": "2022-03",
     }
     dimension(unit)  # refuses what is no unit
-    found = re.match(r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", str(quantity).strip() if isinstance(quantity, str) else "")
+    found = re.match(
+        r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", str(quantity).strip() if isinstance(quantity, str) else ""
+    )
     number, rest = found.groups()
     try:
         if unit == "%" and rest == unit:

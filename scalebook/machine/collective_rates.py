@@ -1,4 +1,5 @@
-"""What collectives reach: links within a group, chunks of a message, ports that are shared, the rate that benchmarks print.
+"""What collectives reach: links within a group, chunks of a message, ports that are shared,
+the rate that benchmarks print.
 
 >>> shared_ports(ports=4, link_bandwidth="50 GB/s", crossing=8)
 25000000000.0
@@ -40,7 +41,8 @@ def no_torus():
 FABRIC = (no_mesh, no_torus)
 
 
-# Links to its group that a device has, over all of its links; more than all where the group is larger than what they reach.
+# Links to its group that a device has, over all of its links; more than all where the group is larger than what they
+# reach.
 
 
 def _mesh(near_ways, mesh_peers):

@@ -21,7 +21,8 @@ from scalebook.machine.collective_rates import FABRIC, group_share
 
 __all__ = [
     "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "port_times", "reduce_scatter", "send",
+    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "port_times", "reduce_scatter",
+    "send",
 ]  # fmt: skip
 
 # A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
@@ -77,11 +78,24 @@ def _wire(ports, collective_bytes, ways):
 
 
 def _gather(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _ring_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    ports = _ring_ports(
+        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    )
     hops = _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -91,10 +105,22 @@ def _gather(
 
 @formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_gather(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
-    """Rings through the group: each part passes all devices but one, the near ports carry them all, the far ports share.
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
+    """Rings through the group: each part passes all devices but one, the near ports carry them all,
+    the far ports share.
 
     `collective_bytes` is what every device ends with.
 
@@ -103,16 +129,38 @@ def all_gather(
     2.52
     """
     return _gather(
-        collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-        scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-    )  # fmt: skip
+        collective_bytes,
+        ways,
+        near_ways,
+        mesh_peers,
+        torus_neighbours,
+        scaleup_bandwidth,
+        near_efficiency,
+        near_latency,
+        scaleout_bandwidth,
+        far_efficiency,
+        far_latency,
+        collective_launch,
+        chunk_time,
+    )
 
 
 @formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def reduce_scatter(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """The all-gather run backward.
 
     `collective_bytes` is what every device starts from.
@@ -122,9 +170,20 @@ def reduce_scatter(
     2.52
     """
     return _gather(
-        collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-        scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-    )  # fmt: skip
+        collective_bytes,
+        ways,
+        near_ways,
+        mesh_peers,
+        torus_neighbours,
+        scaleup_bandwidth,
+        near_efficiency,
+        near_latency,
+        scaleout_bandwidth,
+        far_efficiency,
+        far_latency,
+        collective_launch,
+        chunk_time,
+    )
 
 
 def _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency):
@@ -139,9 +198,21 @@ def _reduce_hops(ways, near_ways, near_latency, far_latency):
 
 @formula("collective_time", "patarasuk2009", "klenk2020", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_reduce(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
-    switch_efficiency, near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    switch_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """Rings, or sums in the scale-up switch where these are faster; hops as of a tree between the domains.
 
     Where the switch sums nothing (`switch_efficiency` 0), this is a ring in every domain.
@@ -159,9 +230,20 @@ def all_reduce(
 
 @formula("collective_time", "patarasuk2009", _NCCL, given=FABRIC, domain=_INSIDE)
 def all_reduce_ring(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """A reduce-scatter and an all-gather along rings, whatever the switch could do.
 
     >>> from scalebook.tables import accelerators
@@ -169,16 +251,29 @@ def all_reduce_ring(
     4.79
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _reduce_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    ports = _reduce_ports(
+        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    )
     hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 @formula("collective_time", "thakur2005", "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
 def all_to_all(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """Each device sends each other its part: near parts over the one tier, far parts over the other, at once.
 
     `collective_bytes` is what one device starts from, its own part included.
@@ -188,16 +283,28 @@ def all_to_all(
     2.52
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _exchange_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    ports = _exchange_ports(
+        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    )
     hops = log(near_ways, 2) * near_latency + log(ways / near_ways, 2) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
 @formula("collective_time", "hockney1994", "vidur", given=FABRIC, domain=_INSIDE)
 def send(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+):
     """One device to the next of its group, over the slowest link between neighbours; cutting it up costs nothing.
 
     >>> from scalebook.tables import accelerators
@@ -205,7 +312,9 @@ def send(
     21.1
     """
     share = _share(_PAIR, mesh_peers, torus_neighbours)
-    ports = _send_ports(ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency)
+    ports = _send_ports(
+        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    )
     hops = Max(_some(near_ways - 1) * near_latency, _some(ways - near_ways) * far_latency, evaluate=False)
     return _time(ways, collective_launch, 0, hops, Max(*ports, evaluate=False) * collective_bytes)
 
@@ -220,9 +329,18 @@ def send(
     domain=_INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0},
 )
 def all_reduce_in_network(
-    collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
-    far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    scaleup_bandwidth,
+    switch_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """Switches sum on both tiers: a near port sends the buffer and the sum of its part, a far port its part once.
 
     The hops are the same for any group.  What switches between nodes reach was not measured here.
@@ -240,9 +358,20 @@ def all_reduce_in_network(
 
 @formula("collective_time", "cho2019", given=FABRIC, domain=_INSIDE)
 def all_reduce_hierarchical(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """Reduce-scatter in every domain, all-reduce of each part across them, all-gather: one after another.
 
     Fewer bytes cross than along rings, and the tiers wait for each other.
@@ -262,9 +391,20 @@ def all_reduce_hierarchical(
 
 @formula("collective_time", "cho2019", given=FABRIC, domain=_INSIDE)
 def all_gather_hierarchical(
-    collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, near_latency,
-    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
-):  # fmt: skip
+    collective_bytes,
+    ways,
+    near_ways,
+    mesh_peers,
+    torus_neighbours,
+    scaleup_bandwidth,
+    near_efficiency,
+    near_latency,
+    scaleout_bandwidth,
+    far_efficiency,
+    far_latency,
+    collective_launch,
+    chunk_time,
+):
     """Across the domains first, then in every domain: half of the hierarchical all-reduce.
 
     >>> from scalebook.tables import accelerators
@@ -282,7 +422,8 @@ def all_gather_hierarchical(
 
 KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
 _PORTS = {
-    "all_reduce": _reduce_ports, "reduce_scatter": _ring_ports, "all_gather": _ring_ports, "all_to_all": _exchange_ports,
+    "all_reduce": _reduce_ports, "reduce_scatter": _ring_ports, "all_gather": _ring_ports,
+    "all_to_all": _exchange_ports,
     "send": _send_ports,
 }  # fmt: skip
 
@@ -293,7 +434,8 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
 
     Raises LookupError for a kind that there is not.
 
-    >>> collective("send", symbol("traffic"), symbol("pp"), symbol("pp")).free_symbols >= {symbol("traffic"), symbol("pp")}
+    >>> collective("send", symbol("traffic"), symbol("pp"), symbol("pp")).free_symbols >= {symbol("traffic"),
+    ...                                                                                    symbol("pp")}
     True
     >>> collective("all_reduc", 1, 1, 1)
     Traceback (most recent call last):

@@ -18,9 +18,9 @@ from sympy import Integer, Max, Rational, ceiling
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "USUAL", "exposed_write", "inner_half", "matmul_share", "matmul_time", "matmul_time_ideal", "matrix_product", "one_core",
-    "product_traffic", "stream_time", "stream_time_ideal", "tile_columns", "tile_rows", "tiles", "typical_matmul_efficiency",
-    "typical_stream_efficiency", "waves",
+    "USUAL", "exposed_write", "inner_half", "matmul_share", "matmul_time", "matmul_time_ideal", "matrix_product",
+    "one_core", "product_traffic", "stream_time", "stream_time_ideal", "tile_columns", "tile_rows", "tiles",
+    "typical_matmul_efficiency", "typical_stream_efficiency", "waves",
 ]  # fmt: skip
 
 _TILES = "nvidia-matmul-guide §3.1"
@@ -71,10 +71,11 @@ def exposed_write():
 
 @formula("matmul_efficiency", "aiconfigurator-gemm")
 def typical_matmul_efficiency():
-    """Where nothing was measured for a device and precision: the median of those in the table, which reach 0.34 to 0.87.
+    """Where nothing was measured for a device and precision:
+    the median of those in the table, which reach 0.34 to 0.87.
 
-    In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the median;
-    in 4 bits 0.34 to 0.52.
+    In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the
+    median; in 4 bits 0.34 to 0.52.
 
     >>> typical_matmul_efficiency()
     0.6
@@ -136,9 +137,21 @@ def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
 
 @formula("matmul_time", _TILES)
 def matmul_time(
-    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
-    traffic, hbm_bandwidth, stream_efficiency, kernel_launch,
-):  # fmt: skip
+    rows,
+    columns,
+    inner,
+    copies,
+    tile_rows,
+    tile_columns,
+    cores,
+    peak_flops,
+    matmul_efficiency,
+    inner_half,
+    traffic,
+    hbm_bandwidth,
+    stream_efficiency,
+    kernel_launch,
+):
     """Launch, then whole waves of whole tiles or the traffic, whichever takes longer.
 
     >>> matmul_time(

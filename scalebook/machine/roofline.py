@@ -12,7 +12,8 @@ from sympy import Max, Min
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "attainable_flops", "compute_time", "idle_fraction", "intensity", "memory_time", "ridge_intensity", "roofline", "roofline_time",
+    "attainable_flops", "compute_time", "idle_fraction", "intensity", "memory_time", "ridge_intensity", "roofline",
+    "roofline_time",
 ]  # fmt: skip
 
 

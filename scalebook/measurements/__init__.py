@@ -69,20 +69,23 @@ def find(name: str) -> Confrontation:
 
 
 def confront(of, csv=None, measured: str | None = None) -> Result:
-    """Run a confrontation by its name on the package's measurements, or on another CSV file with the same columns; or hold
-    measurements of one's own against a sheet, a formula or training_step.
+    """Run a confrontation by its name on the package's measurements, or on another CSV file with the same columns; or
+    hold measurements of one's own against a sheet, a formula or training_step.
 
-    Of one's own, `csv` is the path of a file or the open file, whose columns are letters and words (tp, recompute), stems
-    of rows (`model`, `device`, `link`), a `precision`, and `measured`, a letter that is answered, step_time where nothing is
-    said.  Its result is an Own: it says what the worst rows' predictions are made of, and why a row has no price.
+    Of one's own, `csv` is the path of a file or the open file, whose columns are letters and words (tp, recompute),
+    stems of rows (`model`, `device`, `link`), a `precision`, and `measured`, a letter that is answered, step_time where
+    nothing is said.  Its result is an Own: it says what the worst rows' predictions are made of, and why a row has no
+    price.
 
-    Raises LookupError for an unknown name, TypeError for what cannot be called, ValueError for a file that does not fit.
+    Raises LookupError for an unknown name, TypeError for what cannot be called,
+    ValueError for a file that does not fit.
 
     >>> confront("batch1_floor").summary["rows"]
     120
     >>> from io import StringIO
     >>> from scalebook import decoding
-    >>> mine = StringIO("model,device,batch,context,weight_bits,kv_bits,token_time\\nllama3_8b,h100,1,8192,16,16,6 ms\\n")
+    >>> heads = "model,device,batch,context,weight_bits,kv_bits,token_time"
+    >>> mine = StringIO(f"{heads}\\nllama3_8b,h100,1,8192,16,16,6 ms\\n")
     >>> round(confront(decoding, mine, "token_time").summary["bias"], 2)
     -0.2
     """

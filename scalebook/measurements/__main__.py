@@ -1,4 +1,5 @@
-"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them; with the name of a sheet,
+"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them;
+with the name of a sheet,
 a formula or training_step it holds measurements of your own against it."""
 
 import argparse
@@ -20,7 +21,9 @@ def main(arguments: list[str] | None = None) -> str:
     """
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
     parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed; or training_step, say")
-    parser.add_argument("--csv", metavar="FILE", help="other measurements, with the columns of the package's file, or your own")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="other measurements, with the columns of the package's file, or your own"
+    )
     parser.add_argument("--measured", metavar="LETTER", help="what your own measured, such as step_time")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument("--json", metavar="FILE", help="write the errors there too")
@@ -49,7 +52,9 @@ def main(arguments: list[str] | None = None) -> str:
 
 
 def _result(name, given):
-    """By name on its own rows or others of the kind; what is no confrontation but can be called, on the reader's own."""
+    """By name on its own rows or others of the kind; what is no confrontation but can be called,
+    on the reader's own.
+    """
     if name in CONFRONTATIONS:
         return confront(name, given.csv)
     if name not in things():

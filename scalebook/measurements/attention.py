@@ -27,7 +27,8 @@ FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
 
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
 DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300", "gb200": "gb200",
+    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
+    "gb200": "gb200",
     "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
 }  # fmt: skip
 BITS = {"bfloat16": 16, "fp8": 8}
@@ -50,11 +51,15 @@ def _knowns(rows):
     """What the formulas need to know of the rows of an operator, letter by letter."""
     devices = [accelerators[DEVICES[row["system"]]] for row in rows]
     return dict(
-        batch=column(rows, "batch_size"), heads=column(rows, "num_heads"), head_dim=column(rows, "head_dim"),
-        kv_heads=column(rows, "num_key_value_heads"), context=column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
+        batch=column(rows, "batch_size"),
+        heads=column(rows, "num_heads"),
+        head_dim=column(rows, "head_dim"),
+        kv_heads=column(rows, "num_key_value_heads"),
+        context=column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
         kv_bits=np.array([BITS[row["kv_cache_dtype"]] for row in rows]),
-        hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]), cores=np.array([cores_of(d) for d in devices]),
-    )  # fmt: skip
+        hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]),
+        cores=np.array([cores_of(d) for d in devices]),
+    )
 
 
 def _peaks(rows):
@@ -66,12 +71,17 @@ def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.
     devices = [accelerators[DEVICES[row["system"]]] for row in rows]
     fast = np.array([DEVICES[row["system"]] in FAST_EXPONENTIAL for row in rows])
     return prefill_kernel_time(
-        _knowns(rows), seq=column(rows, "isl"), query_tile=TILE, launch_time=launch_time,
-        query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]), activation_bits=16,
+        _knowns(rows),
+        seq=column(rows, "isl"),
+        query_tile=TILE,
+        launch_time=launch_time,
+        query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]),
+        activation_bits=16,
         peak_flops=_peaks(rows),
         peak_vector=np.array([d.peak_vector for d in devices]),
-        bandwidth_efficiency=bandwidth_efficiency, score_flops=np.where(fast, score_flops / 2, score_flops),
-    )  # fmt: skip
+        bandwidth_efficiency=bandwidth_efficiency,
+        score_flops=np.where(fast, score_flops / 2, score_flops),
+    )
 
 
 def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.ndarray:
@@ -100,10 +110,14 @@ def flash_rate(row, score_flops) -> float:
     causal = row["causal"] == "True"
     pairs = (tiled_pairs if causal else full_pairs)(shape, **(dict(query_tile=TILE) if causal else {}))
     time = DECODE["launch_time"] + max(
-        shape["batch"] * shape["heads"] * pairs
+        shape["batch"]
+        * shape["heads"]
+        * pairs
         * (4 * shape["head_dim"] / device.peak_fp16 + score_flops / device.peak_vector),
-        least_traffic(shape, query_bits=16, activation_bits=16, kv_bits=16) / device.hbm_bandwidth / DECODE["bandwidth_efficiency"],
-    )  # fmt: skip
+        least_traffic(shape, query_bits=16, activation_bits=16, kv_bits=16)
+        / device.hbm_bandwidth
+        / DECODE["bandwidth_efficiency"],
+    )
     return _counted(row) / time / 1e12
 
 
@@ -185,31 +199,60 @@ def _calibrates_flash(row):
     return kind == ("FlashAttention-3", "fwd", "False", "128")
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "attention_prefill", "attention_prefill.csv",
-        "Time of causal attention over a prompt against writing the cache, matrix products at peak and the softmax.",
-        _prefill, "latency_ms", "ms", ("aiconfigurator",), _no_operator, _device_and("attn_dtype"),
-        "the launch, one bandwidth efficiency and the vector arithmetic per score (half of it on Blackwell Ultra), on the H100",
-        lambda row: row["system"] == "h100_sxm",
-    ),
-    Confrontation(
-        "attention_decode", "attention_decode.csv",
-        "Time of attention for one new token a sequence against reading the cache, or starting on its pieces.",
-        _decode, "latency_ms", "ms", ("aiconfigurator",), _no_decode, _device_and("kv_cache_dtype"),
-        "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
-        lambda row: row["system"] == "h100_sxm",
-    ),
-    Confrontation(
-        "attention_flash", "attention_flash.csv",
-        "Rate of fused attention against matrix products at peak and the softmax on the vector units.",
-        _flash, "tflops", "TFLOP/s", ("flash-attention-figures",), _no_flash, _kernel,
-        "the vector arithmetic per score, on FlashAttention-3 forward with heads of 128 and no mask",
-        _calibrates_flash,
-    ),
-    Confrontation(
-        "attention_unfused", "attention_flash.csv",
-        "Rate of unfused attention if each score crossed the memory bus four times: no run is faster.",
-        _unfused, "tflops", "TFLOP/s", ("flash-attention-figures",), _no_unfused, _kernel,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "attention_prefill",
+            "attention_prefill.csv",
+            "Time of causal attention over a prompt against writing the cache, "
+            "matrix products at peak and the softmax.",
+            _prefill,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator",),
+            _no_operator,
+            _device_and("attn_dtype"),
+            "the launch, one bandwidth efficiency and the vector arithmetic per score (half of it on Blackwell Ultra), "
+            "on the H100",
+            lambda row: row["system"] == "h100_sxm",
+        ),
+        Confrontation(
+            "attention_decode",
+            "attention_decode.csv",
+            "Time of attention for one new token a sequence against reading the cache, or starting on its pieces.",
+            _decode,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator",),
+            _no_decode,
+            _device_and("kv_cache_dtype"),
+            "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
+            lambda row: row["system"] == "h100_sxm",
+        ),
+        Confrontation(
+            "attention_flash",
+            "attention_flash.csv",
+            "Rate of fused attention against matrix products at peak and the softmax on the vector units.",
+            _flash,
+            "tflops",
+            "TFLOP/s",
+            ("flash-attention-figures",),
+            _no_flash,
+            _kernel,
+            "the vector arithmetic per score, on FlashAttention-3 forward with heads of 128 and no mask",
+            _calibrates_flash,
+        ),
+        Confrontation(
+            "attention_unfused",
+            "attention_flash.csv",
+            "Rate of unfused attention if each score crossed the memory bus four times: no run is faster.",
+            _unfused,
+            "tflops",
+            "TFLOP/s",
+            ("flash-attention-figures",),
+            _no_unfused,
+            _kernel,
+        ),
+    )
+}

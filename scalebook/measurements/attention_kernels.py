@@ -63,11 +63,18 @@ def latent_prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops)
     append = latent_append_traffic(shape, CACHED, kv_bits=bits, activation_bits=16)
     quantized = np.where(bits == 8, heads * (2 * keys + values) * (2 + 1), 0)
     return prefill_kernel_time(
-        shape, device, context=shape["seq"], query_tile=TILE, launch_time=launch_time, peak_vector=peak_vector,
-        bandwidth_efficiency=bandwidth_efficiency, score_flops=score_flops, append_traffic=append + quantized,
+        shape,
+        device,
+        context=shape["seq"],
+        query_tile=TILE,
+        launch_time=launch_time,
+        peak_vector=peak_vector,
+        bandwidth_efficiency=bandwidth_efficiency,
+        score_flops=score_flops,
+        append_traffic=append + quantized,
         traffic=heads * ((2 * keys + values) * bits / 8 + values * 2),
         head_dim=pair_width_latent(EXPANDED, heads=1) / 2,
-    )  # fmt: skip
+    )
 
 
 def latent_decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.ndarray:
@@ -76,11 +83,15 @@ def latent_decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) ->
     context = column(rows, "isl") + np.array([float(row["step"]) for row in rows])
     shape = dict(batch=column(rows, "batch_size"), heads=column(rows, "num_heads"), seq=1, context=context)
     return decode_kernel_time(
-        device, batch=shape["batch"], kv_heads=1, launch_time=launch_time, item_time=item_time,
+        device,
+        batch=shape["batch"],
+        kv_heads=1,
+        launch_time=launch_time,
+        item_time=item_time,
         bandwidth_efficiency=bandwidth_efficiency,
         traffic=absorbed_traffic(shape, CACHED, kv_bits=bits, query_bits=16, activation_bits=16),
         flops=attention_flops(full_pairs, pair_width_absorbed, shape, CACHED),
-    )  # fmt: skip
+    )
 
 
 def _prompt(row):
@@ -146,9 +157,15 @@ def _infersim_seconds(row):
         traffic = least_traffic(shape, own, bits, kv_heads=second)
         flops = attention_flops(full_pairs, pair_width_grouped, shape, own)
     return decode_kernel_time(
-        DECODE, batch=shape["batch"], kv_heads=1 if latent else second, cores=device.cores, traffic=traffic, flops=flops,
-        hbm_bandwidth=device.hbm_bandwidth, peak_flops=device.peak_bf16,
-    )  # fmt: skip
+        DECODE,
+        batch=shape["batch"],
+        kv_heads=1 if latent else second,
+        cores=device.cores,
+        traffic=traffic,
+        flops=flops,
+        hbm_bandwidth=device.hbm_bandwidth,
+        peak_flops=device.peak_bf16,
+    )
 
 
 def _infersim(rows):
@@ -168,22 +185,44 @@ def _infersim_kind(row):
     return f"{phase}, {row['gpu']}, {'latent' if row['kind'] == 'mla' else 'grouped'}"
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "attention_mla", "attention_mla.csv",
-        "Time of latent attention, with the numbers fitted for other heads on the H100, unchanged.",
-        _latent, "latency_ms", "ms", ("aiconfigurator",), _no_latent, _latent_kind,
-    ),
-    Confrontation(
-        "attention_mla_decode", "attention_mla.csv",
-        "Time of latent attention for one new token a sequence, with three numbers of its own.",
-        _latent_decode, "latency_ms", "ms", ("aiconfigurator",), _no_latent_decode, _latent_kind,
-        "the launch, one bandwidth efficiency and the least time per sequence, on the H100",
-        lambda row: row["system"] == "h100_sxm" and row["phase"] == "generation",
-    ),
-    Confrontation(
-        "attention_infersim", "attention_infersim.csv",
-        "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, with the numbers fitted for others, unchanged.",
-        _infersim, "latency_us", "us", ("infersim",), _no_infersim, _infersim_kind,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "attention_mla",
+            "attention_mla.csv",
+            "Time of latent attention, with the numbers fitted for other heads on the H100, unchanged.",
+            _latent,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator",),
+            _no_latent,
+            _latent_kind,
+        ),
+        Confrontation(
+            "attention_mla_decode",
+            "attention_mla.csv",
+            "Time of latent attention for one new token a sequence, with three numbers of its own.",
+            _latent_decode,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator",),
+            _no_latent_decode,
+            _latent_kind,
+            "the launch, one bandwidth efficiency and the least time per sequence, on the H100",
+            lambda row: row["system"] == "h100_sxm" and row["phase"] == "generation",
+        ),
+        Confrontation(
+            "attention_infersim",
+            "attention_infersim.csv",
+            "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, with the numbers fitted for others, "
+            "unchanged.",
+            _infersim,
+            "latency_us",
+            "us",
+            ("infersim",),
+            _no_infersim,
+            _infersim_kind,
+        ),
+    )
+}

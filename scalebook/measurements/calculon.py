@@ -32,8 +32,9 @@ def _of_passes(letter, column):
 def _of_exchanges(letter, column, of=0):
     return {
         f"{kind}_{name}_{letter}": f"{block}_{words[of]}_{column}"
-        for kind, block in _BLOCKS.items() for name, words in _EXCHANGES.items()
-    }  # fmt: skip
+        for kind, block in _BLOCKS.items()
+        for name, words in _EXCHANGES.items()
+    }
 
 
 # Our letter and Calculon's output, by kind.
@@ -210,7 +211,8 @@ class Outputs(Result):
 
     def _repr_html_(self):
         listed = "".join(
-            f"<details><summary>{head}</summary><ul>{''.join(f'<li>{html.escape(x)}</li>' for x in lines)}</ul></details>"
+            f"<details><summary>{head}</summary>"
+            f"<ul>{''.join(f'<li>{html.escape(x)}</li>' for x in lines)}</ul></details>"
             for head, lines in self._more()
         )
         return super()._repr_html_() + listed
@@ -232,12 +234,14 @@ _WHAT = "Step time of Calculon's runs; its outputs are predictions too, not meas
 
 CONFRONTATIONS = {
     "calculon": _Runs(
-        "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times, "total_time",
+        "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times,
+        "total_time",
         "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
     ),
     "calculon_mended": Confrontation(
         "calculon_mended", "calculon.csv",
-        f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times, "total_time",
+        f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times,
+        "total_time",
         "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
     ),
 }  # fmt: skip

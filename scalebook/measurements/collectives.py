@@ -1,4 +1,6 @@
-"""Collectives as measured: NCCL in one scale-up domain and across nodes, Vidur's profiles, and serving's own kernels."""
+"""Collectives as measured: NCCL in one scale-up domain and across nodes, Vidur's profiles,
+and serving's own kernels.
+"""
 
 import re
 
@@ -190,33 +192,69 @@ def _custom_group(row):
     return f"{row['framework']}, {'1 MiB or more' if number(row, 'size_bytes') >= 2**20 else 'less than 1 MiB'}"
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "collectives", "collectives_nccl.csv", "Time of NCCL's collectives in one scale-up domain, on 2 to 8 devices.",
-        _nccl, "latency_us", "us", ("aiconfigurator-nccl",), _no_nccl, _nccl_group,
-        "of each device a launch, a hop and a share of the bandwidth, for all devices the time of a chunk, on the "
-        "all-gathers and reduce-scatters; the share of sums in the switch, on the all-reduces of 8 in half precision",
-        _nccl_fitted, ("dir_version",),
-    ),
-    Confrontation(
-        "collectives_published", "collectives_published.csv", "Bus bandwidth of collectives on one node and on four.",
-        _published, "busbw_gbs", "GB/s", ("bekman-network",), _not_published, _published_group,
-        "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; the hop between "
-        "nodes, on those of 256 KiB to 2 MiB of four nodes; the shares that the B200's switch and network reach, on those "
-        "of 16 GiB; the rest is that of `collectives`",
-        _published_fitted,
-    ),
-    Confrontation(
-        "network_vidur", "network_vidur.csv", "Time of sends and all-reduces in PyTorch, within and between nodes.",
-        _vidur, "time_ms_median", "ms", ("vidur",), _not_vidur, _vidur_group,
-        "the rate between two nodes, on the sends of 30 MB and more; within a node nothing, but that a send pays nothing "
-        "for chunks was seen here",
-        _vidur_fitted,
-    ),
-    Confrontation(
-        "custom_allreduce", "custom_allreduce.csv", "Time of the all-reduces that serving frameworks bring along.",
-        _custom, "latency_us", "us", ("aiconfigurator-nccl",), _no_custom, _custom_group,
-        "a launch for each device, on two devices and 16 KiB or less; the shares are those of `collectives`",
-        _custom_fitted,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "collectives",
+            "collectives_nccl.csv",
+            "Time of NCCL's collectives in one scale-up domain, on 2 to 8 devices.",
+            _nccl,
+            "latency_us",
+            "us",
+            ("aiconfigurator-nccl",),
+            _no_nccl,
+            _nccl_group,
+            "of each device a launch, a hop and a share of the bandwidth, for all devices the time of a chunk, on the "
+            "all-gathers and reduce-scatters; the share of sums in the switch, "
+            "on the all-reduces of 8 in half precision",
+            _nccl_fitted,
+            ("dir_version",),
+        ),
+        Confrontation(
+            "collectives_published",
+            "collectives_published.csv",
+            "Bus bandwidth of collectives on one node and on four.",
+            _published,
+            "busbw_gbs",
+            "GB/s",
+            ("bekman-network",),
+            _not_published,
+            _published_group,
+            "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; "
+            "the hop between "
+            "nodes, on those of 256 KiB to 2 MiB of four nodes; "
+            "the shares that the B200's switch and network reach, on those "
+            "of 16 GiB; the rest is that of `collectives`",
+            _published_fitted,
+        ),
+        Confrontation(
+            "network_vidur",
+            "network_vidur.csv",
+            "Time of sends and all-reduces in PyTorch, within and between nodes.",
+            _vidur,
+            "time_ms_median",
+            "ms",
+            ("vidur",),
+            _not_vidur,
+            _vidur_group,
+            "the rate between two nodes, on the sends of 30 MB and more; "
+            "within a node nothing, but that a send pays nothing "
+            "for chunks was seen here",
+            _vidur_fitted,
+        ),
+        Confrontation(
+            "custom_allreduce",
+            "custom_allreduce.csv",
+            "Time of the all-reduces that serving frameworks bring along.",
+            _custom,
+            "latency_us",
+            "us",
+            ("aiconfigurator-nccl",),
+            _no_custom,
+            _custom_group,
+            "a launch for each device, on two devices and 16 KiB or less; the shares are those of `collectives`",
+            _custom_fitted,
+        ),
+    )
+}

@@ -102,8 +102,10 @@ class Confrontation:
             far = np.flatnonzero(~np.isfinite(predicted / measured))
         if far.size:
             row = kept[far[0]]
-            raise ValueError(f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
-                             f"{quoted(row[self.measured])}: no error can be told")  # fmt: skip
+            raise ValueError(
+                f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
+                f"{quoted(row[self.measured])}: no error can be told"
+            )
         return Result(self, kept, predicted, measured, fitted, left_out)
 
     def _predicted(self, where, rows) -> np.ndarray:
@@ -113,14 +115,18 @@ class Confrontation:
         except Exception as error:  # whatever a column that does not fit led to: it is said where it stands
             for row in rows:
                 self._asked(where, lambda x: self.predict([x]), row)
-            raise ValueError(f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}") from None
+            raise ValueError(
+                f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}"
+            ) from None
         if not np.isfinite(predicted).all():
             row = rows[np.flatnonzero(~np.isfinite(predicted))[0]]
             raise ValueError(f"{where}, row {quoted(row['row_id'])}: nothing finite is predicted for it")
         return predicted
 
     def _asked(self, where, question, row):
-        """What a question has for an answer; raises ValueError, naming the file, the row and the column it read last."""
+        """What a question has for an answer; raises ValueError, naming the file,
+        the row and the column it read last.
+        """
         read = _Read(row)
         try:
             with np.errstate(all="ignore"):
@@ -196,11 +202,14 @@ class Result:
         c = self.confrontation
         lines = [["", "rows", "mean", "median", "p90", "worst", "bias"], *self._table()]
         wide = max(len(line[0]) for line in lines)
-        return "\n".join([
-            f"{c.name}: {c.what}", f"Calibrated: {c.calibrated or 'nothing'}.",
-            *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
-            *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{c.name}: {c.what}",
+                f"Calibrated: {c.calibrated or 'nothing'}.",
+                *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
+                *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
+            ]
+        )
 
     def _repr_html_(self):
         c = self.confrontation

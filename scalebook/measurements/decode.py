@@ -181,28 +181,56 @@ def _batch(row):
 
 
 _SOURCES = ("dai2024", "llm-perf-bench", "exllamav2-readme", "llamacpp-bench", "llamacpp-quantize")
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "batch1_floor", "batch1_decode.csv",
-        "Tokens a second of one sequence against what the floor under the time allows: no run is faster.",
-        _floor, "tok_s", "token/s", _SOURCES, _no_floor, _alone,
-    ),
-    Confrontation(
-        "batch1_decode", "batch1_decode.csv",
-        "Tokens a second of one sequence against the traffic at one efficiency plus a delay per block.",
-        _rate, "tok_s", "token/s", _SOURCES, _no_rate, _alone,
-        "one bandwidth efficiency for all and one block overhead per engine, on the runs on GeForce cards",
-        lambda row: not _no_rate(row) and _class(row) == "GeForce",
-    ),
-    Confrontation(
-        "batch_floor_mi300x", "mi300x_vllm.csv", "Time of a batch on eight MI300X against the floor: no run is faster.",
-        _batch_floor, "value", "s", ("rocm-vllm",), _no_latency, _batch,
-    ),
-    Confrontation(
-        "batch_decode_mi300x", "mi300x_vllm.csv",
-        "Time of a batch on eight MI300X against the efficiency of the GeForce cards and a delay per block.",
-        _batch_time, "value", "s", ("rocm-vllm",), _no_latency, _batch,
-        "the block overhead, on the 70B model at batch 1; the bandwidth efficiency is that of batch1_decode",
-        lambda row: not _no_latency(row) and "70B" in row["model"] and number(row, "batch") == 1,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "batch1_floor",
+            "batch1_decode.csv",
+            "Tokens a second of one sequence against what the floor under the time allows: no run is faster.",
+            _floor,
+            "tok_s",
+            "token/s",
+            _SOURCES,
+            _no_floor,
+            _alone,
+        ),
+        Confrontation(
+            "batch1_decode",
+            "batch1_decode.csv",
+            "Tokens a second of one sequence against the traffic at one efficiency plus a delay per block.",
+            _rate,
+            "tok_s",
+            "token/s",
+            _SOURCES,
+            _no_rate,
+            _alone,
+            "one bandwidth efficiency for all and one block overhead per engine, on the runs on GeForce cards",
+            lambda row: not _no_rate(row) and _class(row) == "GeForce",
+        ),
+        Confrontation(
+            "batch_floor_mi300x",
+            "mi300x_vllm.csv",
+            "Time of a batch on eight MI300X against the floor: no run is faster.",
+            _batch_floor,
+            "value",
+            "s",
+            ("rocm-vllm",),
+            _no_latency,
+            _batch,
+        ),
+        Confrontation(
+            "batch_decode_mi300x",
+            "mi300x_vllm.csv",
+            "Time of a batch on eight MI300X against the efficiency of the GeForce cards and a delay per block.",
+            _batch_time,
+            "value",
+            "s",
+            ("rocm-vllm",),
+            _no_latency,
+            _batch,
+            "the block overhead, on the 70B model at batch 1; the bandwidth efficiency is that of batch1_decode",
+            lambda row: not _no_latency(row) and "70B" in row["model"] and number(row, "batch") == 1,
+        ),
+    )
+}

@@ -1,7 +1,8 @@
-"""What devices of other makers reach, and what all of them reach of memory, links between them and links to their hosts.
+"""What devices of other makers reach, and what all of them reach of memory,
+links between them and links to their hosts.
 
-Products of AMD's devices; the best products that anyone found, which are more than what products of a model reach; streams;
-collectives in a mesh and in a torus; copies to and from the host.
+Products of AMD's devices; the best products that anyone found, which are more than what products of a model reach;
+streams; collectives in a mesh and in a torus; copies to and from the host.
 """
 
 import numpy as np
@@ -19,12 +20,18 @@ __all__ = ["BEST_FOUND", "CONFRONTATIONS", "SCALED_BLOCKS"]
 # Fitted; a test fits them again.
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
 SCALED_BLOCKS = {"mi300x": 0.33, "mi355x": 0.28}
-# What products and kernels of a model reach of the best product and of the best stream, the median of the devices of which
-# both were measured: rows of a device of which only the best is known stand in the table at this share of it.
+# What products and kernels of a model reach of the best product and of the best stream, the median of the devices of
+# which both were measured: rows of a device of which only the best is known stand in the table at this share of it.
 BEST_FOUND = 0.9
 
 # Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
-_FORMATS = {"bf16": ("bf16", 16), "fp16": ("fp16", 16), "fp8": ("fp8", 8), "fp8_block": ("fp8", 8), "mxfp4": ("fp4", 4.25)}
+_FORMATS = {
+    "bf16": ("bf16", 16),
+    "fp16": ("fp16", 16),
+    "fp8": ("fp8", 8),
+    "fp8_block": ("fp8", 8),
+    "mxfp4": ("fp4", 4.25),
+}
 
 
 def _is_even(row):
@@ -120,34 +127,77 @@ def _no_host(row):
     return "" if row["device"] in accelerators and row["device"] != "gb300" else "of a module that the table lacks"
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "gemm_amd", "gemm_amd.csv", "Rate of matrix products on AMD's devices: hipBLASLt, and AITER's choice of kernels for serving.",
-        _rates, "tflops", "TFLOP/s", ("rocm-aiter", "primus", "azure-ai-benchmarking"), lambda row: "", _amd_group,
-        "the matmul efficiencies, on rows of 1,024 and more in every size: of the MI300X in bf16 all, in fp8 Azure's even "
-        "ones, of the MI355X Primus's even ones, in 4 bits and with scaled blocks AITER's",
-        _amd_fitted,
-    ),
-    Confrontation(
-        "gemm_best", "gemm_best.csv", "Rate of the best product that a search found on a device; those of a model reach less.",
-        _rates, "tflops", "TFLOP/s", ("rocm-maf", "bekman-accelerators"), lambda row: "", _best_group,
-        "the matmul efficiencies of Gaudi 2 and 3, and that of the MI325X from that of the MI300X", _best_fitted,
-    ),
-    Confrontation(
-        "streams", "streams.csv", "Rate of BabelStream, which does nothing else, against what kernels of a model reach.",
-        _streams, "rate_gbs", "GB/s", ("azure-ai-benchmarking",), lambda row: "", lambda row: row["device"],
-        "the stream efficiency of the MI300X", lambda row: row["device"] == "mi300x",
-    ),
-    Confrontation(
-        "collectives_fabric", "collectives_fabric.csv", "Time of collectives on devices linked in a mesh or a torus.",
-        _fabric, "time_us", "us", ("rocm-rccl", "bekman-network", "tpu-recipes"), lambda row: "", _fabric_group,
-        "of the MI300X a launch, a hop and a share of the bandwidth, on the even rows of RCCL's all-reduces on 8 devices of "
-        "1 KiB and more without a graph; the share of its links that a group uses is not fitted", _fabric_fitted,
-    ),
-    Confrontation(
-        "host_link", "host_link.csv", "Rate of large copies between a device and its host.",
-        _host, "rate_gbs", "GB/s", ("azure-ai-benchmarking", "bekman-network"), _no_host, lambda row: row["device"],
-        "one share of the raw rate for all, on the rows of the H200 and the MI300X",
-        lambda row: row["device"] in ("h200", "mi300x"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "gemm_amd",
+            "gemm_amd.csv",
+            "Rate of matrix products on AMD's devices: hipBLASLt, and AITER's choice of kernels for serving.",
+            _rates,
+            "tflops",
+            "TFLOP/s",
+            ("rocm-aiter", "primus", "azure-ai-benchmarking"),
+            lambda row: "",
+            _amd_group,
+            "the matmul efficiencies, on rows of 1,024 and more in every size: "
+            "of the MI300X in bf16 all, in fp8 Azure's even "
+            "ones, of the MI355X Primus's even ones, in 4 bits and with scaled blocks AITER's",
+            _amd_fitted,
+        ),
+        Confrontation(
+            "gemm_best",
+            "gemm_best.csv",
+            "Rate of the best product that a search found on a device; those of a model reach less.",
+            _rates,
+            "tflops",
+            "TFLOP/s",
+            ("rocm-maf", "bekman-accelerators"),
+            lambda row: "",
+            _best_group,
+            "the matmul efficiencies of Gaudi 2 and 3, and that of the MI325X from that of the MI300X",
+            _best_fitted,
+        ),
+        Confrontation(
+            "streams",
+            "streams.csv",
+            "Rate of BabelStream, which does nothing else, against what kernels of a model reach.",
+            _streams,
+            "rate_gbs",
+            "GB/s",
+            ("azure-ai-benchmarking",),
+            lambda row: "",
+            lambda row: row["device"],
+            "the stream efficiency of the MI300X",
+            lambda row: row["device"] == "mi300x",
+        ),
+        Confrontation(
+            "collectives_fabric",
+            "collectives_fabric.csv",
+            "Time of collectives on devices linked in a mesh or a torus.",
+            _fabric,
+            "time_us",
+            "us",
+            ("rocm-rccl", "bekman-network", "tpu-recipes"),
+            lambda row: "",
+            _fabric_group,
+            "of the MI300X a launch, a hop and a share of the bandwidth, "
+            "on the even rows of RCCL's all-reduces on 8 devices of "
+            "1 KiB and more without a graph; the share of its links that a group uses is not fitted",
+            _fabric_fitted,
+        ),
+        Confrontation(
+            "host_link",
+            "host_link.csv",
+            "Rate of large copies between a device and its host.",
+            _host,
+            "rate_gbs",
+            "GB/s",
+            ("azure-ai-benchmarking", "bekman-network"),
+            _no_host,
+            lambda row: row["device"],
+            "one share of the raw rate for all, on the rows of the H200 and the MI300X",
+            lambda row: row["device"] in ("h200", "mi300x"),
+        ),
+    )
+}

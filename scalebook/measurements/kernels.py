@@ -25,14 +25,16 @@ __all__ = ["CONFRONTATIONS", "OPERATOR", "SCALED_BLOCKS", "gemm_seconds", "produ
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
 # its traffic, in seconds on Hopper and on Blackwell, fitted on the even rows.
 OPERATOR = {
-    ("TRTLLM", "fp8"): (9.7e-6, 12.3e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6, 6.1e-6),
+    ("TRTLLM", "fp8"): (9.7e-6, 12.3e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6,
+    6.1e-6),
     ("VLLM", "fp8"): (5.6e-6, 10.1e-6), ("VLLM", "nvfp4"): (3.6e-6, 3.6e-6),
 }  # fmt: skip
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on the same rows.
 SCALED_BLOCKS = {"h100": 0.547, "h200": 0.568, "b200": 0.682, "gb200": 0.655, "b300": 0.81, "gb300": 0.778}
 
 DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300", "gb200": "gb200",
+    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
+    "gb200": "gb200",
     "gb300": "gb300",
 }  # fmt: skip
 # Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
@@ -71,7 +73,9 @@ def _columns(rows, *names):
 
 
 def gemm_seconds(rows) -> np.ndarray:
-    """Seconds of a framework's linear layer for rows of gemm.csv: the product, and turning its input into its format."""
+    """Seconds of a framework's linear layer for rows of gemm.csv:
+    the product, and turning its input into its format.
+    """
     m, n, k = _columns(rows, "m", "n", "k")
     names = [DEVICES[row["system"]] for row in rows]
     formats = [FORMATS[row["gemm_dtype"]] for row in rows]
@@ -82,10 +86,12 @@ def gemm_seconds(rows) -> np.ndarray:
     activation, weight = (np.array([f[i] for f in formats]) for i in (1, 2))
     tile = np.where(activation < 8, 128, 64)  # the kernels of nvfp4 come in large tiles only
     time = products_seconds(devices, m, n, k, 1, activation, weight, tile_rows=tile, tile_columns=tile)
-    launch = np.array([
-        OPERATOR.get((row["framework"], row["gemm_dtype"]), (0, 0))[name not in ("h100", "h200")]
-        for name, row in zip(names, rows, strict=True)
-    ])  # fmt: skip
+    launch = np.array(
+        [
+            OPERATOR.get((row["framework"], row["gemm_dtype"]), (0, 0))[name not in ("h100", "h200")]
+            for name, row in zip(names, rows, strict=True)
+        ]
+    )
     bandwidth, stream = (np.array([d[x] for d in devices]) for x in ("hbm_bandwidth", "stream_efficiency"))
     turned = np.where(activation < 16, m * k * (16 + activation) / 8, 0)
     return time + launch + turned / (stream * bandwidth)
@@ -250,33 +256,79 @@ _FITTED = (
     "efficiencies and launch of each device on TensorRT-LLM's even rows; the time that quantizing takes on even rows "
     "of each framework"
 )
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "gemm", "gemm.csv", "Time of a linear layer: tiles, waves and traffic at each device's efficiencies.",
-        _gemm, "latency_ms", "ms", ("aiconfigurator-gemm",), _no_gemm, _gemm_group, _FITTED, _calibrates,
-    ),
-    Confrontation(
-        "gemm_eleuther", "gemm_eleuther.csv",
-        "Rate of matrix products over sweeps of their sizes, the A100 as calibrated in gemm.",
-        _eleuther, "tflops", "TFLOP/s", ("anthony2024",), _no_eleuther, _eleuther_group,
-        "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products", _eleuther_fitted,
-    ),
-    Confrontation(
-        "gemm_infersim", "gemm_infersim.csv", "Time of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
-        _infersim, "latency_us", "µs", ("infersim",), _no_infersim, _infersim_group,
-    ),
-    Confrontation(
-        "gemm_deepgemm", "gemm_deepgemm.csv", "Rate of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
-        _deepgemm, "tflops", "TFLOP/s", ("deepgemm",), lambda row: "", lambda row: row["layout"],
-    ),
-    Confrontation(
-        "gemm_llmcompass", "gemm_llmcompass.csv", "Time of matrix products on the A100, as calibrated in gemm.",
-        _llmcompass, "latency_ms", "ms", ("zhang2024-llmcompass",), _no_llmcompass,
-        _infersim_group,
-    ),
-    Confrontation(
-        "layer_vidur", "layer_vidur.csv",
-        "Time of a layer's operators in vLLM, as calibrated in gemm; what is no product streams at the device's rate.",
-        _vidur, "time_ms_median", "ms", ("vidur",), _no_vidur, _vidur_group,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "gemm",
+            "gemm.csv",
+            "Time of a linear layer: tiles, waves and traffic at each device's efficiencies.",
+            _gemm,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator-gemm",),
+            _no_gemm,
+            _gemm_group,
+            _FITTED,
+            _calibrates,
+        ),
+        Confrontation(
+            "gemm_eleuther",
+            "gemm_eleuther.csv",
+            "Rate of matrix products over sweeps of their sizes, the A100 as calibrated in gemm.",
+            _eleuther,
+            "tflops",
+            "TFLOP/s",
+            ("anthony2024",),
+            _no_eleuther,
+            _eleuther_group,
+            "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products",
+            _eleuther_fitted,
+        ),
+        Confrontation(
+            "gemm_infersim",
+            "gemm_infersim.csv",
+            "Time of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
+            _infersim,
+            "latency_us",
+            "µs",
+            ("infersim",),
+            _no_infersim,
+            _infersim_group,
+        ),
+        Confrontation(
+            "gemm_deepgemm",
+            "gemm_deepgemm.csv",
+            "Rate of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
+            _deepgemm,
+            "tflops",
+            "TFLOP/s",
+            ("deepgemm",),
+            lambda row: "",
+            lambda row: row["layout"],
+        ),
+        Confrontation(
+            "gemm_llmcompass",
+            "gemm_llmcompass.csv",
+            "Time of matrix products on the A100, as calibrated in gemm.",
+            _llmcompass,
+            "latency_ms",
+            "ms",
+            ("zhang2024-llmcompass",),
+            _no_llmcompass,
+            _infersim_group,
+        ),
+        Confrontation(
+            "layer_vidur",
+            "layer_vidur.csv",
+            "Time of a layer's operators in vLLM, as calibrated in gemm; "
+            "what is no product streams at the device's rate.",
+            _vidur,
+            "time_ms_median",
+            "ms",
+            ("vidur",),
+            _no_vidur,
+            _vidur_group,
+        ),
+    )
+}

@@ -1,7 +1,7 @@
 """Experts as published: their grouped products alone, and a whole layer of them with its routing.
 
-An expert works on the tokens sent to it, so its products are `scalebook.machine.kernels` with few rows, one copy for each expert
-that a token visits.
+An expert works on the tokens sent to it, so its products are `scalebook.machine.kernels` with few rows, one copy for
+each expert that a token visits.
 """
 
 from functools import cache
@@ -159,22 +159,60 @@ def _layer_fitted(row):
 
 
 _EVEN = "the time of routing and the passes of routed tokens, on the even rows"
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "moe_gemm", "moe_gemm.csv", "Time of experts' first product, gate and up together, in DeepGEMM's fp8.",
-        _gemm(True), "up_proj_us", "µs", ("infersim",), _no_gemm, _gemm_group,
-        "what the H20's fp8 products reach, on its even rows of 512 tokens an expert or more", _gemm_fitted,
-    ),
-    Confrontation(
-        "moe_gemm_down", "moe_gemm.csv", "Time of experts' second product, with what moe_gemm fits.",
-        _gemm(False), "down_proj_us", "µs", ("infersim",), _no_gemm, _gemm_group, "", lambda row: False,
-    ),
-    Confrontation(
-        "moe_layer", "moe_layer.csv", "Time of a layer of experts in TensorRT-LLM, even loads: products, and passes of tokens.",
-        _layer, "latency_ms", "ms", ("aiconfigurator-moe",), _no_layer("even"), _layer_group, _EVEN, _layer_fitted, ("model",),
-    ),
-    Confrontation(
-        "moe_uneven", "moe_layer.csv", "The same with loads drawn from power laws: the fullest device's, with what moe_layer fits.",
-        _layer, "latency_ms", "ms", ("aiconfigurator-moe",), _no_layer("uneven"), _layer_group, optional=("model",),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "moe_gemm",
+            "moe_gemm.csv",
+            "Time of experts' first product, gate and up together, in DeepGEMM's fp8.",
+            _gemm(True),
+            "up_proj_us",
+            "µs",
+            ("infersim",),
+            _no_gemm,
+            _gemm_group,
+            "what the H20's fp8 products reach, on its even rows of 512 tokens an expert or more",
+            _gemm_fitted,
+        ),
+        Confrontation(
+            "moe_gemm_down",
+            "moe_gemm.csv",
+            "Time of experts' second product, with what moe_gemm fits.",
+            _gemm(False),
+            "down_proj_us",
+            "µs",
+            ("infersim",),
+            _no_gemm,
+            _gemm_group,
+            "",
+            lambda row: False,
+        ),
+        Confrontation(
+            "moe_layer",
+            "moe_layer.csv",
+            "Time of a layer of experts in TensorRT-LLM, even loads: products, and passes of tokens.",
+            _layer,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator-moe",),
+            _no_layer("even"),
+            _layer_group,
+            _EVEN,
+            _layer_fitted,
+            ("model",),
+        ),
+        Confrontation(
+            "moe_uneven",
+            "moe_layer.csv",
+            "The same with loads drawn from power laws: the fullest device's, with what moe_layer fits.",
+            _layer,
+            "latency_ms",
+            "ms",
+            ("aiconfigurator-moe",),
+            _no_layer("uneven"),
+            _layer_group,
+            optional=("model",),
+        ),
+    )
+}

@@ -1,8 +1,8 @@
 """Tokens sent to their experts and back: DeepEP on one node, with few cores and with many.
 
-A token is sent once to each device that holds one of its experts.  Some cores of the device do it: they read every token,
-write every copy to another device's memory and do something for each copy, whatever its size.  The links were not the
-limit in most rows.
+A token is sent once to each device that holds one of its experts.  Some cores of the device do it: they read every
+token, write every copy to another device's memory and do something for each copy, whatever its size.  The links were
+not the limit in most rows.
 """
 
 from fractions import Fraction
@@ -38,7 +38,8 @@ COMBINE = {
     "grace": Core(37.4e-12, 151.5e-12, 241e-9, 39.7e-6),
 }  # fmt: skip
 _KINDS = {
-    "h100": ("hopper", 8), "h200": ("hopper", 8), "b200": ("blackwell", 8), "b300": ("blackwell", 8), "gb200": ("grace", 4),
+    "h100": ("hopper", 8), "h200": ("hopper", 8), "b200": ("blackwell", 8), "b300": ("blackwell", 8),
+    "gb200": ("grace", 4),
     "gb300": ("grace", 4),
 }  # fmt: skip
 # A collective's share of the link's rate, about what NCCL reaches (near_efficiency in the table of accelerators).
@@ -89,15 +90,36 @@ def _fitted(row):
 
 
 _CALIBRATED = "four constants for each of Hopper, Blackwell and Grace Blackwell, on the even rows"
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "moe_dispatch", "moe_exchange.csv", "Time to send tokens to their experts with DeepEP in one node, by cores.",
-        _predict("dispatch_sms", DISPATCH, 1), "dispatch_transmit_us", "µs", ("aiconfigurator-moe",), _left_out, _group,
-        _CALIBRATED, _fitted, ("combine_sms", "combine_transmit_us"),
-    ),
-    Confrontation(
-        "moe_combine", "moe_exchange.csv", "Time to bring results of experts back with DeepEP in one node, by cores.",
-        _predict("combine_sms", COMBINE, 2), "combine_transmit_us", "µs", ("aiconfigurator-moe",), _left_out, _group,
-        _CALIBRATED, _fitted, ("dispatch_sms", "dispatch_transmit_us"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "moe_dispatch",
+            "moe_exchange.csv",
+            "Time to send tokens to their experts with DeepEP in one node, by cores.",
+            _predict("dispatch_sms", DISPATCH, 1),
+            "dispatch_transmit_us",
+            "µs",
+            ("aiconfigurator-moe",),
+            _left_out,
+            _group,
+            _CALIBRATED,
+            _fitted,
+            ("combine_sms", "combine_transmit_us"),
+        ),
+        Confrontation(
+            "moe_combine",
+            "moe_exchange.csv",
+            "Time to bring results of experts back with DeepEP in one node, by cores.",
+            _predict("combine_sms", COMBINE, 2),
+            "combine_transmit_us",
+            "µs",
+            ("aiconfigurator-moe",),
+            _left_out,
+            _group,
+            _CALIBRATED,
+            _fitted,
+            ("dispatch_sms", "dispatch_transmit_us"),
+        ),
+    )
+}

@@ -60,12 +60,24 @@ def _known(row):
     params = 2 * hidden * head_dim * (heads + kv_heads) + 2 * hidden * ffn
     peak, network = SYSTEMS[row["system"].split("_")[0]]
     ways = {name: number(row, f"{column}_par") for name, column in (("tp", "tensor"), ("pp", "pipeline"))}
-    return MIXED | ways | {
-        "hidden": hidden, "seq": seq, "heads": heads, "head_dim": head_dim, "batch": number(row, "microbatch_size"),
-        "layers": ways["pp"] * ceil(layers / ways["pp"]), "block_params": params, "block_active_params": params,
-        "peak_flops": peak, "link_achieved": network, "chunks": number(row, "pipeline_interleaving"),
-        "dp": number(row, "data_par") if _is(row, "optimizer_sharding") else 1,
-    }  # fmt: skip
+    return (
+        MIXED
+        | ways
+        | {
+            "hidden": hidden,
+            "seq": seq,
+            "heads": heads,
+            "head_dim": head_dim,
+            "batch": number(row, "microbatch_size"),
+            "layers": ways["pp"] * ceil(layers / ways["pp"]),
+            "block_params": params,
+            "block_active_params": params,
+            "peak_flops": peak,
+            "link_achieved": network,
+            "chunks": number(row, "pipeline_interleaving"),
+            "dp": number(row, "data_par") if _is(row, "optimizer_sharding") else 1,
+        }
+    )
 
 
 def block_seconds(row, efficiency=FLOPS_EFFICIENCY, link=LINK_EFFICIENCY) -> tuple[float, float]:
@@ -119,14 +131,18 @@ def _block(row):
     forward, back = block_seconds(row)
     known |= {"kept_values": _kept(row, known), "block_forward": forward, "block_backward": back}
     return known | {
-        "block_weights": block_weights(known), "block_states": block_states(known),
+        "block_weights": block_weights(known),
+        "block_states": block_states(known),
         "saved_activations": saved_activations_kept(known),
-    }  # fmt: skip
+    }
 
 
 def _shares(row):
-    columns = {"weight_offload": "weight_offload", "activation_offload": "activations_offload",
-               "optimizer_offload": "optimizer_offload"}  # fmt: skip
+    columns = {
+        "weight_offload": "weight_offload",
+        "activation_offload": "activations_offload",
+        "optimizer_offload": "optimizer_offload",
+    }
     return {letter: float(_is(row, column)) for letter, column in columns.items()}
 
 
@@ -180,20 +196,64 @@ def _confrontation(name, what, predict, column, unit, keeps, fitted=_FITTED):
     reason = _left_out(column, keeps)
     calibrates = (lambda row: not reason(row) and _calibrates(row)) if fitted else (lambda row: False)
     return Confrontation(
-        name, "offload_calculon.csv", f"{what} Calculon's are predictions too, not measurements.", predict, column,
-        unit, ("calculon-runs",), reason, _group, fitted, calibrates, optional=("row_id", "source"),
-    )  # fmt: skip
+        name,
+        "offload_calculon.csv",
+        f"{what} Calculon's are predictions too, not measurements.",
+        predict,
+        column,
+        unit,
+        ("calculon-runs",),
+        reason,
+        _group,
+        fitted,
+        calibrates,
+        optional=("row_id", "source"),
+    )
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    _confrontation("offload_calculon", "Bandwidth that hides all that is offloaded, against Calculon's.", _mix,
-                   "offload_mem_bw_req", "B/s", True),
-    _confrontation("offload_calculon_weights", "Bandwidth that hides the weights, against Calculon's.", _weights,
-                   "weight_offload_bw_req", "B/s", False),
-    _confrontation("offload_calculon_activations", "Bandwidth that hides the activations, against Calculon's.",
-                   _activations, "act_offload_bw_req", "B/s", True),
-    _confrontation("offload_calculon_states", "Bandwidth that hides gradients and optimizer state, against Calculon's.",
-                   _states, "optim_offload_bw_req", "B/s", False),
-    _confrontation("offload_calculon_memory", "Memory taken in the second tier, against Calculon's.", _memory,
-                   "proc_mem_tier2_cap_req", "B", True, ""),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        _confrontation(
+            "offload_calculon",
+            "Bandwidth that hides all that is offloaded, against Calculon's.",
+            _mix,
+            "offload_mem_bw_req",
+            "B/s",
+            True,
+        ),
+        _confrontation(
+            "offload_calculon_weights",
+            "Bandwidth that hides the weights, against Calculon's.",
+            _weights,
+            "weight_offload_bw_req",
+            "B/s",
+            False,
+        ),
+        _confrontation(
+            "offload_calculon_activations",
+            "Bandwidth that hides the activations, against Calculon's.",
+            _activations,
+            "act_offload_bw_req",
+            "B/s",
+            True,
+        ),
+        _confrontation(
+            "offload_calculon_states",
+            "Bandwidth that hides gradients and optimizer state, against Calculon's.",
+            _states,
+            "optim_offload_bw_req",
+            "B/s",
+            False,
+        ),
+        _confrontation(
+            "offload_calculon_memory",
+            "Memory taken in the second tier, against Calculon's.",
+            _memory,
+            "proc_mem_tier2_cap_req",
+            "B",
+            True,
+            "",
+        ),
+    )
+}

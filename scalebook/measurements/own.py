@@ -78,10 +78,10 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     """Hold the rows of a CSV file against what a sheet, a formula or training_step says of them.
 
     `csv` is the path of the file, or the file open for reading text.  A column is a letter or a word of the thing (tp,
-    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`; `measured`
-    is what was measured, a letter that the thing answers.  Cells are as everywhere, "2.5 s" or plain numbers in base
-    units; an empty cell says nothing.  Every other column is taken as known: a measured letter that is not the one
-    confronted does not belong in the file.
+    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`;
+    `measured` is what was measured, a letter that the thing answers.  Cells are as everywhere, "2.5 s" or plain numbers
+    in base units; an empty cell says nothing.  Every other column is taken as known: a measured letter that is not the
+    one confronted does not belong in the file.
 
     Raises LookupError for a letter that there is not, TypeError for what cannot be called, ValueError, naming file, row
     and column, for a file that cannot be read, a column or a cell that means nothing, and where no row could be priced.
@@ -95,11 +95,15 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     ValueError: the file lacks the column token_time, which is what was measured; measured= names another
     """
     if not is_thing(thing):
-        raise TypeError(f"one's own measurements are held against a sheet, a formula or training_step, not {quoted(thing)}")
+        raise TypeError(
+            f"one's own measurements are held against a sheet, a formula or training_step, not {quoted(thing)}"
+        )
     letter = NOTATION[word(measured)]
     answers = _answers(thing)
     if answers and measured not in answers:
-        raise LookupError(f"{thing.name} does not answer {measured}; measured= names what it does: {_some(measured, answers)}")
+        raise LookupError(
+            f"{thing.name} does not answer {measured}; measured= names what it does: {_some(measured, answers)}"
+        )
     rows, where = _opened(csv)
     _check_columns(thing, where, rows, measured)
     kept, found, values, unpriced = [], [], [], []
@@ -110,7 +114,9 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
                 raise ValueError(f"{measured} was not measured")
             new = priced(thing, rows_of, letters)
             if not _predicted(new, measured) / value < _MOST:
-                raise ValueError(f"{new[measured]:g} is predicted, and {measured} is {row[measured]}: no error can be told")
+                raise ValueError(
+                    f"{new[measured]:g} is predicted, and {measured} is {row[measured]}: no error can be told"
+                )
         except (ValueError, TypeError, LookupError) as error:
             unpriced.append((row["row_id"], " ".join(sentence(error).split())))
         else:
@@ -136,7 +142,9 @@ def _opened(csv) -> tuple[list[Measurement], str]:
     """The rows, cells stripped, and what the file is called in a sentence."""
     is_path = isinstance(csv, str | PathLike)
     if not is_path and not hasattr(csv, "read"):
-        raise TypeError(f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}")
+        raise TypeError(
+            f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}"
+        )
     where = quoted(str(csv)) if is_path else "the file"
     rows, names = _read(Path(csv) if is_path else csv)
     names = [x.strip() for x in names]
@@ -155,14 +163,20 @@ def _check_columns(thing, where, rows, measured):
     for name in rows[0]:
         if name not in known:
             kinds = f"a letter, a word of {thing.name}" if words(thing) else "a letter"
-            raise ValueError(f"{where}: the column {quoted(name)} is neither {kinds} nor {either(_ROWS)}; {nearest(name, known)}")
+            raise ValueError(
+                f"{where}: the column {quoted(name)} is neither {kinds} nor {either(_ROWS)}; {nearest(name, known)}"
+            )
 
 
 def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
-    """The rows of tables, the letters and the measured value of a row; raises ValueError for a cell that means nothing."""
+    """The rows of tables, the letters and the measured value of a row;
+    raises ValueError for a cell that means nothing.
+    """
     given = {n: x for n, x in row.items() if x and n not in _IDS}
     try:
-        rows, letters = read(thing, {n: x for n, x in given.items() if n not in _ROWS}, **{n: given[n] for n in _ROWS if n in given})
+        rows, letters = read(
+            thing, {n: x for n, x in given.items() if n not in _ROWS}, **{n: given[n] for n in _ROWS if n in given}
+        )
     except (LookupError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
     value = letters.pop(measured, None)
@@ -188,6 +202,13 @@ def _confrontation(thing, where, measured, letter) -> Confrontation:
         return " ".join(row[n] for n in _ROWS if row.get(n)) or "all"
 
     return Confrontation(
-        thing.name, where, f"{letter.meaning[0].upper()}{letter.meaning[1:]} ({measured}), against the rows of {where}.",
-        lambda rows: np.array([]), measured, letter.unit, (), lambda row: "", group,
-    )  # fmt: skip
+        thing.name,
+        where,
+        f"{letter.meaning[0].upper()}{letter.meaning[1:]} ({measured}), against the rows of {where}.",
+        lambda rows: np.array([]),
+        measured,
+        letter.unit,
+        (),
+        lambda row: "",
+        group,
+    )

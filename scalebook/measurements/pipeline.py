@@ -20,7 +20,7 @@ from scalebook.pipeline.bubbles import (
     equal_input_gradient,
     equal_weight_gradient,
     pipeline_idle,
-)  # fmt: skip
+)
 from scalebook.pipeline.simulation import simulate
 
 from .confrontation import Confrontation, _read, number
@@ -159,7 +159,8 @@ def _bubble(row):
         return bubble_zb_h1(*equal, pp=pp, microbatches=m)
     if name != "dualpipe_v":
         return bubble_dualpipe(*equal, pp=pp, microbatches=m)
-    # DualPipeV is DualPipe on twice the devices, cut in half: of each pair of devices that mirror each other one is left.
+    # DualPipeV is DualPipe on twice the devices, cut in half: of each pair of devices that mirror each other one is
+    # left.
     return bubble_dualpipe(*equal, pp=stages, microbatches=2 * m)
 
 
@@ -177,26 +178,53 @@ def _no_formula(row):
     return ""
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "pipeline_zero_bubble", "pipeline_zero_bubble.csv",
-        "Samples a second and device on A100 against the execution of the schedule with the times of its passes.",
-        _samples, "samples_s_gpu", "sample/s", ("qi2024",), _no_samples, _schedule,
-    ),
-    Confrontation(
-        "pipeline_bubble_rate", "pipeline_zero_bubble.csv",
-        "The bubble as a share of the step, which the authors computed from the times of the passes, against ours.",
-        _rates, "bubble_rate_calc", "share", ("qi2024",), _no_rate, _schedule,
-    ),
-    Confrontation(
-        "pipeline_gpipe", "pipeline_gpipe.csv", "Throughput of GPipe beside a run of fewer stages, against its bubble.",
-        _gpipe, "normalized_throughput", "times", ("huang2019",), _no_gpipe,
-        lambda row: f"{number(row, 'microbatches_M'):g} micro-batches",
-    ),
-    Confrontation(
-        "pipeline_schedules", "pipeline_schedules.csv",
-        "Idle share of five schedules with equal times, by another simulator, against the closed forms.",
-        _fractions, "bubble_fraction_of_total", "share", ("pp-schedule-visualization",), _no_formula,
-        lambda row: row[SCHEDULE], optional=("row_id", "source"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "pipeline_zero_bubble",
+            "pipeline_zero_bubble.csv",
+            "Samples a second and device on A100 against the execution of the schedule with the times of its passes.",
+            _samples,
+            "samples_s_gpu",
+            "sample/s",
+            ("qi2024",),
+            _no_samples,
+            _schedule,
+        ),
+        Confrontation(
+            "pipeline_bubble_rate",
+            "pipeline_zero_bubble.csv",
+            "The bubble as a share of the step, which the authors computed from the times of the passes, against ours.",
+            _rates,
+            "bubble_rate_calc",
+            "share",
+            ("qi2024",),
+            _no_rate,
+            _schedule,
+        ),
+        Confrontation(
+            "pipeline_gpipe",
+            "pipeline_gpipe.csv",
+            "Throughput of GPipe beside a run of fewer stages, against its bubble.",
+            _gpipe,
+            "normalized_throughput",
+            "times",
+            ("huang2019",),
+            _no_gpipe,
+            lambda row: f"{number(row, 'microbatches_M'):g} micro-batches",
+        ),
+        Confrontation(
+            "pipeline_schedules",
+            "pipeline_schedules.csv",
+            "Idle share of five schedules with equal times, by another simulator, against the closed forms.",
+            _fractions,
+            "bubble_fraction_of_total",
+            "share",
+            ("pp-schedule-visualization",),
+            _no_formula,
+            lambda row: row[SCHEDULE],
+            optional=("row_id", "source"),
+        ),
+    )
+}

@@ -23,14 +23,16 @@ MEGATRON_2021 = dict(**MEGATRON_2022, tp_beside=0)
 # The NeMo framework's recipes: tensor- and context-parallel collectives in pieces under the products they belong to, of
 # which the first piece alone is waited for; transfers and data-parallel collectives beside arithmetic.
 OVERLAPPED = dict(dp_overlap=1, pp_overlap=1)
-# What a block of Megatron-DeepSpeed takes beside our kernels and collectives for each micro-batch, forward, run again and
-# backward: fitted on half of BLOOM's rows, the cause not known (scalebook/measurements/README.md).
+# What a block of Megatron-DeepSpeed takes beside our kernels and collectives for each micro-batch, forward, run again
+# and backward: fitted on half of BLOOM's rows, the cause not known (scalebook/measurements/README.md).
 DEEPSPEED = 18e-3
-# FlashAttention-2 on the H100, causal, heads of 128, forward and backward, of the peak, by tokens (attention_flash.csv).
+# FlashAttention-2 on the H100, causal, heads of 128, forward and backward, of the peak, by tokens
+# (attention_flash.csv).
 _FLASH_2 = {4096: 0.30, 16384: 0.33}
 
 _DEVICES = (
-    (r"GB300", "gb300"), (r"GB200", "gb200"), (r"B300", "b300"), (r"B200", "b200"), (r"H200", "h200"), (r"H100", "h100"),
+    (r"GB300", "gb300"), (r"GB200", "gb200"), (r"B300", "b300"), (r"B200", "b200"), (r"H200", "h200"), (r"H100",
+    "h100"),
     (r"A100", "a100"), (r"V100", "v100"), (r"MI300X", "mi300x"),
 )  # fmt: skip
 
@@ -58,16 +60,28 @@ def block_passes(microbatches, pp, layers):
 
 def flash_2(seq: float) -> dict[str, float]:
     """Letters of attention on the H100 before FlashAttention-3, of July 2024."""
-    return dict(attention_efficiency=float(np.interp(seq, list(_FLASH_2), list(_FLASH_2.values()))), attention_backward=1.0)
+    return dict(
+        attention_efficiency=float(np.interp(seq, list(_FLASH_2), list(_FLASH_2.values()))), attention_backward=1.0
+    )
 
 
 @cache
 def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "GPT") -> Row:
     """A model of GPT's blocks: as many key-value heads as queries, four times as wide inside, one embedding."""
     shape = dict(
-        layers=layers, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden / heads, ffn=4 * hidden, gating=0,
-        vocab=vocab, embeddings=1, learned_positions=2048, moe_layers=0, experts=0,
-    )  # fmt: skip
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden / heads,
+        ffn=4 * hidden,
+        gating=0,
+        vocab=vocab,
+        embeddings=1,
+        learned_positions=2048,
+        moe_layers=0,
+        experts=0,
+    )
     return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
 
 

@@ -24,7 +24,7 @@ from .runs import (
     rerun_flops,
     step,
     tuned,
-)  # fmt: skip
+)
 
 __all__ = ["CONFRONTATIONS"]
 
@@ -36,23 +36,46 @@ def _recompute(row):
 def _korthikanti(row):
     pp, dp, batch = number(row, "pp"), number(row, "dp"), number(row, "mbs")
     return step(
-        gpt_of(row), device("A100").at("fp16"), **MEGATRON_2022, recompute=_recompute(row),
-        sequence_parallel=row["sp"] == "True", tp=number(row, "tp"), pp=pp, dp=dp, batch=batch,
-        chunks=optional(row, "vpp", 1), global_batch=number(row, "gbs"), seq=number(row, "seq_len"),
-    )  # fmt: skip
+        gpt_of(row),
+        device("A100").at("fp16"),
+        **MEGATRON_2022,
+        recompute=_recompute(row),
+        sequence_parallel=row["sp"] == "True",
+        tp=number(row, "tp"),
+        pp=pp,
+        dp=dp,
+        batch=batch,
+        chunks=optional(row, "vpp", 1),
+        global_batch=number(row, "gbs"),
+        seq=number(row, "seq_len"),
+    )
 
 
 def _narayanan(row):
     """The micro-batch and the chunks were tuned: our fastest that fits."""
     pp, dp, layers, global_batch = (number(row, x) for x in ("pp", "dp", "layers", "gbs"))
     chunks = [n for n in divisors(layers / pp) if n <= 4] if pp > 1 else [1]
-    options = [dict(batch=b, chunks=c) for b in (1, 2, 4, 8, 16) for c in chunks if global_batch % (dp * b) == 0
-               and (c == 1 or global_batch / (dp * b) % pp == 0)]  # fmt: skip
+    options = [
+        dict(batch=b, chunks=c)
+        for b in (1, 2, 4, 8, 16)
+        for c in chunks
+        if global_batch % (dp * b) == 0 and (c == 1 or global_batch / (dp * b) % pp == 0)
+    ]
     gpu = device("A100").at("fp16")
     return tuned(
-        gpt_of(row), gpu, options, gpu.hbm_capacity, **MEGATRON_2021, recompute="full", sequence_parallel=False,
-        tp=number(row, "tp"), pp=pp, dp=dp, global_batch=global_batch, seq=number(row, "seq_len"),
-    )  # fmt: skip
+        gpt_of(row),
+        gpu,
+        options,
+        gpu.hbm_capacity,
+        **MEGATRON_2021,
+        recompute="full",
+        sequence_parallel=False,
+        tp=number(row, "tp"),
+        pp=pp,
+        dp=dp,
+        global_batch=global_batch,
+        seq=number(row, "seq_len"),
+    )
 
 
 def _narayanan_rate(rows):
@@ -66,9 +89,19 @@ def _llama3_rate(rows):
     for row in rows:
         cp, seq, pp = optional(row, "cp", 1), number(row, "seq_len"), number(row, "pp")
         run = step(
-            models.llama3_405b, device(row["gpu"]).at("bf16"), **OVERLAPPED, sharding="zero2", tp=number(row, "tp"), pp=pp,
-            cp=cp, dp=number(row, "dp"), global_batch=number(row, "gbs"), seq=seq, chunks=8, cp_overlap=0,
-        )  # fmt: skip
+            models.llama3_405b,
+            device(row["gpu"]).at("bf16"),
+            **OVERLAPPED,
+            sharding="zero2",
+            tp=number(row, "tp"),
+            pp=pp,
+            cp=cp,
+            dp=number(row, "dp"),
+            global_batch=number(row, "gbs"),
+            seq=seq,
+            chunks=8,
+            cp_overlap=0,
+        )
         pairs = 12 * run.layers * run.heads * run.head_dim * seq * run.global_batch * seq
         found.append((run.model_flops - pairs / 2) / (run.step_time * run.devices) / 1e12)
     return found
@@ -80,10 +113,20 @@ def _mlperf(rows):
         tp, pp, cp = (number(row, x) for x in ("tp", "pp", "cp"))
         gpu = device(row["accelerator"]).at("fp8" if row["fp8"] == "True" else "bf16")
         run = step(
-            models.llama3_405b, gpu, **OVERLAPPED, tp=tp, pp=pp, cp=cp, dp=number(row, "n_accel") / (tp * pp * cp),
-            batch=number(row, "mbs"), chunks=optional(row, "vp", 1), global_batch=number(row, "gbs"),
-            seq=number(row, "seq_len"), tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp,
-        )  # fmt: skip
+            models.llama3_405b,
+            gpu,
+            **OVERLAPPED,
+            tp=tp,
+            pp=pp,
+            cp=cp,
+            dp=number(row, "n_accel") / (tp * pp * cp),
+            batch=number(row, "mbs"),
+            chunks=optional(row, "vp", 1),
+            global_batch=number(row, "gbs"),
+            seq=number(row, "seq_len"),
+            tp_overlap=1 - 1 / tp,
+            cp_overlap=1 - 1 / cp,
+        )
         found.append(run.step_time)
     return found
 
@@ -97,16 +140,28 @@ def _no_mlperf(row):
 
 
 def _bloom(rows):
-    """Megatron-DeepSpeed on A100 with four Omni-Path ports of 100 Gb/s for eight devices; nothing runs beside anything else."""
+    """Megatron-DeepSpeed on A100 with four Omni-Path ports of 100 Gb/s for eight devices;
+    nothing runs beside anything else.
+    """
 
     def time(row):
         layers, hidden, heads = (number(row, x) for x in ("layers", "hidden", "heads"))
         run = step(
-            gpt(layers, hidden, heads, number(row, "vocab")), device(row["gpu"]).at("bf16"), attention="unfused", tp_beside=0,
-            recompute="full", sequence_parallel=False, sharding="zero1", tp=number(row, "tp"), pp=number(row, "pp"),
-            dp=number(row, "dp"), batch=number(row, "mbs"), seq=number(row, "seq_len"), scaleout_bandwidth="6.25 GB/s",
+            gpt(layers, hidden, heads, number(row, "vocab")),
+            device(row["gpu"]).at("bf16"),
+            attention="unfused",
+            tp_beside=0,
+            recompute="full",
+            sequence_parallel=False,
+            sharding="zero1",
+            tp=number(row, "tp"),
+            pp=number(row, "pp"),
+            dp=number(row, "dp"),
+            batch=number(row, "mbs"),
+            seq=number(row, "seq_len"),
+            scaleout_bandwidth="6.25 GB/s",
             microbatches=max(1, number(row, "gbs") // (number(row, "dp") * number(row, "mbs"))),
-        )  # fmt: skip
+        )
         return run.step_time + DEEPSPEED * block_passes(run.microbatches, run.pp, layers)
 
     return [time(row) for row in rows]
@@ -126,37 +181,76 @@ def _size(row):
     return row["model"] + (", full" if row["recompute"].startswith("full") else ", selective")
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "korthikanti_table5", "training_papers.csv",
-        "Time of a step of Megatron-LM on A100; nothing of the table is fitted, one constant is to table 4 of the paper.",
-        lambda rows: [_korthikanti(row).step_time for row in rows], "step_time_s", "s", ("korthikanti2022",),
-        of_set("korthikanti2022_table5", "korthikanti2022_s6.3"), _size,
-    ),
-    Confrontation(
-        "narayanan_table1", "training_papers.csv",
-        "Rate of Megatron-LM on A100; micro-batch and chunks, which the paper tuned, as we find them fastest.",
-        _narayanan_rate, "tflops_gpu", "TFLOP/s", ("narayanan2021",), of_set("narayanan2021_table1"),
-        lambda row: row["model"],
-    ),
-    Confrontation(
-        "llama3", "training_papers.csv",
-        "Rate of Llama 3 405B on 16,384 H100, eight chunks a stage (two blocks fewer than 128 suggest them).",
-        _llama3_rate, "tflops_gpu", "TFLOP/s", ("llama3-2024",), of_set("llama3_table4"),
-        lambda row: f"sequences of {row['seq_len']}",
-    ),
-    Confrontation(
-        "mlperf_training", "training_mlperf.csv",
-        "Time of a step of Llama 3.1 405B in MLPerf training 5.0, 8-bit products, collectives overlapped piece by piece.",
-        _mlperf, "step_time_s_median", "s", ("mlperf-training-v5",), _no_mlperf, lambda row: row["accelerator"],
-        optional=("step_time_s_runs", "samples_s_median", "time_to_train_min_median", "n_runs", "framework", "config_note"),
-    ),
-    Confrontation(
-        "bloom_topology", "training_bloom.csv",
-        "Time of a step in BLOOM's search for a topology: Megatron-DeepSpeed on A100, everything run again.",
-        _bloom, "step_time_s", "s", ("bloom-chronicles",), _no_bloom,
-        lambda row: f"tp {row['tp']}, micro-batch {row['mbs']}",
-        "on rows of an even number, what a block takes beside its kernels",
-        lambda row: is_even(row) and not _no_bloom(row), ("mem_gb", "row_note", "date", "tflops_gpu"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "korthikanti_table5",
+            "training_papers.csv",
+            "Time of a step of Megatron-LM on A100; nothing of the table is fitted, "
+            "one constant is to table 4 of the paper.",
+            lambda rows: [_korthikanti(row).step_time for row in rows],
+            "step_time_s",
+            "s",
+            ("korthikanti2022",),
+            of_set("korthikanti2022_table5", "korthikanti2022_s6.3"),
+            _size,
+        ),
+        Confrontation(
+            "narayanan_table1",
+            "training_papers.csv",
+            "Rate of Megatron-LM on A100; micro-batch and chunks, which the paper tuned, as we find them fastest.",
+            _narayanan_rate,
+            "tflops_gpu",
+            "TFLOP/s",
+            ("narayanan2021",),
+            of_set("narayanan2021_table1"),
+            lambda row: row["model"],
+        ),
+        Confrontation(
+            "llama3",
+            "training_papers.csv",
+            "Rate of Llama 3 405B on 16,384 H100, eight chunks a stage (two blocks fewer than 128 suggest them).",
+            _llama3_rate,
+            "tflops_gpu",
+            "TFLOP/s",
+            ("llama3-2024",),
+            of_set("llama3_table4"),
+            lambda row: f"sequences of {row['seq_len']}",
+        ),
+        Confrontation(
+            "mlperf_training",
+            "training_mlperf.csv",
+            "Time of a step of Llama 3.1 405B in MLPerf training 5.0, 8-bit products, "
+            "collectives overlapped piece by piece.",
+            _mlperf,
+            "step_time_s_median",
+            "s",
+            ("mlperf-training-v5",),
+            _no_mlperf,
+            lambda row: row["accelerator"],
+            optional=(
+                "step_time_s_runs",
+                "samples_s_median",
+                "time_to_train_min_median",
+                "n_runs",
+                "framework",
+                "config_note",
+            ),
+        ),
+        Confrontation(
+            "bloom_topology",
+            "training_bloom.csv",
+            "Time of a step in BLOOM's search for a topology: Megatron-DeepSpeed on A100, everything run again.",
+            _bloom,
+            "step_time_s",
+            "s",
+            ("bloom-chronicles",),
+            _no_bloom,
+            lambda row: f"tp {row['tp']}, micro-batch {row['mbs']}",
+            "on rows of an even number, what a block takes beside its kernels",
+            lambda row: is_even(row) and not _no_bloom(row),
+            ("mem_gb", "row_note", "date", "tflops_gpu"),
+        ),
+    )
+}

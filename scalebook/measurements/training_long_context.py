@@ -54,8 +54,11 @@ def _without(rows):
         model, gpu, letters = _known(row)
         runs = [
             step(model, gpu, **letters, **_ways(row, tp, pp, 1), recompute=recompute)
-            for tp in (1, 2, 4, 8) for pp in (1, 2, 4, 8) for recompute in ("none", "full") if number(row, "n_gpus") % (tp * pp) == 0
-        ]  # fmt: skip
+            for tp in (1, 2, 4, 8)
+            for pp in (1, 2, 4, 8)
+            for recompute in ("none", "full")
+            if number(row, "n_gpus") % (tp * pp) == 0
+        ]
         fits = [run for run in runs if run.memory <= 0.95 * gpu.hbm_capacity] or runs
         found.append(max(map(_rate, fits)))
     return found
@@ -73,17 +76,34 @@ def _kind(row):
 
 
 _WHAT = "Rate of Llama 2 7B on H100 and of Llama 3 8B on B200, 8-bit products, sequences of 4,096 tokens and more"
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "nemo_long_context", "training_long_context.csv", f"{_WHAT}, with context parallelism; all query-key pairs are counted.",
-        _with_context_parallelism, "tflops_gpu_with_cp", "TFLOP/s", ("nemo-long-sequence",), _left_out, _kind,
-        optional=("container", "tflops_gpu_best_without_cp"),
-    ),
-    Confrontation(
-        "nemo_long_context_without", "training_long_context.csv",
-        f"{_WHAT}, without context parallelism; tensor and pipeline parallelism, which the table does not print, as we find "
-        "them fastest.",
-        _without, "tflops_gpu_best_without_cp", "TFLOP/s", ("nemo-long-sequence",), _left_out, _kind,
-        optional=("container", "tflops_gpu_with_cp", "tp", "pp", "cp"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "nemo_long_context",
+            "training_long_context.csv",
+            f"{_WHAT}, with context parallelism; all query-key pairs are counted.",
+            _with_context_parallelism,
+            "tflops_gpu_with_cp",
+            "TFLOP/s",
+            ("nemo-long-sequence",),
+            _left_out,
+            _kind,
+            optional=("container", "tflops_gpu_best_without_cp"),
+        ),
+        Confrontation(
+            "nemo_long_context_without",
+            "training_long_context.csv",
+            f"{_WHAT}, without context parallelism; tensor and pipeline parallelism, which the table does not print, "
+            "as we find "
+            "them fastest.",
+            _without,
+            "tflops_gpu_best_without_cp",
+            "TFLOP/s",
+            ("nemo-long-sequence",),
+            _left_out,
+            _kind,
+            optional=("container", "tflops_gpu_with_cp", "tp", "pp", "cp"),
+        ),
+    )
+}

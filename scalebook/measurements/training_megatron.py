@@ -20,7 +20,7 @@ from .runs import (
     rerun_flops,
     step,
     tuned,
-)  # fmt: skip
+)
 
 __all__ = ["CONFRONTATIONS"]
 
@@ -38,9 +38,13 @@ def _core_run(row, pps, tp=8.0):
     devices, layers, global_batch = (number(row, x) for x in ("n_gpus", "layers", "gbs"))
     options = [
         dict(pp=pp, dp=devices / (tp * pp), batch=b, chunks=c, recompute=recompute)
-        for pp in pps for b in (1, 2, 4) for c in (divisors(layers / pp) if pp > 1 else [1]) if c <= 16
-        for recompute in ("none", "full") if global_batch * tp * pp / (devices * b) % (pp if c > 1 else 1) == 0
-    ]  # fmt: skip
+        for pp in pps
+        for b in (1, 2, 4)
+        for c in (divisors(layers / pp) if pp > 1 else [1])
+        if c <= 16
+        for recompute in ("none", "full")
+        if global_batch * tp * pp / (devices * b) % (pp if c > 1 else 1) == 0
+    ]
     gpu = device(row["gpu"]).at("bf16")
     known = OVERLAPPED | dict(tp=tp, tp_overlap=1 - 1 / tp, global_batch=global_batch, seq=number(row, "seq_len"))
     known |= flash_2(known["seq"])
@@ -81,7 +85,9 @@ def _readme_2021(rows):
 def _older(row):
     """On V100 in DGX-2 and on the A100 of 40 GB; gradients are kept and summed in 16 bits."""
     letters = _DGX2 if "DGX-2" in row["gpu"] else dict(hbm_bandwidth="1555 GB/s")
-    model, gpu, known = _as_of_2021(row, device(row["gpu"]).at("fp16"), batch=number(row, "mbs"), gradient_bits=16, **letters)
+    model, gpu, known = _as_of_2021(
+        row, device(row["gpu"]).at("fp16"), batch=number(row, "mbs"), gradient_bits=16, **letters
+    )
     return step(model, gpu, **known)
 
 
@@ -101,48 +107,96 @@ def _alone(row):
     return row | dict(layers="40", hidden="1536", heads="16", n_gpus="1", tp="1", dp="1", gbs=row["mbs"])
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "megatron_core", "training_megatron.csv",
-        "Rate of Megatron Core on 48 to 6,144 H100, all overlaps on; micro-batch, chunks and recomputation as we find them fastest.",
-        _core_weak, "tflops_gpu", "TFLOP/s", ("megatron-tables",), of_set("megatron_core_r0.8_h100_weak"),
-        lambda row: row["model"], optional=_OTHERS,
-    ),
-    Confrontation(
-        "megatron_core_strong", "training_megatron.csv",
-        "MFU of a GPT of 177B in Megatron Core, the same batch on 96 and on 4,608 H100.",
-        _core_strong, "mfu_pct", "%", ("megatron-tables",), of_set("megatron_core_r0.8_h100_strong"),
-        lambda row: f"{row['n_gpus']} devices", optional=_OTHERS,
-    ),
-    Confrontation(
-        "megatron_readme", "training_megatron.csv",
-        "Rate of Megatron-LM in January 2021 on 32 to 3,072 A100, without chunks; the micro-batch as we find it fastest.",
-        _readme_2021, "tflops_gpu", "TFLOP/s", ("megatron-tables",), of_set("megatron_readme_jan2021"),
-        lambda row: "pipeline" if number(row, "pp") > 1 else "one stage", optional=_OTHERS,
-    ),
-    Confrontation(
-        "megatron_2020", "training_megatron.csv",
-        "Time of a step of Megatron-LM in 2020 on V100 of a DGX-2 and on A100 of 40 GB.",
-        lambda rows: [_older(row).step_time for row in rows], "step_time_s", "s", ("megatron-tables",),
-        of_set("megatron_readme_2020_tex"), lambda row: row["gpu"].split("-")[0], optional=_OTHERS,
-    ),
-    Confrontation(
-        "mtnlg", "training_megatron.csv",
-        "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; a block takes as much beside its kernels as "
-        "in bloom_topology, whose software it shares.",
-        lambda rows: [_mtnlg(row) for row in rows], "step_time_s", "s", ("smith2022",), of_set("mtnlg"),
-        lambda row: f"{row['n_gpus']} devices", optional=_OTHERS,
-    ),
-    Confrontation(
-        "shoeybi_weak", "training_megatron.csv",
-        "Weak scaling of tensor and data parallelism on V100: the rate of a device over that of one alone.",
-        lambda rows: [100 * _rate(row) / _rate(_alone(row)) for row in rows], "scaling_eff_pct", "%", ("shoeybi2019",),
-        of_set("shoeybi2019_fig5"), lambda row: f"tp {row['tp']}", optional=_OTHERS,
-    ),
-    Confrontation(
-        "shoeybi_strong", "training_megatron.csv",
-        "Strong scaling of tensor parallelism on V100: one model of 1.2B on one device to eight.",
-        lambda rows: [_older(_alone(row)).step_time / _older(row).step_time for row in rows], "speedup_vs_1", "times",
-        ("shoeybi2019",), of_set("shoeybi2019_table8"), lambda row: f"tp {row['tp']}", optional=_OTHERS,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "megatron_core",
+            "training_megatron.csv",
+            "Rate of Megatron Core on 48 to 6,144 H100, all overlaps on; "
+            "micro-batch, chunks and recomputation as we find them fastest.",
+            _core_weak,
+            "tflops_gpu",
+            "TFLOP/s",
+            ("megatron-tables",),
+            of_set("megatron_core_r0.8_h100_weak"),
+            lambda row: row["model"],
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "megatron_core_strong",
+            "training_megatron.csv",
+            "MFU of a GPT of 177B in Megatron Core, the same batch on 96 and on 4,608 H100.",
+            _core_strong,
+            "mfu_pct",
+            "%",
+            ("megatron-tables",),
+            of_set("megatron_core_r0.8_h100_strong"),
+            lambda row: f"{row['n_gpus']} devices",
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "megatron_readme",
+            "training_megatron.csv",
+            "Rate of Megatron-LM in January 2021 on 32 to 3,072 A100, without chunks; "
+            "the micro-batch as we find it fastest.",
+            _readme_2021,
+            "tflops_gpu",
+            "TFLOP/s",
+            ("megatron-tables",),
+            of_set("megatron_readme_jan2021"),
+            lambda row: "pipeline" if number(row, "pp") > 1 else "one stage",
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "megatron_2020",
+            "training_megatron.csv",
+            "Time of a step of Megatron-LM in 2020 on V100 of a DGX-2 and on A100 of 40 GB.",
+            lambda rows: [_older(row).step_time for row in rows],
+            "step_time_s",
+            "s",
+            ("megatron-tables",),
+            of_set("megatron_readme_2020_tex"),
+            lambda row: row["gpu"].split("-")[0],
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "mtnlg",
+            "training_megatron.csv",
+            "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; "
+            "a block takes as much beside its kernels as "
+            "in bloom_topology, whose software it shares.",
+            lambda rows: [_mtnlg(row) for row in rows],
+            "step_time_s",
+            "s",
+            ("smith2022",),
+            of_set("mtnlg"),
+            lambda row: f"{row['n_gpus']} devices",
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "shoeybi_weak",
+            "training_megatron.csv",
+            "Weak scaling of tensor and data parallelism on V100: the rate of a device over that of one alone.",
+            lambda rows: [100 * _rate(row) / _rate(_alone(row)) for row in rows],
+            "scaling_eff_pct",
+            "%",
+            ("shoeybi2019",),
+            of_set("shoeybi2019_fig5"),
+            lambda row: f"tp {row['tp']}",
+            optional=_OTHERS,
+        ),
+        Confrontation(
+            "shoeybi_strong",
+            "training_megatron.csv",
+            "Strong scaling of tensor parallelism on V100: one model of 1.2B on one device to eight.",
+            lambda rows: [_older(_alone(row)).step_time / _older(row).step_time for row in rows],
+            "speedup_vs_1",
+            "times",
+            ("shoeybi2019",),
+            of_set("shoeybi2019_table8"),
+            lambda row: f"tp {row['tp']}",
+            optional=_OTHERS,
+        ),
+    )
+}

@@ -41,9 +41,17 @@ CALCULON = {
 def _gpt(row):
     heads, hidden = number(row, "heads"), number(row, "hidden")
     return dict(
-        hidden=hidden, ffn=4 * hidden, heads=heads, kv_heads=heads, head_dim=hidden / heads, batch=number(row, "mbs"),
-        seq=number(row, "seq_len"), activation_bits=16, mask_bits=8, tp=number(row, "tp"),
-    )  # fmt: skip
+        hidden=hidden,
+        ffn=4 * hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden / heads,
+        batch=number(row, "mbs"),
+        seq=number(row, "seq_len"),
+        activation_bits=16,
+        mask_bits=8,
+        tp=number(row, "tp"),
+    )
 
 
 def _only(formula, letters):
@@ -159,11 +167,17 @@ def golden_letters(row) -> dict[str, float]:
     cp = number(row, "cp")
     dp = devices / (tp * pp * cp)
     letters = _gpt(row) | dict(
-        ffn=_count(row, "ffn", 4 * number(row, "hidden")), layers=number(row, "layers"), pp=pp, stage=pp,
-        vocab=np.ceil(_count(row, "vocab", 50257) / padded) * padded, embeddings=1 if row["tie_embed"] == "True" else 2,
-        chunks=number(row, "layers") / pp / per_chunk, microbatches=max(1, number(row, "gbs") / (dp * number(row, "mbs"))),
-        dp=dp * cp if row["dist_opt"] == "True" else 1, logit_bits=48,
-    )  # fmt: skip
+        ffn=_count(row, "ffn", 4 * number(row, "hidden")),
+        layers=number(row, "layers"),
+        pp=pp,
+        stage=pp,
+        vocab=np.ceil(_count(row, "vocab", 50257) / padded) * padded,
+        embeddings=1 if row["tie_embed"] == "True" else 2,
+        chunks=number(row, "layers") / pp / per_chunk,
+        microbatches=max(1, number(row, "gbs") / (dp * number(row, "mbs"))),
+        dp=dp * cp if row["dist_opt"] == "True" else 1,
+        logit_bits=48,
+    )
     return letters | PRECISIONS[row["precision"]] | {"cp": cp}
 
 
@@ -183,9 +197,11 @@ def peak_bytes(row) -> float:
     """What is added at the peak: what the last stage keeps of its micro-batches in flight, and the logits."""
     x = golden_letters(row)
     kinds = {
-        (False, False): activations.saved_gpt_parallel, (True, False): activations.saved_gpt_sequence_parallel,
-        (False, True): activations.saved_gpt_selective, (True, True): activations.saved_gpt_sequence_selective,
-    }  # fmt: skip
+        (False, False): activations.saved_gpt_parallel,
+        (True, False): activations.saved_gpt_sequence_parallel,
+        (False, True): activations.saved_gpt_selective,
+        (True, True): activations.saved_gpt_sequence_selective,
+    }
     kept = kinds[row["sp"] == "True", row["attn"] == "flash"]
     local = x | {"seq": x["seq"] / x["cp"]}  # context parallelism splits the sequence
     held = _held(**x)
@@ -237,8 +253,20 @@ def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> 
 def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR) -> np.ndarray:
     """Bytes on the fullest stage of each run."""
     columns = (
-        "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "tp", "pp", "dp", "zero_stage", "mbs", "grad_acc", "seq_len",
-    )  # fmt: skip
+        "layers",
+        "hidden",
+        "heads",
+        "kv_heads",
+        "ffn",
+        "vocab",
+        "tp",
+        "pp",
+        "dp",
+        "zero_stage",
+        "mbs",
+        "grad_acc",
+        "seq_len",
+    )
     given = [{c: int(float(row[c])) for c in columns} for row in rows]
     stages = [nanotron_stages(*(g[c] for c in ("layers", "hidden", "ffn", "vocab", "pp"))) for g in given]
     which = np.repeat(np.arange(len(rows)), [len(s) for s in stages])
@@ -272,42 +300,87 @@ def _no_nanotron(row):
 
 def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
     """Of the runs that succeeded and of those that failed, how many are predicted to fit an H100, and how many there
-    are.  A run may fail for other reasons than memory.  `room` is in bytes: 80 GB as the tables have it, if not said."""
+    are.  A run may fail for other reasons than memory.  `room` is in bytes:
+    80 GB as the tables have it, if not said."""
     fits = nanotron_peak(rows) <= room
     ok, failed = (np.array([row["status"] == x for row in rows]) for x in ("ok", "failed_oom_or_crash"))
     return {"ran": (int(fits[ok].sum()), int(ok.sum())), "failed": (int(fits[failed].sum()), int(failed.sum()))}
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "korthikanti_state", "korthikanti_memory.csv", "Parameters and optimizer state on one GPU, first stage.",
-        _korthikanti_state, "param_opt_gib", "GiB", ("korthikanti2022",), _lacks("param_opt_gib"), lambda row: row["model"],
-    ),
-    Confrontation(
-        "korthikanti_memory", "korthikanti_memory.csv", "Activations on one GPU of the first stage.",
-        _korthikanti_memory, "act_gib", "GiB", ("korthikanti2022",), _lacks("act_gib"), lambda row: row["mode"],
-    ),
-    Confrontation(
-        "korthikanti_share", "korthikanti_memory.csv", "Activations as a share of those of tensor parallelism alone.",
-        _korthikanti_share, "act_pct_of_tp_baseline", "%", ("korthikanti2022",), _lacks("act_pct_of_tp_baseline"),
-        lambda row: row["mode"],
-    ),
-    Confrontation(
-        "megatron_memory", "megatron_memory.csv", "Memory allocated between steps in Megatron-LM's tests, last stage.",
-        _golden, "mem_alloc_bytes_steady", "B", ("megatron-golden",), _no_golden, _ways,
-        "one work space per kind of GPU, on the runs without tensor and pipeline parallelism",
-        lambda row: not _no_golden(row) and row["tp"] == row["pp"] == "1",
-    ),
-    Confrontation(
-        "megatron_peak", "megatron_memory.csv", "Peak memory in Megatron-LM's tests: the same, activations and logits.",
-        _golden_peak, "mem_max_alloc_bytes", "B", ("megatron-golden",), _no_peak, _ways,
-        "the work spaces of megatron_memory",
-        lambda row: not _no_peak(row) and row["tp"] == row["pp"] == "1",
-    ),
-    Confrontation(
-        "nanotron_memory", "nanotron_memory.csv", "Peak memory on the fullest stage, 8 to 512 H100, four Llamas.",
-        _nanotron, "gpu_mem_gb", "GiB", ("nanotron-ultrascale",), _no_nanotron, lambda row: row["model"],
-        "one factor on the activations, on the runs of the 3.57B model",
-        lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B",
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "korthikanti_state",
+            "korthikanti_memory.csv",
+            "Parameters and optimizer state on one GPU, first stage.",
+            _korthikanti_state,
+            "param_opt_gib",
+            "GiB",
+            ("korthikanti2022",),
+            _lacks("param_opt_gib"),
+            lambda row: row["model"],
+        ),
+        Confrontation(
+            "korthikanti_memory",
+            "korthikanti_memory.csv",
+            "Activations on one GPU of the first stage.",
+            _korthikanti_memory,
+            "act_gib",
+            "GiB",
+            ("korthikanti2022",),
+            _lacks("act_gib"),
+            lambda row: row["mode"],
+        ),
+        Confrontation(
+            "korthikanti_share",
+            "korthikanti_memory.csv",
+            "Activations as a share of those of tensor parallelism alone.",
+            _korthikanti_share,
+            "act_pct_of_tp_baseline",
+            "%",
+            ("korthikanti2022",),
+            _lacks("act_pct_of_tp_baseline"),
+            lambda row: row["mode"],
+        ),
+        Confrontation(
+            "megatron_memory",
+            "megatron_memory.csv",
+            "Memory allocated between steps in Megatron-LM's tests, last stage.",
+            _golden,
+            "mem_alloc_bytes_steady",
+            "B",
+            ("megatron-golden",),
+            _no_golden,
+            _ways,
+            "one work space per kind of GPU, on the runs without tensor and pipeline parallelism",
+            lambda row: not _no_golden(row) and row["tp"] == row["pp"] == "1",
+        ),
+        Confrontation(
+            "megatron_peak",
+            "megatron_memory.csv",
+            "Peak memory in Megatron-LM's tests: the same, activations and logits.",
+            _golden_peak,
+            "mem_max_alloc_bytes",
+            "B",
+            ("megatron-golden",),
+            _no_peak,
+            _ways,
+            "the work spaces of megatron_memory",
+            lambda row: not _no_peak(row) and row["tp"] == row["pp"] == "1",
+        ),
+        Confrontation(
+            "nanotron_memory",
+            "nanotron_memory.csv",
+            "Peak memory on the fullest stage, 8 to 512 H100, four Llamas.",
+            _nanotron,
+            "gpu_mem_gb",
+            "GiB",
+            ("nanotron-ultrascale",),
+            _no_nanotron,
+            lambda row: row["model"],
+            "one factor on the activations, on the runs of the 3.57B model",
+            lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B",
+        ),
+    )
+}

@@ -40,26 +40,48 @@ def _is_zero_3(row):
     return row["zero"].startswith("3")
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "megascale", "training_megascale.csv",
-        "Time of a step of a GPT of 175B on 512 to 12,288 A100, in Megatron-LM (scores kept apart and run again) and MegaScale.",
-        lambda rows: [_megascale(row).step_time for row in rows], "step_time_s", "s", ("jiang2024-megascale",),
-        of_set("megascale_table2"), lambda row: row["software"].split()[0], optional=("mfu_pct",),
-    ),
-    Confrontation(
-        "megascale_530b", "training_megascale.csv",
-        "MFU of a GPT of 530B on 2,240 A100 and more, in Megatron-LM and MegaScale; all query-key pairs are counted.",
-        lambda rows: [100 * _megascale(row).mfu for row in rows], "mfu_pct", "%", ("jiang2024-megascale",),
-        of_set("megascale_fig9"), lambda row: row["software"].split()[0],
-    ),
-    Confrontation(
-        "narayanan_table2", "training_megascale.csv",
-        "Days of training with tensor and pipeline parallelism, and with ZeRO 3 alone.",
-        _narayanan_days, "days_300B_tokens", "d", ("narayanan2021",), of_set("narayanan2021_table2"),
-        lambda row: "ZeRO 3" if _is_zero_3(row) else "tensor and pipeline parallel",
-        "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of them run "
-        "beside arithmetic (the other two were seen when the form was chosen)",
-        lambda row: row["set"] == "narayanan2021_table2" and _is_zero_3(row) and is_even(row),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "megascale",
+            "training_megascale.csv",
+            "Time of a step of a GPT of 175B on 512 to 12,288 A100, "
+            "in Megatron-LM (scores kept apart and run again) and MegaScale.",
+            lambda rows: [_megascale(row).step_time for row in rows],
+            "step_time_s",
+            "s",
+            ("jiang2024-megascale",),
+            of_set("megascale_table2"),
+            lambda row: row["software"].split()[0],
+            optional=("mfu_pct",),
+        ),
+        Confrontation(
+            "megascale_530b",
+            "training_megascale.csv",
+            "MFU of a GPT of 530B on 2,240 A100 and more, in Megatron-LM and MegaScale; "
+            "all query-key pairs are counted.",
+            lambda rows: [100 * _megascale(row).mfu for row in rows],
+            "mfu_pct",
+            "%",
+            ("jiang2024-megascale",),
+            of_set("megascale_fig9"),
+            lambda row: row["software"].split()[0],
+        ),
+        Confrontation(
+            "narayanan_table2",
+            "training_megascale.csv",
+            "Days of training with tensor and pipeline parallelism, and with ZeRO 3 alone.",
+            _narayanan_days,
+            "days_300B_tokens",
+            "d",
+            ("narayanan2021",),
+            of_set("narayanan2021_table2"),
+            lambda row: "ZeRO 3" if _is_zero_3(row) else "tensor and pipeline parallel",
+            "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of "
+            "them run "
+            "beside arithmetic (the other two were seen when the form was chosen)",
+            lambda row: row["set"] == "narayanan2021_table2" and _is_zero_3(row) and is_even(row),
+        ),
+    )
+}

@@ -1,6 +1,7 @@
 """Table 5 of Korthikanti et al. (2022), whole, as Calculon's authors used it: our prediction, and Calculon's own.
 
-Calculon's figures are not copied: its model, in our letters, is run on the executions and the system it was validated with.
+Calculon's figures are not copied: its model, in our letters,
+is run on the executions and the system it was validated with.
 """
 
 import re
@@ -36,21 +37,36 @@ def calculon_execution(row) -> dict:
     """The document that Calculon was validated with for a row."""
     ways, whole = _ways(row), _is_whole(row)
     return library.example | {
-        "num_procs": ways["tp"] * ways["pp"], "tensor_par": ways["tp"], "pipeline_par": ways["pp"], "data_par": 1,
-        "batch_size": _BATCHES[row["model"]], "microbatch_size": _batch(row), "fused_activation": False,
-        "activation_recompute": "full" if whole else "attn_only", "pipeline_interleaving": ways["chunks"],
-        "optimizer_sharding": False, "tensor_par_comm_type": "ar" if whole else "rs_ag", "seq_par_ag_redo": not whole,
-    }  # fmt: skip
+        "num_procs": ways["tp"] * ways["pp"],
+        "tensor_par": ways["tp"],
+        "pipeline_par": ways["pp"],
+        "data_par": 1,
+        "batch_size": _BATCHES[row["model"]],
+        "microbatch_size": _batch(row),
+        "fused_activation": False,
+        "activation_recompute": "full" if whole else "attn_only",
+        "pipeline_interleaving": ways["chunks"],
+        "optimizer_sharding": False,
+        "tensor_par_comm_type": "ar" if whole else "rs_ag",
+        "seq_par_ag_redo": not whole,
+    }
 
 
 def _ours(row) -> float:
     shape = application(library.models[row["model"]], row["model"])
     model = gpt(shape.layers, shape.hidden, shape.heads, _VOCABULARY, row["model"])
     return step(
-        model, device("A100").at("fp16"), **MEGATRON_2022, recompute="full" if _is_whole(row) else "selective",
-        sequence_parallel=not _is_whole(row), dp=1, batch=_batch(row), global_batch=_BATCHES[row["model"]], seq=shape.seq,
+        model,
+        device("A100").at("fp16"),
+        **MEGATRON_2022,
+        recompute="full" if _is_whole(row) else "selective",
+        sequence_parallel=not _is_whole(row),
+        dp=1,
+        batch=_batch(row),
+        global_batch=_BATCHES[row["model"]],
+        seq=shape.seq,
         **_ways(row),
-    ).step_time  # fmt: skip
+    ).step_time
 
 
 def _theirs(row) -> float:
@@ -68,17 +84,32 @@ def _kind(row):
 
 
 _WHAT = "Time of a step of Megatron-LM on A100, all eight rows of the table"
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "korthikanti_seconds", "training_step_seconds.csv",
-        f"{_WHAT}; nothing of it is fitted, one constant is to table 4 of the paper.",
-        lambda rows: [_ours(row) for row in rows], "measured_s", "s", ("korthikanti2022",), _left_out, _kind,
-        optional=("row_id", "calculon_s", "source"),
-    ),
-    Confrontation(
-        "korthikanti_calculon", "training_step_seconds.csv",
-        f"{_WHAT}; priced by Calculon's model with the system file it was validated with.",
-        lambda rows: [_theirs(row) for row in rows], "measured_s", "s", ("korthikanti2022", "isaev2023-calculon"), _left_out,
-        _kind, optional=("row_id", "calculon_s", "source"),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "korthikanti_seconds",
+            "training_step_seconds.csv",
+            f"{_WHAT}; nothing of it is fitted, one constant is to table 4 of the paper.",
+            lambda rows: [_ours(row) for row in rows],
+            "measured_s",
+            "s",
+            ("korthikanti2022",),
+            _left_out,
+            _kind,
+            optional=("row_id", "calculon_s", "source"),
+        ),
+        Confrontation(
+            "korthikanti_calculon",
+            "training_step_seconds.csv",
+            f"{_WHAT}; priced by Calculon's model with the system file it was validated with.",
+            lambda rows: [_theirs(row) for row in rows],
+            "measured_s",
+            "s",
+            ("korthikanti2022", "isaev2023-calculon"),
+            _left_out,
+            _kind,
+            optional=("row_id", "calculon_s", "source"),
+        ),
+    )
+}

@@ -20,8 +20,8 @@ from .runs import block_passes, device, is_even, optional
 from .training_memory import nanotron_stages
 
 __all__ = [
-    "CONFRONTATIONS", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED", "WAIT", "sent_share",
-    "unfused",
+    "CONFRONTATIONS", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED", "WAIT",
+    "sent_share", "unfused",
 ]  # fmt: skip
 
 
@@ -29,9 +29,19 @@ __all__ = [
 def _llama(name, gating, layers, hidden, heads, kv_heads, ffn, vocab, embeddings, positions=0.0):
     """A model of blocks without biases and dropout."""
     shape = dict(
-        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=hidden / heads, ffn=ffn, gating=gating,
-        vocab=vocab, embeddings=embeddings, learned_positions=positions, moe_layers=0, experts=0,
-    )  # fmt: skip
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=hidden / heads,
+        ffn=ffn,
+        gating=gating,
+        vocab=vocab,
+        embeddings=embeddings,
+        learned_positions=positions,
+        moe_layers=0,
+        experts=0,
+    )
     return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "gqa"})
 
 
@@ -47,7 +57,8 @@ UNFUSED = 2.2
 # What its products reach within a step of what they reach alone (the A100 as in assumptions.py; the H100 with the
 # libraries of 2023), and FlashAttention in Triton, forward and backward, of the peak.
 PYTORCH = {
-    "a100": dict(sustained_rate=0.95, attention_efficiency=0.33), "h100": dict(sustained_rate=0.77, attention_efficiency=0.23)
+    "a100": dict(sustained_rate=0.95, attention_efficiency=0.33), "h100": dict(sustained_rate=0.77,
+    attention_efficiency=0.23)
 }  # fmt: skip
 
 
@@ -64,12 +75,20 @@ def _llm_foundry(rows):
         gpu = accelerators[name].at("fp8" if "fp8" in row["precision"] else "bf16")
         memory = dict(hbm_bandwidth="1555 GB/s") if "40gb" in row["gpu"] else {}
         return training_step(
-            _shape(row, 0, number(row, "seq_len")), gpu, **PYTORCH[name], **unfused(gpu), **memory, dp=number(row, "n_gpus"),
-            batch=number(row, "mbs_per_gpu"), microbatches=number(row, "grad_acc"), seq=number(row, "seq_len"), dp_overlap=1,
+            _shape(row, 0, number(row, "seq_len")),
+            gpu,
+            **PYTORCH[name],
+            **unfused(gpu),
+            **memory,
+            dp=number(row, "n_gpus"),
+            batch=number(row, "mbs_per_gpu"),
+            microbatches=number(row, "grad_acc"),
+            seq=number(row, "seq_len"),
+            dp_overlap=1,
             sharding="zero3" if row["sharding"] == "FULL_SHARD" else "zero2",
             recompute="full" if row["full_act_ckpt"] == "True" else "none",
             reduce_bits=16 if row["fsdp_mixed_precision"] == "PURE" else 32,
-        ).step_time  # fmt: skip
+        ).step_time
 
     return [time(row) for row in rows]
 
@@ -110,11 +129,21 @@ def _nanotron(rows):
         stages = [nanotron_stages(*shape, int(ways)) for ways in pp]
         attention = np.interp(model.head_dim, list(FLASH_2), list(FLASH_2.values()))
         run = training_step(
-            model, gpu, **NETWORK, **PYTORCH["h100"] | dict(attention_efficiency=attention), **unfused(gpu), tp=tp, pp=pp, dp=dp,
-            batch=batch, microbatches=microbatches, seq=seq, sharding="zero1" if some[0]["zero_stage"] == "1" else "replicated",
+            model,
+            gpu,
+            **NETWORK,
+            **PYTORCH["h100"] | dict(attention_efficiency=attention),
+            **unfused(gpu),
+            tp=tp,
+            pp=pp,
+            dp=dp,
+            batch=batch,
+            microbatches=microbatches,
+            seq=seq,
+            sharding="zero1" if some[0]["zero_stage"] == "1" else "replicated",
             stage_blocks=np.array([max(s[0] for s in x) for x in stages], float),
             last_blocks=np.array([x[-1][0] for x in stages], float),
-        )  # fmt: skip
+        )
         host = HOST_TIME[0] * (tp > 1) + HOST_TIME[1] * tp * (pp > 1) * (tp * pp * dp > 8)
         host += HOST_TIME[2] * np.maximum(0, tp / 8 - 1) * (pp == 1)
         found[places] = np.maximum(run.step_time, host * block_passes(microbatches, pp, model.layers))
@@ -139,14 +168,16 @@ def _nanotron_kind(row):
 # Megatron Bridge and NeMo
 
 _NAMES = {
-    r"LLAMA3.1_405B": "llama3_405b", r"LLAMA3[_-]70B": "llama3_70b", r"LLAMA3[_-]8B": "llama3_8b", r"LLAMA2-70B": "llama2_70b",
+    r"LLAMA3.1_405B": "llama3_405b", r"LLAMA3[_-]70B": "llama3_70b", r"LLAMA3[_-]8B": "llama3_8b",
+    r"LLAMA2-70B": "llama2_70b",
     r"LLAMA2-13B": "llama2_13b", r"LLAMA2-7B": "llama2_7b", r"DeepSeekV3": "deepseek_v3", r"Kimi_K2": "kimi_k2",
     r"Qwen3_30B": "qwen3_30b_a3b", r"Qwen3_235B": "qwen3_235b_a22b", r"GPT OSS 120B": "gpt_oss_120b",
 }  # fmt: skip
 # What a block of experts waits for an x86 host, forward and backward: the host learns how many tokens each expert gets
 # before it launches the rest.  Recipes for GB200 and GB300 leave the counts on the device.
 WAIT = 2.4e-3
-# The least time that an x86 host takes to launch a block of experts, forward and backward: small micro-batches wait for it.
+# The least time that an x86 host takes to launch a block of experts, forward and backward: small micro-batches wait for
+# it.
 LAUNCH = 9e-3
 
 
@@ -185,9 +216,16 @@ def sent_share(ways, near, top_k):
 
 
 def _is_fused(row):
-    """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300: fused experts, a step in one graph."""
+    """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300:
+    fused experts, a step in one graph.
+    """
     container = re.match(r"(\d+\.\d+)", row["container"])
-    return container and float(container[1]) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
+    return (
+        container
+        and float(container[1]) >= 26.06
+        and "DGX-GB" in row["system"]
+        and row["precision"] in ("MXFP8", "NVFP4")
+    )
 
 
 def _precision(row):
@@ -197,13 +235,22 @@ def _precision(row):
 def _bridge_kinds(row):
     """What runs must share to be evaluated at once."""
     sharding = "zero3" if row["fsdp"] not in ("", "0") else "zero1"
-    return _model(row), device(row["system"]).at(_precision(row)), _predicts_more(row), sharding, _is_fused(row), optional(row, "vp", 1) > 1
+    return (
+        _model(row),
+        device(row["system"]).at(_precision(row)),
+        _predicts_more(row),
+        sharding,
+        _is_fused(row),
+        optional(row, "vp", 1) > 1,
+    )
 
 
 def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
     """Runs of one kind, as a row of arrays."""
     columns = ("tp", "pp", "cp", "ep", "vp", "seq_len", "mbs", "n_gpus", "gbs")
-    tp, pp, cp, ep, chunks, seq, batch, devices, global_batch = np.array([[optional(row, x, 1) for row in rows] for x in columns])
+    tp, pp, cp, ep, chunks, seq, batch, devices, global_batch = np.array(
+        [[optional(row, x, 1) for row in rows] for x in columns]
+    )
     letters = {}
     if model.experts:  # where tp > 1, ep takes all devices of a row: no width is split
         letters |= dict(etp=1, ep_overlap=1 - sent_share(ep, gpu.scaleup_size, model.top_k))
@@ -215,9 +262,24 @@ def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
         rest = model.layers - model.window_layers
         letters["attended_share"] = (rest / 2 + model.window_layers * model.window / seq) / model.layers
     return training_step(
-        model, gpu, **letters, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks, seq=seq, batch=batch, dp=devices / (tp * pp * cp),
-        global_batch=global_batch, dp_overlap=1, pp_overlap=1, tp_overlap=1 - 1 / tp, cp_overlap=1 - 1 / cp, sharding=sharding,
-    )  # fmt: skip
+        model,
+        gpu,
+        **letters,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        chunks=chunks,
+        seq=seq,
+        batch=batch,
+        dp=devices / (tp * pp * cp),
+        global_batch=global_batch,
+        dp_overlap=1,
+        pp_overlap=1,
+        tp_overlap=1 - 1 / tp,
+        cp_overlap=1 - 1 / cp,
+        sharding=sharding,
+    )
 
 
 def _is_dense_h100(row):
@@ -248,30 +310,55 @@ def _bridge_kind(row):
     return f"{kind}, {row['system'].removeprefix('DGX-')}, {width}"
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "llm_foundry", "training_llm_foundry.csv",
-        "Time of a step of MPT under FSDP on 8 to 512 A100 and H100, sequences of 512 to 65,536.",
-        _llm_foundry, "step_time_s", "s", ("llm-foundry",), _no_llm_foundry,
-        lambda row: row["gpu"].replace("_", " ").upper() + (", fp8" if "fp8" in row["precision"] else ""),
-        "on rows of an even number, the traffic of unfused steps, the rate of FlashAttention in Triton on A100 and H100, and "
-        "the sustained rate of the H100",
-        lambda row: is_even(row) and "fp8" not in row["precision"],
-    ),
-    Confrontation(
-        "nanotron", "training_nanotron.csv",
-        "Time of a step of four Llamas in nanotron, 8 to 512 H100; PyTorch as in llm_foundry, the network as measured there.",
-        _nanotron, "step_time_s", "s", ("nanotron-ultrascale", "bekman-network"), _no_nanotron, _nanotron_kind,
-        "on the runs of the 3.57B model, the least time of the host, and the time that slow nodes cost and their share",
-        lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
-    ),
-    Confrontation(
-        "megatron_bridge", "training_megatron_bridge.csv",
-        "Time of a step in NVIDIA's own tables, 2024 to 2026; collectives of tensor and context parallelism overlapped piece "
-        "by piece, a token sent once to each place.",
-        _megatron_bridge, "step_time_s", "s", ("megatron-bridge",), _no_megatron_bridge, _bridge_kind,
-        "on rows of an even number, the sustained rate of the H100 (dense models), what blocks of experts wait for an x86 host "
-        "and the least time it takes for one; unfused experts are as in llm_foundry",
-        lambda row: is_even(row) and not _no_megatron_bridge(row) and (_waits(row) or _is_dense_h100(row)),
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "llm_foundry",
+            "training_llm_foundry.csv",
+            "Time of a step of MPT under FSDP on 8 to 512 A100 and H100, sequences of 512 to 65,536.",
+            _llm_foundry,
+            "step_time_s",
+            "s",
+            ("llm-foundry",),
+            _no_llm_foundry,
+            lambda row: row["gpu"].replace("_", " ").upper() + (", fp8" if "fp8" in row["precision"] else ""),
+            "on rows of an even number, the traffic of unfused steps, "
+            "the rate of FlashAttention in Triton on A100 and H100, and "
+            "the sustained rate of the H100",
+            lambda row: is_even(row) and "fp8" not in row["precision"],
+        ),
+        Confrontation(
+            "nanotron",
+            "training_nanotron.csv",
+            "Time of a step of four Llamas in nanotron, 8 to 512 H100; "
+            "PyTorch as in llm_foundry, the network as measured there.",
+            _nanotron,
+            "step_time_s",
+            "s",
+            ("nanotron-ultrascale", "bekman-network"),
+            _no_nanotron,
+            _nanotron_kind,
+            "on the runs of the 3.57B model, the least time of the host, "
+            "and the time that slow nodes cost and their share",
+            lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
+        ),
+        Confrontation(
+            "megatron_bridge",
+            "training_megatron_bridge.csv",
+            "Time of a step in NVIDIA's own tables, 2024 to 2026; "
+            "collectives of tensor and context parallelism overlapped piece "
+            "by piece, a token sent once to each place.",
+            _megatron_bridge,
+            "step_time_s",
+            "s",
+            ("megatron-bridge",),
+            _no_megatron_bridge,
+            _bridge_kind,
+            "on rows of an even number, the sustained rate of the H100 (dense models), "
+            "what blocks of experts wait for an x86 host "
+            "and the least time it takes for one; unfused experts are as in llm_foundry",
+            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_waits(row) or _is_dense_h100(row)),
+        ),
+    )
+}

@@ -35,14 +35,29 @@ def _run(row, recompute):
         software |= unfused(gpu)
     is_async = "async" in row["technique"].lower()
     return step(
-        models[_MODELS[row["model"]]], gpu, **software, recompute=recompute, sharding="zero3", dp_overlap=1, tp_beside=0,
-        tp_overlap=1 - 1 / tp if is_async else 0, tp=tp, pp=pp, cp=cp, dp=number(row, "fsdp"), batch=batch / pp,
-        microbatches=pp, chunks=2 if is_interleaved else 1, seq=number(row, "seq_len"),
-    )  # fmt: skip
+        models[_MODELS[row["model"]]],
+        gpu,
+        **software,
+        recompute=recompute,
+        sharding="zero3",
+        dp_overlap=1,
+        tp_beside=0,
+        tp_overlap=1 - 1 / tp if is_async else 0,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        dp=number(row, "fsdp"),
+        batch=batch / pp,
+        microbatches=pp,
+        chunks=2 if is_interleaved else 1,
+        seq=number(row, "seq_len"),
+    )
 
 
 def _rates(rows):
-    """Tokens a second and device.  "Selective" runs every second product again: the mean of all and nothing run again."""
+    """Tokens a second and device.  "Selective" runs every second product again:
+    the mean of all and nothing run again.
+    """
     found = []
     for row in rows:
         words = ("full",) if row["recompute"].startswith("full") else ("none", "full")
@@ -65,10 +80,19 @@ def _kind(row):
     return f"{row['model'].removeprefix('Llama-3.1-')}, {'8' if _is_8_bits(row) else '16'} bits"
 
 
-CONFRONTATIONS = {c.name: c for c in (
-    Confrontation(
-        "torchtitan", "training_torchtitan.csv",
-        "Tokens a second and device of Llama 3.1 8B to 405B in torchtitan on 8 to 512 H100 and H200.",
-        _rates, "tok_s_gpu", "token/s", ("torchtitan", "mudge2001"), _left_out, _kind,
-    ),
-)}  # fmt: skip
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "torchtitan",
+            "training_torchtitan.csv",
+            "Tokens a second and device of Llama 3.1 8B to 405B in torchtitan on 8 to 512 H100 and H200.",
+            _rates,
+            "tok_s_gpu",
+            "token/s",
+            ("torchtitan", "mudge2001"),
+            _left_out,
+            _kind,
+        ),
+    )
+}

@@ -15,9 +15,8 @@ from scalebook.language import formula, symbol
 from scalebook.pipeline.stages import held_1f1b
 
 __all__ = [
-    "activation_memory", "logits_memory", "saved_gpt_full",
-    "saved_gpt_parallel", "saved_gpt_selective", "saved_gpt_sequence_parallel", "saved_gpt_sequence_selective",
-    "saved_llama", "saved_llama_full",
+    "activation_memory", "logits_memory", "saved_gpt_full", "saved_gpt_parallel", "saved_gpt_selective",
+    "saved_gpt_sequence_parallel", "saved_gpt_sequence_selective", "saved_llama", "saved_llama_full",
 ]  # fmt: skip
 
 
@@ -107,14 +106,6 @@ def saved_llama_full(batch, seq, hidden, activation_bits, tp):
 
 
 # In flight
-
-
-
-
-
-
-
-
 
 
 @formula("activation_memory", "korthikanti2022 §4.2.3", given=[held_1f1b, saved_llama])

@@ -37,8 +37,8 @@ from scalebook.offload.tiers import (
 
 __all__ = [
     "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
-    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states", "offload_bandwidth_weights",
-    "offload_efficiency", "offloading",
+    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states",
+    "offload_bandwidth_weights", "offload_efficiency", "offloading",
 ]  # fmt: skip
 
 # Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
@@ -53,10 +53,17 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 
 @formula("offload_bandwidth", "rajbhandari2021 §4", "isaev2023-calculon §2", given=_BLOCK)
 def offload_bandwidth(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_forward, block_backward,
-):  # fmt: skip
-    """The largest of three: weights in and activations out while a block goes forward, all three in while one goes back.
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    block_forward,
+    block_backward,
+):
+    """The largest of three: weights in and activations out while a block goes forward,
+    all three in while one goes back.
 
     Out of the backward pass go gradients and new states, never more than comes in, on the other direction.
 
@@ -124,9 +131,18 @@ _FAST = {"a link that is fast enough for the activations": _carries_activations}
 
 @formula("break_even_tokens", "rajbhandari2021 §4", given=_BLOCK, domain=_FAST)
 def break_even_tokens_mix(
-    batch, seq, weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_forward, block_backward, link_bandwidth,
-):  # fmt: skip
+    batch,
+    seq,
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    block_forward,
+    block_backward,
+    link_bandwidth,
+):
     """Tokens of a micro-batch, in sequences of length `seq`, at which the link just hides all that is offloaded.
 
     Activations and arithmetic grow with the tokens, weights and states do not.  No number helps a link too slow for
@@ -162,9 +178,15 @@ def forward_wait(weight_offload, activation_offload, block_weights, saved_activa
 
 @formula("backward_wait", "isaev2023-calculon §2", given=_BLOCK)
 def backward_wait(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_backward, link_bandwidth,
-):  # fmt: skip
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    block_backward,
+    link_bandwidth,
+):
     """What is left of the moves when a block has gone back: weights, activations, gradients and optimizer state in.
 
     >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",
@@ -198,7 +220,8 @@ def offload_efficiency(block_forward, block_backward, exposed_time):
 
 offloading = Sheet(
     "offloading", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
-    block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time,
+    offload_efficiency,
     break_even_tokens,
     held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
     doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",

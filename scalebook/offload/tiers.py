@@ -55,9 +55,17 @@ def near_blocks_activations(saved_activations, block_forward, link_bandwidth, li
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=_BLOCK)
 def near_blocks_mix(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_forward, block_backward, link_bandwidth, link_latency,
-):  # fmt: skip
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    block_forward,
+    block_backward,
+    link_bandwidth,
+    link_latency,
+):
     """The larger number of the two passes: with it no block waits for a place, with one fewer all do.
 
     For equal blocks.  It is 2 while latency is short: a slower link makes blocks wait for it, not for places.
@@ -79,9 +87,16 @@ def near_blocks_mix(
 
 @formula("near_states", "rajbhandari2021 §6.2", given=_BLOCK)
 def near_states_in_place(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    block_backward, link_bandwidth, link_latency,
-):  # fmt: skip
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    block_backward,
+    link_bandwidth,
+    link_latency,
+):
     """States come, are changed where they lie, and leave from there: one place arrives, one computes, one leaves.
 
     >>> near_states_in_place(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
@@ -112,9 +127,16 @@ _HELD = [block_weights, saved_activations_kept, block_states, held_interleaved_f
 
 @formula("offload_memory", "isaev2023-calculon §2", given=_HELD)
 def offload_memory(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    layers, pp, held_microbatches,
-):  # fmt: skip
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    layers,
+    pp,
+    held_microbatches,
+):
     """A stage's blocks, and the activations of all its micro-batches under way.
 
     >>> offload_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
@@ -127,9 +149,18 @@ def offload_memory(
 
 @formula("near_memory", "isaev2023-calculon §2", given=[*_HELD, near_blocks_mix, near_states_in_place])
 def near_memory(
-    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    layers, pp, held_microbatches, near_blocks, near_states,
-):  # fmt: skip
+    weight_offload,
+    activation_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    layers,
+    pp,
+    held_microbatches,
+    near_blocks,
+    near_states,
+):
     """Of what is offloaded a few blocks, of the rest all.  The work space of a block comes on top.
 
     Weights come in and activations leave or come, so their places are those of one lane; unequal blocks want more.
@@ -152,15 +183,26 @@ def near_memory(
 
 
 def _least(over, each, most, near):
-    """The share that frees what is over: 0 if nothing is; negative, and so refused, if all that is held is near anyway."""
+    """The share that frees what is over: 0 if nothing is;
+    negative, and so refused, if all that is held is near anyway.
+    """
     return Piecewise((0, over <= 0), (over / (each * (most - near)), True))
 
 
 @formula("optimizer_offload", "isaev2023-calculon §2", given=_HELD)
 def least_optimizer_offload(
-    near_memory, weight_offload, activation_offload, block_weights, saved_activations, block_states,
-    layers, pp, held_microbatches, near_blocks, near_states,
-):  # fmt: skip
+    near_memory,
+    weight_offload,
+    activation_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    layers,
+    pp,
+    held_microbatches,
+    near_blocks,
+    near_states,
+):
     """The least share of gradients and optimizer state in the second tier with which the first holds all the rest.
 
     Refused, since no share, where all of it is not enough: more of the weights or activations must go.
@@ -178,9 +220,18 @@ def least_optimizer_offload(
 
 @formula("activation_offload", "isaev2023-calculon §2", given=_HELD)
 def least_activation_offload(
-    near_memory, weight_offload, optimizer_offload, block_weights, saved_activations, block_states,
-    layers, pp, held_microbatches, near_blocks, near_states,
-):  # fmt: skip
+    near_memory,
+    weight_offload,
+    optimizer_offload,
+    block_weights,
+    saved_activations,
+    block_states,
+    layers,
+    pp,
+    held_microbatches,
+    near_blocks,
+    near_states,
+):
     """The least share of the kept activations in the second tier with which the first holds all the rest.
 
     >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",

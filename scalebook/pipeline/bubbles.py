@@ -2,8 +2,8 @@
 
 Stages are equal and times are of one micro-batch on one device.  `scalebook.pipeline.simulation` executes the
 same schedules, and tests hold every formula here to it.  Some formulas hold from so many micro-batches on and
-are refused for fewer; there `scalebook.pipeline.simulation.simulate` is the answer, which executes the order or says why it
-cannot be run.
+are refused for fewer; there `scalebook.pipeline.simulation.simulate` is the answer, which executes the order or says
+why it cannot be run.
 
 >>> bubble_1f1b(pp=8, microbatches=64)
 0.109375
@@ -14,7 +14,8 @@ cannot be run.
 >>> bubble_interleaved(pp=8, microbatches=12, chunks=2)
 Traceback (most recent call last):
     ...
-scalebook.language.domain.OutsideDomain: bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8
+scalebook.language.domain.OutsideDomain: bubble_interleaved holds for multiples of pp micro-batches,
+not at microbatches=12, pp=8
 """
 
 from sympy import Eq, Max, Min, Mod, ceiling
@@ -178,7 +179,8 @@ def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_grad
 
 @formula("bubble", "deepseek2024-v3 table 2", domain=PAIRS)
 def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """DualPipe, from both ends at once: exact where the input gradient is no longer than the forward pass, else a bound.
+    """DualPipe, from both ends at once: exact where the input gradient is no longer than the forward pass,
+    else a bound.
 
     Published as (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass and F&B a pair, which is this where
     the input gradient is the longest of the three passes or as long as the forward pass, and the weight gradient

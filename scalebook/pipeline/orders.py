@@ -52,7 +52,9 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """The order of every device, each filled by a function of this module; raises ValueError for numbers it cannot run."""
+    """The order of every device, each filled by a function of this module;
+    raises ValueError for numbers it cannot run.
+    """
     found = []
     for device in range(pp):
         order = _Order()

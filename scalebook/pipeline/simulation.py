@@ -177,10 +177,14 @@ def simulate(
         raise ValueError(f"{schedule} needs chunks, the number of stages on each device")
     for name, value in {"pp": pp, "microbatches": microbatches, "chunks": chunks}.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1 up, not {quoted(value)}: it is {NOTATION[name].meaning}")
+            raise ValueError(
+                f"{name} must be a whole number from 1 up, not {quoted(value)}: it is {NOTATION[name].meaning}"
+            )
     if pp * chunks > MOST_STAGES or pp * chunks * microbatches > MOST_PASSES:
-        raise ValueError(f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
-                         f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more")  # fmt: skip
+        raise ValueError(
+            f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
+            f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more"
+        )
     if not isinstance(scale, list | tuple | np.ndarray | None) or np.ndim(scale) > 1:
         raise TypeError(f"scale is a list of numbers, one a stage, not {quoted(scale)}")
     scale = [1] * (pp * chunks) if scale is None else list(scale)

@@ -17,11 +17,10 @@ from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS,
 from scalebook.tables.shapes import used_params
 
 __all__ = [
-    "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2", "held_zb_v",
-    "messages_dualpipe", "messages_interleaved",
-    "messages_loop", "messages_zb_v", "pipeline_latency", "pipeline_traffic", "pipelining", "pp_exposed", "pp_exposed_v",
-    "stage_forward",
-    "stage_input_gradient", "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
+    "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2",
+    "held_zb_v", "messages_dualpipe", "messages_interleaved", "messages_loop", "messages_zb_v", "pipeline_latency",
+    "pipeline_traffic", "pipelining", "pp_exposed", "pp_exposed_v", "stage_forward", "stage_input_gradient",
+    "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
 ]  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
->>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256, seq=8192)
+>>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256,
+...                seq=8192)
 >>> found.best[0].tp, found.count
 (1.0, ...)
 >>> from scalebook.inference.tokens import decoding
@@ -32,10 +33,20 @@ __all__ = ["Search", "Searchable", "Space", "search"]
 
 
 def search(
-    sheet, *knowns, minimize: str | None = None, maximize: str | None = None, against: str | None = None,
-    subject_to: str | Iterable[str] = (), choices: Mapping[str, Iterable] | None = None, lift: str | Iterable[str] = (),
-    best: int = 10, most: float = 1e9, executor: Executor | None = None, progress: bool | None = None, **letters,
-) -> Search:  # fmt: skip
+    sheet,
+    *knowns,
+    minimize: str | None = None,
+    maximize: str | None = None,
+    against: str | None = None,
+    subject_to: str | Iterable[str] = (),
+    choices: Mapping[str, Iterable] | None = None,
+    lift: str | Iterable[str] = (),
+    best: int = 10,
+    most: float = 1e9,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+    **letters,
+) -> Search:
     """Every strategy that can run, priced: the best, the front, and why the others are out.
 
     `sheet` is a sheet, a formula, or what is Searchable (training_step; Calculon's Strategies).  `knowns` are rows (a
@@ -67,9 +78,13 @@ def search(
     said = f"{'' if is_exact else 'about '}{_rounded(expected, is_exact):,} strategies"
     if expected > most:
         enough = f"most={2 * expected:.0e}"
-        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}")
+        raise ValueError(
+            f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}"
+        )
     if combinations and len(whole):
-        built(problem, combinations[0], problem.offloads(problem.letters))  # what is lacking is told before anything is priced
+        built(
+            problem, combinations[0], problem.offloads(problem.letters)
+        )  # what is lacking is told before anything is priced
     parts = list(tasks(problem, whole, list(enumerate(combinations))))
     bar = _bar(len(parts), f"search of {said}", progress)
     try:
@@ -79,7 +94,11 @@ def search(
     if not left and not len(priced.best):
         raise ValueError(f"no strategy can run; {_nothing(problem, whole, priced.rejected)}")
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
-    note = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced" if left else ""
+    note = (
+        f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
+        if left
+        else ""
+    )
     return Search(problem, whole, combinations, priced, time.perf_counter() - start, note)
 
 
@@ -102,7 +121,9 @@ def _nothing(problem, whole, rejected):
     if not space.layout:
         return "none has a value"
     if len(whole):
-        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"} | {n: problem.letters[n] for n in problem.in_rows}
+        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"} | {
+            n: problem.letters[n] for n in problem.in_rows
+        }
         said = ", ".join(f"{n}={_listed(x)}" for n, x in told.items())
         return f"no layout of the {problem.values['devices']:g} devices goes with {said}"
     rest = space.layout[-1]

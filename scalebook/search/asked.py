@@ -28,13 +28,18 @@ __all__ = ["asked", "limit"]
 _VALUES = 1_000_000  # of one letter: more are a slip
 
 
-def asked(sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping) -> Problem:
+def asked(
+    sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping
+) -> Problem:
     """The problem that a call poses; its parameters are those of `search`."""
     if isinstance(best, bool) or not isinstance(best, Integral):
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
-    subject_to, lift = _texts("subject_to", subject_to, "memory <= 70 GB"), _texts("lift", lift, "tp within scaleup_size")
+    subject_to, lift = (
+        _texts("subject_to", subject_to, "memory <= 70 GB"),
+        _texts("lift", lift, "tp within scaleup_size"),
+    )
     letters = _joined(letters, choices)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
@@ -43,7 +48,9 @@ def asked(sheet, knowns: tuple, minimize, maximize, against, subject_to, choices
     placed = {n: x[0] for n, x in several.items() if n not in space.words}  # what rows have of them, and on them, goes
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in (fixed | placed).items()})
     if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
-        raise TypeError(f"{stray} is no single number in what is given by position: give its values by keyword, as a list")
+        raise TypeError(
+            f"{stray} is no single number in what is given by position: give its values by keyword, as a list"
+        )
     values = {n: float(c.value) for n, c in cells.items() if n not in placed}
     more = {n: x for n, x in space.assumed(values).items() if n not in several}
     fixed, values = {**fixed, **more}, {**space.letters, **values, **more}
@@ -54,7 +61,9 @@ def asked(sheet, knowns: tuple, minimize, maximize, against, subject_to, choices
         if name not in several and name not in fixed and not any(name in row for row in rows):
             several[name] = x if name in space.words else tuple(map(float, x))
     if not several:
-        raise TypeError(f"there is nothing to search: give a letter of {thing.name} as a list of values, as in batch=[1, 2, 4]")
+        raise TypeError(
+            f"there is nothing to search: give a letter of {thing.name} as a list of values, as in batch=[1, 2, 4]"
+        )
     words = {n: several[n] for n in space.words if n in several}
     searched = {n: several[n] for n in (*space.layout, *several) if n in several and n not in space.words}
     fixed = {n: float(quantity(n, x)) for n, x in fixed.items()}
@@ -68,7 +77,9 @@ def asked(sheet, knowns: tuple, minimize, maximize, against, subject_to, choices
             raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
     limits = tuple(x for x in limits if x[3] not in set(lift))
     axes = _axes(thing, minimize, maximize, against)
-    return Problem(thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None)
+    return Problem(
+        thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
+    )
 
 
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
@@ -85,7 +96,9 @@ def _joined(letters: Mapping, choices) -> dict[str, Any]:
         raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
     for name in choices or {}:
         if name in letters:
-            raise TypeError(f"{name} is given twice, as {letters[name]!r} and in choices as {choices[name]!r}: give it once")
+            raise TypeError(
+                f"{name} is given twice, as {letters[name]!r} and in choices as {choices[name]!r}: give it once"
+            )
     return {**letters, **(choices or {})}
 
 
@@ -154,7 +167,8 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
 
 
 def limit(text: str) -> tuple[str, str, str | float, str]:
-    """A limit of its text: letter, relation, letter or number, and the name that strategies beyond it are counted under.
+    """A limit of its text: letter, relation, letter or number,
+    and the name that strategies beyond it are counted under.
 
     A bare number is in the letter's own unit: bytes, seconds, and 0.4 for 40 %.  Raises ValueError for a text that
     reads otherwise, for NaN, and for a bare number that is hardly meant in that unit.

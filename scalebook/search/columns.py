@@ -95,7 +95,9 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 
 
 class Program(NamedTuple):
-    """An expression as a list of operations: each takes its arguments by their places among letters, constants, results."""
+    """An expression as a list of operations: each takes its arguments by their places among letters, constants,
+    results.
+    """
 
     letters: tuple[str, ...]
     constants: tuple[np.generic, ...]
@@ -118,10 +120,14 @@ def program(expr: sympy.Basic) -> Program:
     steps = []
     for x in others or [expr]:
         if x in others and x.func not in _OPERATIONS:
-            raise NotImplementedError(f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}")
+            raise NotImplementedError(
+                f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}"
+            )
         args = _args(x)
         operation = _OPERATIONS[x.func] if x in others else lambda values: values[0]
-        steps.append((operation, tuple(place[y] for y in (args if x in others else [x])), x.func in (sympy.Add, sympy.Mul)))
+        steps.append(
+            (operation, tuple(place[y] for y in (args if x in others else [x])), x.func in (sympy.Add, sympy.Mul))
+        )
     return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
 
 

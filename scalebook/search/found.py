@@ -99,9 +99,10 @@ class Search:
     """The result of a search.
 
     `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
-    `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted under
-    the first; rules come before pricing, limits after.  `count`: strategies that have a price, in `seconds`.  `note`: what
-    is missing, and why, where the search was interrupted or a worker failed; empty where it `is_whole`.
+    `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted
+    under the first; rules come before pricing, limits after.  `count`: strategies that have a price, in
+    `seconds`.  `note`: what is missing, and why, where the search was interrupted or a worker failed; empty where it
+    `is_whole`.
     """
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note):
@@ -117,7 +118,9 @@ class Search:
         return self.count - sum(self.rejected.get(x[3], 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
-        """Each step away from a strategy, the best unless said otherwise: what it costs, and why it is worse or not possible."""
+        """Each step away from a strategy, the best unless said otherwise:
+        what it costs, and why it is worse or not possible.
+        """
         from .neighbours import Neighbours
 
         return Neighbours(self, self.best[place])
@@ -132,8 +135,14 @@ class Search:
         several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
         layout = [n for n in self.problem.space.layout if n in several or any(x.letters[n] > 1 for x in self.best)]
         names = [n for n in dict.fromkeys([*layout, *several]) if n not in self.problem.axes]
-        rows = [[str(i + 1), *(show(x.values[n], NOTATION[n].unit) for n in x.values), *(short(getattr(x, n)) for n in names)]
-                for i, x in enumerate(self.best)]  # fmt: skip
+        rows = [
+            [
+                str(i + 1),
+                *(show(x.values[n], NOTATION[n].unit) for n in x.values),
+                *(short(getattr(x, n)) for n in names),
+            ]
+            for i, x in enumerate(self.best)
+        ]
         yield ["", *dict.fromkeys(self.problem.axes), *names], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
@@ -142,4 +151,3 @@ class Search:
 
     def _repr_html_(self):
         return f"<p>{html.escape(self._summary)}</p>" + "".join(page_table(*x) for x in self._tables())
-

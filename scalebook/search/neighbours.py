@@ -1,4 +1,6 @@
-"""Why the neighbours of a strategy are worse: each step away from it, what it costs, and which part grows or which rule forbids it."""
+"""Why the neighbours of a strategy are worse: each step away from it, what it costs,
+and which part grows or which rule forbids it.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -75,11 +77,17 @@ class Neighbours:
     def _parts(self, sheet, values, here):
         """The parts of what is sought that change most."""
         whole, parts = self._objective, [self._objective]
-        while len(parts) == 1 and parts[0] in sheet.formulas:  # of a cost that is time at a price, the parts of the time
+        while (
+            len(parts) == 1 and parts[0] in sheet.formulas
+        ):  # of a cost that is time at a price, the parts of the time
             whole, parts = parts[0], [x for x in sheet.formulas[parts[0]].inputs if x in sheet.formulas]
         changes = {x: values[x] - here[1].get(x, 0.0) for x in parts}
         most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
-        said = [f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}" for n, x in most if abs(x) > 1e-9 * abs(here[1][whole])]
+        said = [
+            f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}"
+            for n, x in most
+            if abs(x) > 1e-9 * abs(here[1][whole])
+        ]
         return ", ".join(said) or "nothing changes"
 
     def _table(self):
@@ -98,7 +106,9 @@ class Neighbours:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """What changes, and the strategy then: a factor moved between dimensions, the next value of a letter, another word."""
+    """What changes, and the strategy then: a factor moved between dimensions, the next value of a letter,
+    another word.
+    """
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
     primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()

@@ -72,7 +72,8 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
         raise TypeError(
-            f"a search takes a sheet, a formula, or what has a name, a space and a sheet for what is known, as training_step"
+            "a search takes a sheet, a formula, or what has a name, a space and a sheet for what is known, "
+            "as training_step"
             f" has (scalebook.search.Searchable), not {_brief(thing)}"
         )
     return thing

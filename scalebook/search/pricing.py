@@ -44,8 +44,12 @@ def _front(found: np.ndarray) -> np.ndarray:
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
     """Two results as one, in whatever order they come."""
-    return Priced(_best(np.concatenate([a.best, b.best]), best), _front(np.concatenate([a.front, b.front])),
-                  a.rejected + b.rejected, a.count + b.count)  # fmt: skip
+    return Priced(
+        _best(np.concatenate([a.best, b.best]), best),
+        _front(np.concatenate([a.front, b.front])),
+        a.rejected + b.rejected,
+        a.count + b.count,
+    )
 
 
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
@@ -86,7 +90,9 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
             needed.add(name)
             todo += [x for x in formulas[name].inputs if x not in given] if name in formulas else []
     if lacking := sorted(needed - formulas.keys()):
-        raise TypeError(f"this search needs {', '.join(lacking)}: give {lacking[0]}=...{_idle(knowns, formulas, sheet)}")
+        raise TypeError(
+            f"this search needs {', '.join(lacking)}: give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
+        )
     constants = {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0 and n not in searched}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
@@ -145,7 +151,9 @@ class _Pricing:
 
     def allowed(self, rows, words, rejected):
         """The rows that rules about words and the domains of formulas allow."""
-        words = words | {"offload": self.problem.always_offloads}  # else it is tried where there is room, and only there
+        words = words | {
+            "offload": self.problem.always_offloads
+        }  # else it is tried where there is room, and only there
         for name, holds in ruled(self.problem, self.slab, words):
             rows = self._keep(rows, holds[rows], name, rejected)
         for name, f in self.formulas.items():
@@ -183,14 +191,20 @@ class _Pricing:
         second = first if len(set(self.problem.axes)) == 1 else second
         fits, count = self._fitting(grid, letters, rejected)
         values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), grid.shape)
-        second = np.broadcast_to(second, (len(rows), *np.shape(second)[1:])) if np.ndim(second) else np.full((1,) * values.ndim, second)
+        second = (
+            np.broadcast_to(second, (len(rows), *np.shape(second)[1:]))
+            if np.ndim(second)
+            else np.full((1,) * values.ndim, second)
+        )
         places = _Places(self.slab.places[rows], place, grid.shape)
         best = places.lowest(values, second, self.problem.best, found.best)
         front = places.front(values, second, found.front)
         return joined(found, Priced(best, front, Counter(), count), self.problem.best)
 
     def _fitting(self, grid, letters, rejected):
-        """Where a strategy that repeats no other has values and keeps the limits, and how many have values; the rest is counted."""
+        """Where a strategy that repeats no other has values and keeps the limits, and how many have values;
+        the rest is counted.
+        """
         fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
         for part in self.parts:
             fits = fits & part[grid.rows]
@@ -205,17 +219,26 @@ class _Pricing:
         return fits, count
 
     def _conditions(self, grid, letters):
-        """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes, then the limits."""
+        """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes,
+        then the limits.
+        """
         for name in self.later:
             f = self.formulas[name]
             for x in f.domain:
                 if not all(n in self.letters for n in x.letters):
-                    yield f"{f.name} holds for {x.words}", x.holds({n: grid.array(letters[n]) for n in x.letters}), False
+                    yield (
+                        f"{f.name} holds for {x.words}",
+                        x.holds({n: grid.array(letters[n]) for n in x.letters}),
+                        False,
+                    )
             if self.problem.space.is_signed:
                 yield f"{name} has a value", ~strays(name, letters[name]), False
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
-                own, other = grid.array(letters[letter]), grid.array(letters[bound]) if isinstance(bound, str) else bound
+                own, other = (
+                    grid.array(letters[letter]),
+                    grid.array(letters[bound]) if isinstance(bound, str) else bound,
+                )
                 yield name, own <= other if relation == "<=" else own >= other, True
 
 
@@ -230,12 +253,18 @@ class _Places:
         """Rows of a result for entries of a block, by their place in it."""
         index = np.unravel_index(flat, self.shape)
         second = np.broadcast_to(second, self.shape)[index]
-        return np.stack([values[index], second, np.full(len(flat), self.words), self.rows[index[0]], flat % self.axes], axis=1)
+        return np.stack(
+            [values[index], second, np.full(len(flat), self.words), self.rows[index[0]], flat % self.axes], axis=1
+        )
 
     def lowest(self, values, second, number, best):
         """The lowest, no more than could be among the best."""
         enough = best[-1, 0] if len(best) >= number else np.inf
-        flat = np.flatnonzero(values.ravel() <= enough) if np.isfinite(enough) else np.flatnonzero(np.isfinite(values.ravel()))
+        flat = (
+            np.flatnonzero(values.ravel() <= enough)
+            if np.isfinite(enough)
+            else np.flatnonzero(np.isfinite(values.ravel()))
+        )
         if len(flat) > number:
             own = values.ravel()[flat]
             flat = flat[own <= np.partition(own, number - 1)[number - 1]]

@@ -1,4 +1,6 @@
-"""What a search is asked, and the strategies it goes through: words, layouts of devices, and letters with few values."""
+"""What a search is asked, and the strategies it goes through:
+words, layouts of devices, and letters with few values.
+"""
 
 import itertools
 import math
@@ -12,7 +14,20 @@ import numpy as np
 
 from .space import Searchable, Space, needs, told
 
-__all__ = ["Problem", "Rows", "Slab", "about", "counts", "distinct", "layouts", "rows_of", "ruled", "slabs", "some", "word_combinations"]
+__all__ = [
+    "Problem",
+    "Rows",
+    "Slab",
+    "about",
+    "counts",
+    "distinct",
+    "layouts",
+    "rows_of",
+    "ruled",
+    "slabs",
+    "some",
+    "word_combinations",
+]
 
 _AXES = 4096  # combinations of letters on axes of their own; more letters become columns
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and looked through at a time
@@ -44,13 +59,17 @@ class Problem:
 
     def __post_init__(self):
         on_axes, size = [], 1
-        ruled = {x for rule in self.space.rules for x in rule.needs} | {x for f in self.space.within(self) for x in needs(f)}
+        ruled = {x for rule in self.space.rules for x in rule.needs} | {
+            x for f in self.space.within(self) for x in needs(f)
+        }
         for name, values in sorted(self.letters.items(), key=lambda x: len(x[1])):
             if name not in ruled and name not in self.space.layout and size * len(values) <= _AXES:
                 on_axes.append(name)
                 size *= len(values)
         object.__setattr__(self, "on_axes", tuple(x for x in self.letters if x in on_axes))
-        object.__setattr__(self, "in_rows", tuple(x for x in self.letters if x not in on_axes and x not in self.space.layout))
+        object.__setattr__(
+            self, "in_rows", tuple(x for x in self.letters if x not in on_axes and x not in self.space.layout)
+        )
 
     @property
     def space(self) -> Space:
@@ -132,13 +151,17 @@ def _flat(part: np.ndarray) -> np.ndarray:
 
 
 def layouts(problem: Problem) -> np.ndarray:
-    """All combinations of the layout's letters, the last being what is left of the devices; one empty row without a layout."""
+    """All combinations of the layout's letters, the last being what is left of the devices;
+    one empty row without a layout.
+    """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
         return np.empty((1, 0))
     *names, rest = space.layout
     lists = {n: np.asarray(problem.letters.get(n, (problem.values.get(n, 1.0),)), float) for n in names}
-    lists = {n: x if n in space.beside else x[devices % x == 0] for n, x in lists.items()}  # others leave no whole number
+    lists = {
+        n: x if n in space.beside else x[devices % x == 0] for n, x in lists.items()
+    }  # others leave no whole number
     columns = [x.reshape(-1) for x in np.meshgrid(*lists.values(), indexing="ij")]
     left = devices / math.prod(x for n, x in zip(names, columns, strict=True) if n not in space.beside)
     found = np.stack([*columns, left], axis=1)
@@ -147,7 +170,9 @@ def layouts(problem: Problem) -> np.ndarray:
 
 
 class Rows(NamedTuple):
-    """Some rows of a search: layouts, the place of the first, and places among these layouts' combinations with other letters."""
+    """Some rows of a search: layouts, the place of the first,
+    and places among these layouts' combinations with other letters.
+    """
 
     layouts: np.ndarray
     start: int
@@ -187,7 +212,9 @@ def _candidates(problem: Problem, rows: Rows, places: np.ndarray) -> Slab:
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """The rules that some rows break, with where each holds: without words those that speak of none, else the others."""
+    """The rules that some rows break, with where each holds:
+    without words those that speak of none, else the others.
+    """
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
@@ -205,7 +232,9 @@ def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Coun
         for name, holds in ruled(problem, slab, {}):
             if (left & ~holds).any():
                 out = slab.take(left & ~holds)
-                rejected[name] += int(sum(counts(problem, distinct(problem, words, out)).sum() for words in combinations))
+                rejected[name] += int(
+                    sum(counts(problem, distinct(problem, words, out)).sum() for words in combinations)
+                )
                 left = left & holds
         slab = slab.take(left)
         for first in range(0, len(slab.places), SLAB):
@@ -221,7 +250,9 @@ def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tupl
     if number <= LOOKED:
         slab, share = _candidates(problem, Rows(whole, 0, range(number)), np.arange(number)), 1
     else:
-        layout, *digits = (random.integers(n, size=LOOKED) for n in (len(whole), *(len(problem.letters[x]) for x in problem.in_rows)))
+        layout, *digits = (
+            random.integers(n, size=LOOKED) for n in (len(whole), *(len(problem.letters[x]) for x in problem.in_rows))
+        )
         slab, share = _slab(problem, whole[layout], digits, np.arange(LOOKED)), number / LOOKED
     slab = slab.take(some(distinct(problem, {}, slab)))
     slab = slab.take(_all(ruled(problem, slab, {}), slab))

@@ -1,6 +1,8 @@
-"""Things by their names, as a command line and a CSV file have them: what can be called, rows of tables, values of letters.
+"""Things by their names, as a command line and a CSV file have them:
+what can be called, rows of tables, values of letters.
 
->>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"}, model="llama3_8b")).weight_memory
+>>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"},
+...                                model="llama3_8b")).weight_memory
 16060000000.0
 >>> find("decodin")
 Traceback (most recent call last):
@@ -48,8 +50,14 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
     for path in sorted(folder.rglob("*.py")):
         inside = path.relative_to(folder)
         if inside.parts[0] not in _ABOVE:
-            module = importlib.import_module(".".join(["scalebook", *inside.with_suffix("").parts]).removesuffix(".__init__"))
-            found |= {n: x for n, x in list(vars(module).items()) if is_thing(x) and not isinstance(x, Formula) and n[0] != "_"}
+            module = importlib.import_module(
+                ".".join(["scalebook", *inside.with_suffix("").parts]).removesuffix(".__init__")
+            )
+            found |= {
+                n: x
+                for n, x in list(vars(module).items())
+                if is_thing(x) and not isinstance(x, Formula) and n[0] != "_"
+            }
     stated = {n: f for n, f in FORMULAS.items() if f.__module__.startswith("scalebook.")}
     return dict(sorted(found.items())) | dict(sorted(stated.items()))
 
@@ -110,7 +118,9 @@ def value(thing, name: str, text: str):
         return by_text[text.lower()]
     if name not in NOTATION:
         kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
-        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, {*NOTATION, *words(thing)})}")
+        raise LookupError(
+            f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, {*NOTATION, *words(thing)})}"
+        )
     return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
 
 

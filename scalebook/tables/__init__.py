@@ -95,7 +95,8 @@ class Models(Table):
         be read, an unknown kind of model or a missing field, naming it.
 
         >>> from scalebook.tables import models
-        >>> mine = models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,
+        >>> mine = models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048,
+        ...                     "vocab_size": 128256,
         ...     "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
         ...     "max_position_embeddings": 131072}, name="mine")
         >>> mine.kv_width, mine.attention

@@ -121,11 +121,14 @@ def _count(config: Mapping, field: str, default: int | None = None, least: int =
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(
-            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; it is {quoted(value)}"
+            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; "
+            f"it is {quoted(value)}"
         )
     most = MOST_BLOCKS if field in ("num_hidden_layers", "n_layer") else MOST
     if value > most:
-        raise ValueError(f"{field!r} of model_type {config['model_type']!r} is read up to {most:,}; it is {quoted(value)}")
+        raise ValueError(
+            f"{field!r} of model_type {config['model_type']!r} is read up to {most:,}; it is {quoted(value)}"
+        )
     return value
 
 

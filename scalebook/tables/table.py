@@ -116,7 +116,9 @@ class Table(Mapping):
         letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
-        return page_table(heads, lines, kind="sb-facts") + "<p>Hover over a value, or follow its mark, for the source.</p>"
+        return (
+            page_table(heads, lines, kind="sb-facts") + "<p>Hover over a value, or follow its mark, for the source.</p>"
+        )
 
 
 def _named(key, row):
@@ -149,7 +151,8 @@ def _row(file, key, stanza, kind, words, finish):
         entry = entry if isinstance(entry, dict) else {"value": entry}
         if stray := entry.keys() - {"value", "source", "note"} or ({"value"} - entry.keys()):
             raise ValueError(
-                f"{where}: a cell is a value or {{ value, source, note }}, so {', '.join(stray)} is out of place or missing"
+                f"{where}: a cell is a value or {{ value, source, note }}, "
+                f"so {', '.join(stray)} is out of place or missing"
             )
         source = _text(f"{where}, source", entry.get("source", default))
         note = _text(f"{where}, note", entry.get("note", ""))

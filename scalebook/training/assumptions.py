@@ -23,8 +23,8 @@ __all__ = [
 def sustained_rate():
     """Within a step products run a little slower than alone, as clocks fall and caches are cold.
 
-    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Nothing else is fitted to
-    training.
+    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Nothing else is fitted
+    to training.
 
     >>> sustained_rate()
     0.95
@@ -90,7 +90,8 @@ def _mean_share(pairs, seq, layers, window_layers):
 
 @formula("attended_share", "beltagy2020 §3.1", "dao2022 §3.1")
 def attended_windows(seq, layers, window_layers, window):
-    """Where some blocks slide, a token meets its window there: the mean over all blocks, whole tiles at the edges left aside.
+    """Where some blocks slide, a token meets its window there:
+    the mean over all blocks, whole tiles at the edges left aside.
 
     >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
     0.258
@@ -120,7 +121,8 @@ def quantized_bits():
 
 @formula("scaleout_bandwidth", "aiconfigurator")
 def one_port():
-    """Where the table has none for a device: one port of 400 Gb/s each, as in a DGX H100; the builder of a cluster decides.
+    """Where the table has none for a device: one port of 400 Gb/s each, as in a DGX H100;
+    the builder of a cluster decides.
 
     >>> one_port()
     50000000000.0
@@ -140,7 +142,8 @@ def every_expert(experts):
 
 @formula("host_efficiency", "azure-ai-benchmarking", "bekman-network")
 def host_efficiency():
-    """Large copies between host and device: 0.80 to 0.82 of the raw rate on an H100, 0.86 on H200 and MI300X, 0.89 on GB200.
+    """Large copies between host and device: 0.80 to 0.82 of the raw rate on an H100, 0.86 on H200 and MI300X,
+    0.89 on GB200.
 
     >>> host_efficiency()
     0.86

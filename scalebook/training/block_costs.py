@@ -15,7 +15,7 @@ from scalebook.block import (
     backward,
     recomputation,
     shard,
-)  # fmt: skip
+)
 from scalebook.block.work import both_passes, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
@@ -26,24 +26,33 @@ __all__ = ["block_formulas", "head"]
 _MEGATRON = ("narayanan2021 §2", "korthikanti2022 §4")
 
 
-
-
 # Collectives
 
 
-_INNER = {"tp": S.One, "etp": S.One, "cp": symbol("tp"), "ep": symbol("etp")}  # neighbours of a rank that other dimensions have
+_INNER = {
+    "tp": S.One,
+    "etp": S.One,
+    "cp": symbol("tp"),
+    "ep": symbol("etp"),
+}  # neighbours of a rank that other dimensions have
 _OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are tensor parallelism too
 
 
 def _near(way: str) -> Expr:
-    """Devices of a group within one scale-up domain: ranks go to tp first, then cp; of experts to etp first, then ep."""
+    """Devices of a group within one scale-up domain: ranks go to tp first, then cp;
+    of experts to etp first, then ep.
+    """
     return near_of(symbol(way), _INNER[way])
 
 
 def _sent(block: Block, way: str, keep) -> list[tuple]:
     """The collectives over one way: kind, bytes, devices, and those of them within one scale-up domain."""
     pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
-    return [(c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(op.over)) for op, c in pairs if op.over in _OVER[way] and keep(op)]
+    return [
+        (c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(op.over))
+        for op, c in pairs
+        if op.over in _OVER[way] and keep(op)
+    ]
 
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
@@ -88,7 +97,9 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
     for w in passes:
         times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
-    params, routed = (sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True))
+    params, routed = (
+        sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True)
+    )
     whole = replace(strategy, recompute="none").transformed(block)
     is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
     costs = {f"{phase}_compute": time for phase, time in times.items()}
@@ -122,7 +133,9 @@ def _head_costs(rates: str, quantized: bool) -> dict[str, Expr]:
 
 
 def _embedding_time(strategy: Strategy) -> Expr:
-    """Words looked up where their rows are, summed over the devices that share the vocabulary, and gradients added to rows."""
+    """Words looked up where their rows are, summed over the devices that share the vocabulary,
+    and gradients added to rows.
+    """
     x = symbol
     values = x("batch") * x("seq") / x("cp") * x("hidden")
     whole, found = values * x("activation_bits") / 8, values / x("tp")
@@ -144,7 +157,8 @@ _MEANINGS = {
     },
     **{
         f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
-        for way in ("tp", "cp", "ep") for tier in ("scaleup", "scaleout")
+        for way in ("tp", "cp", "ep")
+        for tier in ("scaleup", "scaleout")
     },
     **{
         f"tp_{tier}_beside": f"Of these, as the {tier} ports see them, what runs beside the gradients of the weights."
@@ -165,7 +179,8 @@ _MEANINGS = {
 
 
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """The costs of a model's blocks as formulas, the mean over its dense and its mixture-of-experts blocks, and of its head.
+    """The costs of a model's blocks as formulas, the mean over its dense and its mixture-of-experts blocks,
+    and of its head.
 
     >>> from scalebook.block import GPT
     >>> from scalebook.tables import models

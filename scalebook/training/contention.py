@@ -24,24 +24,46 @@ _HERE = "interconnects-and-memory-tiers"
 
 @formula("dp_contention", _HERE)
 def dp_contention_shared(
-    dp_passes, dp_window, dp_reduce, dp_gather, dp_unhidden, stage_blocks, dp_scaleup_time, dp_scaleout_time,
-    tp_scaleup_time, tp_scaleout_time, tp_scaleup_beside, tp_scaleout_beside, tp_beside, tp_overlap,
-    cp_scaleup_time, cp_scaleout_time, cp_overlap, ep_scaleup_time, ep_scaleout_time, ep_overlap,
-    pp_scaleup_time, pp_scaleout_time, pp_overlap,
-):  # fmt: skip
+    dp_passes,
+    dp_window,
+    dp_reduce,
+    dp_gather,
+    dp_unhidden,
+    stage_blocks,
+    dp_scaleup_time,
+    dp_scaleout_time,
+    tp_scaleup_time,
+    tp_scaleout_time,
+    tp_scaleup_beside,
+    tp_scaleout_beside,
+    tp_beside,
+    tp_overlap,
+    cp_scaleup_time,
+    cp_scaleout_time,
+    cp_overlap,
+    ep_scaleup_time,
+    ep_scaleout_time,
+    ep_overlap,
+    pp_scaleup_time,
+    pp_scaleout_time,
+    pp_overlap,
+):
     """Two collectives on one link get half of it each: one that a block waits for then takes twice as long.
 
     Data-parallel ones run hidden for a share of the window, and meet the others in as much of it: what is not hidden
-    meets nobody, so that hiding more never costs more than it saves.  A collective that uses both tiers at once waits for
-    the one that costs it more.
+    meets nobody, so that hiding more never costs more than it saves.  A collective that uses both tiers at once waits
+    for the one that costs it more.
 
     >>> others = dict.fromkeys([f"{x}_{y}" for x in ("tp", "cp", "ep", "pp") for y in ("scaleout_time", "overlap")], 0)
     >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1, dp_gather=0, dp_unhidden=0)
-    >>> dp_contention_shared(others, dp_passes=1, dp_window="100 ms", dp_reduce="50 ms", stage_blocks=10, tp_scaleup_time="2 ms",
+    >>> dp_contention_shared(others, dp_passes=1, dp_window="100 ms", dp_reduce="50 ms", stage_blocks=10,
+    ...                      tp_scaleup_time="2 ms",
     ...     cp_scaleup_time=0, ep_scaleup_time=0, pp_scaleup_time=0, dp_scaleup_time="25 ms", dp_scaleout_time="50 ms")
     0.005
     """
-    whole = Max(dp_reduce + dp_gather, dp_window / 10**9, evaluate=False)  # where nothing is sent, no division by nothing
+    whole = Max(
+        dp_reduce + dp_gather, dp_window / 10**9, evaluate=False
+    )  # where nothing is sent, no division by nothing
     hidden = (dp_reduce + dp_gather - dp_unhidden) / whole
     up, out = (hidden * x / dp_window for x in (dp_scaleup_time, dp_scaleout_time))
 
@@ -81,10 +103,11 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
     """The bandwidth that one dimension needs on one tier.
 
     >>> needed("tp", "scaleup").inputs
-    ('again_compute', 'forward_compute', 'input_gradient_compute', 'scaleup_bandwidth', 'tp_scaleup_time', 'weight_gradient_compute')
+    ('again_compute', 'forward_compute', 'input_gradient_compute', 'scaleup_bandwidth', 'tp_scaleup_time',
+    'weight_gradient_compute')
     """
     rhs = symbol(f"{tier}_bandwidth") * symbol(f"{way}_{tier}_time") / _arithmetic(way, sharding)
-    doc = f"At which the {tier} ports move all that {way} sends while the kernels beside it run; starts and hops come on top."
+    doc = f"At which the {tier} ports move all that {way} sends beside the kernels; starts and hops come on top."
     return Formula(f"{way}_{tier}_needed_beside", f"{way}_{tier}_needed", rhs, [_HERE], doc)
 
 
@@ -93,15 +116,21 @@ def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tupl
     """What a step needs of its networks; so many transfers of a micro-batch a chunk, and the arguments of each.
 
     >>> x = symbol
-    >>> [f.letter for f in bandwidth_formulas(SHARDINGS["zero1"], 2, x("chunks"), (x("traffic"), Integer(2), Integer(1)))][:2]
+    >>> [f.letter for f in bandwidth_formulas(SHARDINGS["zero1"], 2, x("chunks"), (x("traffic"), Integer(2),
+    ...                                                                            Integer(1)))][:2]
     ['pp_scaleup_time', 'pp_scaleout_time']
     """
     often = sends * chunks * Min(1, symbol("pp") - 1, evaluate=False)
     made = [
-        Formula(f"pp_{tier}_time_sent", f"pp_{tier}_time", often * time, ["narayanan2021 §2.2.2"],
-                f"Transfers between stages, as the {tier} ports of a device see them.")
+        Formula(
+            f"pp_{tier}_time_sent",
+            f"pp_{tier}_time",
+            often * time,
+            ["narayanan2021 §2.2.2"],
+            f"Transfers between stages, as the {tier} ports of a device see them.",
+        )
         for tier, time in zip(TIERS, port_times("send", *transfer), strict=True)
-    ]  # fmt: skip
+    ]
     for tier in TIERS:
         made += [needed(way, tier, sharding) for way in ("tp", "cp", "ep", "pp", "dp")]
         total = sum(symbol(f"{way}_{tier}_needed") for way in ("tp", "cp", "ep", "pp", "dp"))

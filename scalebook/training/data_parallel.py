@@ -19,9 +19,9 @@ from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
 __all__ = [
     "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
-    "dp_window", "dp_window_back", "dp_window_through", "last_window", "last_window_back",
-    "optimizer_time_hybrid", "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient",
-    "routed_shards", "shards", "shards_dualpipe",
+    "dp_window", "dp_window_back", "dp_window_through", "last_window", "last_window_back", "optimizer_time_hybrid",
+    "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient", "routed_shards", "shards",
+    "shards_dualpipe",
 ]  # fmt: skip
 
 
@@ -47,7 +47,8 @@ def shards_dualpipe(dp, cp):
 
 @formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
 def routed_shards(shards, tp, etp, ep):
-    """Devices that hold the same part of the same experts: all that share a stage, but those that experts are dealt out to.
+    """Devices that hold the same part of the same experts:
+    all that share a stage, but those that experts are dealt out to.
 
     >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
     (4.0, 1.0)
@@ -67,7 +68,8 @@ def reduce_bits_gradient(gradient_bits):
 
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """What a step does once: gradients are summed under the last backward pass, weights gathered under the first forward.
+    """What a step does once: gradients are summed under the last backward pass,
+    weights gathered under the first forward.
 
     Of several chunks each is complete pp/chunks passes before the next; the last has its own pass.
 
@@ -109,13 +111,14 @@ def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time
 
 @formula("dp_window", "narayanan2021 §2.2", "data-parallelism")
 def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradient_time, bubble_time):
-    """What every micro-batch repeats runs on while its stage waits for the pipeline: a step is never shorter than its collectives.
+    """What every micro-batch repeats runs on while its stage waits for the pipeline:
+    a step is never shorter than its collectives.
 
     >>> dp_window_through(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
     ...                   bubble_time="0.2 s")
     2.0
     """
-    return dp_window.of() + bubble_time
+    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time) + bubble_time
 
 
 @formula("last_window", "narayanan2021 §2.2")
@@ -139,7 +142,8 @@ def last_window(forward_time, input_gradient_time, weight_gradient_time):
 
 
 def _waiting(window: Formula) -> Formula:
-    """A window where blocks wait for a second tier: waits hide as arithmetic does, since hosts and networks have ports of their own.
+    """A window where blocks wait for a second tier: waits hide as arithmetic does,
+    since hosts and networks have ports of their own.
 
     The last micro-batch waits longer than the others, since with it the optimizer's state moves.
     """
@@ -158,7 +162,8 @@ def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, 
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
     """What may not run beside arithmetic and what the rest costs it, or what there is too little arithmetic for.
 
-    Buckets of a block each: the last gradients are ready, and the first weights wanted, when nothing else is left to do.
+    Buckets of a block each: the last gradients are ready, and the first weights wanted,
+    when nothing else is left to do.
 
     >>> dp_unhidden_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
     ...                 collective_cores=0)
@@ -174,7 +179,8 @@ def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_ov
 
     Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
 
-    >>> dp_unhidden_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", last_window="0.4 s", chunks=4, dp_overlap=1,
+    >>> dp_unhidden_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", last_window="0.4 s", chunks=4,
+    ...                  dp_overlap=1,
     ...                  stage_blocks=48, collective_cores=0)
     0.275
     """
@@ -211,9 +217,16 @@ def optimizer_time_replicated(
 
 @formula("optimizer_time", "zero2020 §5.1")
 def optimizer_time_sharded(
-    dense_params, routed_params, shards, routed_shards, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth,
+    dense_params,
+    routed_params,
+    shards,
+    routed_shards,
+    weight_bits,
+    gradient_bits,
+    optimizer_bits,
+    hbm_bandwidth,
     stream_efficiency,
-):  # fmt: skip
+):
     """Each device updates its share.
 
     >>> optimizer_time_sharded(dense_params=1e9, routed_params=0, shards=4, routed_shards=1, weight_bits=16,
@@ -226,9 +239,17 @@ def optimizer_time_sharded(
 
 @formula("optimizer_time", "zhao2023 §3.2")
 def optimizer_time_hybrid(
-    dense_params, routed_params, shards, routed_shards, shard_group, weight_bits, gradient_bits, optimizer_bits,
-    hbm_bandwidth, stream_efficiency,
-):  # fmt: skip
+    dense_params,
+    routed_params,
+    shards,
+    routed_shards,
+    shard_group,
+    weight_bits,
+    gradient_bits,
+    optimizer_bits,
+    hbm_bandwidth,
+    stream_efficiency,
+):
     """Each device updates its share within its group, which is no larger than the devices that share anything.
 
     >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shards=32, routed_shards=4, shard_group=4,
@@ -241,7 +262,8 @@ def optimizer_time_hybrid(
 
 
 def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
-    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions; experts with fewer.
+    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions;
+    experts with fewer.
 
     Whole, or block by block.  Of the stages that a device holds (`copies`) a micro-batch passes one.
     """
@@ -252,7 +274,11 @@ def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]
     if exchange.by_block:
         blocks = x("stage_blocks") * copies / stages
         outside = x("dense_params") / stages - blocks * x("block_params")  # embeddings
-        parts = [(blocks, x("block_params"), dense), (S.One, outside, dense), (some * blocks, x("block_routed_params"), routed)]
+        parts = [
+            (blocks, x("block_params"), dense),
+            (S.One, outside, dense),
+            (some * blocks, x("block_routed_params"), routed),
+        ]
     else:
         parts = [(S.One, x("dense_params") / stages, dense), (some, x("routed_params") / stages, routed)]
     return [(often, params * x(exchange.bits) / 8, *group) for often, params, group in parts]
@@ -267,8 +293,10 @@ def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
     for often, held, ways, inner in _held(exchange, copies):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
-            "all": (held, ways, inner), "group": (held, group, inner), "groups": (held / group, ways / group, inner * group)
-        }[exchange.among]  # fmt: skip
+            "all": (held, ways, inner),
+            "group": (held, group, inner),
+            "groups": (held / group, ways / group, inner * group),
+        }[exchange.among]
         each = (held, ways, near_of(ways, inner))
         costs = collective(exchange.kind, *each), *port_times(exchange.kind, *each)
         total = [a + often * b for a, b in zip(total, costs, strict=True)]
@@ -307,7 +335,12 @@ def data_parallel_formulas(
         made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
         made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
         made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
-        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
+        passes,
+        *(map(_waiting, windows) if offload else windows),
+        unhidden,
+        dp_exposed,
         _OPTIMIZER[sharding.parts("optimizer")[0]],
-        shards_dualpipe if copies > 1 else shards, routed_shards, reduce_bits_gradient,
-    )  # fmt: skip
+        shards_dualpipe if copies > 1 else shards,
+        routed_shards,
+        reduce_bits_gradient,
+    )

@@ -51,7 +51,9 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
     if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
-    at_end = at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end  # with the model's beginning
+    at_end = (
+        at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
+    )  # with the model's beginning
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
@@ -64,7 +66,8 @@ def _params(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr]:
 
 
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
-    """Bytes of what is whole for a while where weights are shared: the larger of blocks at work and a vocabulary matrix.
+    """Bytes of what is whole for a while where weights are shared:
+    the larger of blocks at work and a vocabulary matrix.
 
     Of blocks the one at work and the next, and one's gradients; of the matrices of a stage, one and its gradients.
     """
@@ -102,7 +105,8 @@ _SAID = {
     "optimizer_memory": "Optimizer state, likewise.",
     "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
     "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
-    "buffer_memory": "What a block run again holds while it goes backward, and what is gathered whole: blocks or a vocabulary matrix.",
+    "buffer_memory": "What a block run again holds while it goes backward, and what is gathered whole: "
+    "blocks or a vocabulary matrix.",
 }
 
 
@@ -136,7 +140,10 @@ def memory_formulas(
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule)
         most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
-        made |= {letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.") for letter, expr in away.items()}
+        made |= {
+            letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
+            for letter, expr in away.items()
+        }
         made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
         made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
     else:

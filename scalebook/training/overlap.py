@@ -35,7 +35,9 @@ def group_rate(
     360000000000.0
     """
     share = group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
-    return Min(share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False)
+    return Min(
+        share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False
+    )
 
 
 @formula("hiding_tokens", _HERE)
@@ -131,7 +133,8 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 
 @formula("crossover_tokens", _SHARDED)
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
-    """Sharding moves a block's parameters three times a pass forward and back, tensor parallelism eight activations a token.
+    """Sharding moves a block's parameters three times a pass forward and back,
+    tensor parallelism eight activations a token.
 
     >>> crossover_tokens(block_params=12 * 8192**2, hidden=8192, weight_bits=16, gradient_bits=16, activation_bits=16)
     36864.0

@@ -11,8 +11,8 @@ from sympy import Expr, Integer, Max, Min, ceiling
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed", "last_blocks",
-    "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none",
+    "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed",
+    "last_blocks", "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none",
     "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
     "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
     "with_waits",
@@ -61,9 +61,19 @@ def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_ov
 
 @formula("block_backward", "korthikanti2022 §4.2.2")
 def block_backward_sum(
-    again_compute, input_gradient_compute, weight_gradient_compute, tp_backward, tp_async, tp_overlap, cp_backward,
-    cp_overlap, ep_backward, ep_overlap, tp_beside, collective_cores,
-):  # fmt: skip
+    again_compute,
+    input_gradient_compute,
+    weight_gradient_compute,
+    tp_backward,
+    tp_async,
+    tp_overlap,
+    cp_backward,
+    cp_overlap,
+    ep_backward,
+    ep_overlap,
+    tp_beside,
+    collective_cores,
+):
     """Kernels of a block's backward pass, the collectives it waits for, and what the others cost the arithmetic.
 
     >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
@@ -105,11 +115,15 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
     ...                           collective_cores=0)
     0.048
     """
-    return stage_blocks * (weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores))
+    return stage_blocks * (
+        weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
+    )
 
 
 def _waited() -> dict[str, Expr]:
-    """A stage's passes with what its blocks wait for a second tier; going back, in the pass that makes gradients of weights."""
+    """A stage's passes with what its blocks wait for a second tier;
+    going back, in the pass that makes gradients of weights.
+    """
     x = symbol
     return {
         "forward_time": x("forward_time") + x("stage_blocks") * x("forward_wait"),
@@ -187,12 +201,22 @@ def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weigh
 
 @formula("step_head", "narayanan2021 §2.2")
 def step_head(
-    microbatches, pp, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
-    head_backward, embedding_time,
-):  # fmt: skip
-    """The first stage looks words up and the last makes the logits: all wait for what the slower needs beyond its blocks.
+    microbatches,
+    pp,
+    stage_blocks,
+    last_blocks,
+    forward_time,
+    input_gradient_time,
+    weight_gradient_time,
+    head_forward,
+    head_backward,
+    embedding_time,
+):
+    """The first stage looks words up and the last makes the logits:
+    all wait for what the slower needs beyond its blocks.
 
-    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms",
+    ...           input_gradient_time="72 ms",
     ...           weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.384
     """
@@ -208,9 +232,16 @@ def _ends(head_forward, head_backward, embedding_time, *stage):
 
 @formula("step_head", "qi2024-v §3")
 def step_head_v(
-    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
-    head_backward, embedding_time,
-):  # fmt: skip
+    microbatches,
+    stage_blocks,
+    last_blocks,
+    forward_time,
+    input_gradient_time,
+    weight_gradient_time,
+    head_forward,
+    head_backward,
+    embedding_time,
+):
     """Where a pipeline turns at its end, the first device does both.
 
     >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
@@ -223,12 +254,20 @@ def step_head_v(
 
 @formula("step_head", "deepseek2024-v3 §3.2.1")
 def step_head_both(
-    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
-    head_backward, embedding_time,
-):  # fmt: skip
+    microbatches,
+    stage_blocks,
+    last_blocks,
+    forward_time,
+    input_gradient_time,
+    weight_gradient_time,
+    head_forward,
+    head_backward,
+    embedding_time,
+):
     """DualPipe feeds its pipeline from both ends: each end does both, for half of the micro-batches.
 
-    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
+    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms",
+    ...                input_gradient_time="72 ms",
     ...                weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
     0.224
     """
@@ -238,9 +277,16 @@ def step_head_both(
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
 def tp_exposed(
-    microbatches, stage_blocks, tp_forward, tp_backward, tp_async, tp_beside, tp_overlap, weight_gradient_compute,
+    microbatches,
+    stage_blocks,
+    tp_forward,
+    tp_backward,
+    tp_async,
+    tp_beside,
+    tp_overlap,
+    weight_gradient_compute,
     collective_cores,
-):  # fmt: skip
+):
     """Tensor-parallel collectives that blocks wait for, forward and backward, and what the others cost the arithmetic.
 
     >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_async="2 ms",
@@ -283,13 +329,10 @@ def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_
     return bubble * microbatches * (forward_time + input_gradient_time + weight_gradient_time)
 
 
-
-
-
-
 @formula("offload_exposed", "rajbhandari2021 §3")
 def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
-    """Every block waits for its moves as far as nothing hides them: the optimizer's state moves with the last micro-batch.
+    """Every block waits for its moves as far as nothing hides them:
+    the optimizer's state moves with the last micro-batch.
 
     >>> offload_exposed(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
     0.39
@@ -329,9 +372,19 @@ def offload_exposed_none():
 
 @formula("step_time", "isaev2023-calculon §2")
 def step_time(
-    step_forward, step_backward, step_again, step_head, bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed,
-    dp_exposed, offload_exposed, optimizer_time,
-):  # fmt: skip
+    step_forward,
+    step_backward,
+    step_again,
+    step_head,
+    bubble_time,
+    tp_exposed,
+    cp_exposed,
+    ep_exposed,
+    pp_exposed,
+    dp_exposed,
+    offload_exposed,
+    optimizer_time,
+):
     """The sum of its parts: what runs beside something else is in none of them twice.
 
     >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()

@@ -42,10 +42,19 @@ class Profile:
     def _table(self):
         head = ["kernel", "phase", "kind", "calls", "FLOP", "bytes", "time", "of the step", "of the peak"]
         return head, [
-            [x.name, x.phase.replace("_", " "), x.kind, f"{x.calls:,.0f}", show(x.flops, "FLOP") if x.flops else "",
-             show(x.traffic, "B"), show(x.time, "s"), f"{x.share:.1%}", f"{x.achieved:.0%}" if x.flops else ""]
+            [
+                x.name,
+                x.phase.replace("_", " "),
+                x.kind,
+                f"{x.calls:,.0f}",
+                show(x.flops, "FLOP") if x.flops else "",
+                show(x.traffic, "B"),
+                show(x.time, "s"),
+                f"{x.share:.1%}",
+                f"{x.achieved:.0%}" if x.flops else "",
+            ]
             for x in self.lines
-        ]  # fmt: skip
+        ]
 
     def __repr__(self):
         head, rows = self._table()
@@ -78,8 +87,19 @@ def profile(*knowns, **letters) -> Profile:
 
 def _line(w, calls, values, strategy) -> Line:
     seconds = w.ideal if strategy.kernels == "ideal" else w.time
-    flops, traffic, time = (Formula(w.name, letter, expr)(values) if expr != 0 else 0.0
-                            for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds)))  # fmt: skip
+    flops, traffic, time = (
+        Formula(w.name, letter, expr)(values) if expr != 0 else 0.0
+        for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds))
+    )
     done = flops * (values["attended_share"] if w.kind == "attention" else 1)
-    return Line(w.name, w.phase, w.kind, calls, calls * flops, calls * traffic, calls * time,
-                calls * time / values["step_time"], done / time / values["peak_flops"])  # fmt: skip
+    return Line(
+        w.name,
+        w.phase,
+        w.kind,
+        calls,
+        calls * flops,
+        calls * traffic,
+        calls * time,
+        calls * time / values["step_time"],
+        done / time / values["peak_flops"],
+    )

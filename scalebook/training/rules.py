@@ -24,7 +24,21 @@ from scalebook.training.strategy import CHOICES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
 
-COUNTS = ("devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group")
+COUNTS = (
+    "devices",
+    "global_batch",
+    "tp",
+    "cp",
+    "ep",
+    "etp",
+    "pp",
+    "dp",
+    "batch",
+    "chunks",
+    "microbatches",
+    "seq",
+    "shard_group",
+)
 
 
 class Rule:
@@ -73,7 +87,8 @@ SHAPES = (  # what no model is, whatever the strategy
          "kv_heads={kv_heads} do not divide the {heads} heads"),
     Rule("embeddings are one or two", "embeddings", lambda embeddings: (embeddings == 1) | (embeddings == 2),
          "embeddings={embeddings} is neither one matrix for input and output nor one for each"),
-    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1), "gating={gating} is neither with a gate nor without"),
+    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1), "gating={gating} is neither with a "
+                                                                                   "gate nor without"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
@@ -95,30 +110,36 @@ RULES = (
     Rule("tp within scaleup_size", "tp", lambda tp, scaleup_size: tp <= scaleup_size,
          "tp={tp} leaves a scale-up domain of {scaleup_size} devices", advice=True),
     Rule("cp halves divide seq", "cp", lambda cp, seq: (cp == 1) | _split(seq, 2 * cp),
-         "cp={cp} does not divide seq={seq} into 2 cp equal parts, of which each device takes two to balance causal attention"),
+         "cp={cp} does not divide seq={seq} into 2 cp equal parts, "
+         "of which each device takes two to balance causal attention"),
     Rule("tp divides the sequence", "tp",
          lambda tp, cp, seq, sequence_parallel: (sequence_parallel == 0) | _split(seq, cp * tp),
          "tp={tp} does not divide the {own_seq} tokens of a sequence that sequence parallelism splits"),
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("stages have blocks", "pp", lambda pp, layers: (pp == 1) | ((pp - 2) * _stage(layers, pp) < layers),
          "pp={pp} stages of at most {stage_blocks} blocks leave more than one of them empty of the {layers} layers"),
-    Rule("interleaving alone has chunks", "chunks", lambda chunks, schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
+    Rule("interleaving alone has chunks", "chunks", lambda chunks,
+    schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
          "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
     Rule("stages hold the layers", "stage_blocks",
-         lambda stage_blocks, layers, pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers) & (pp * stage_blocks >= layers),
+         lambda stage_blocks, layers,
+         pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers) & (pp * stage_blocks >= layers),
          "stage_blocks={stage_blocks} in the fullest of {pp} stages does not deal out the {layers} layers"),
     Rule("the last stage holds the rest", "last_blocks",
          lambda last_blocks, stage_blocks, layers, pp: (last_blocks % 1 == 0) & (last_blocks <= stage_blocks)
          & ((pp - 1) * stage_blocks + last_blocks >= layers)
          & ((stage_blocks == last_blocks) | (stage_blocks + last_blocks <= layers)),
-         "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} layers"),
+         "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} "
+         "layers"),
     Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
          "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
-    Rule("a schedule's chunks divide a stage", "pp", lambda schedule, stage_blocks: _split(stage_blocks, SCHEDULES[schedule].chunks or 1),
+    Rule("a schedule's chunks divide a stage", "pp", lambda schedule, stage_blocks: _split(stage_blocks,
+    SCHEDULES[schedule].chunks or 1),
          "schedule={schedule!r} gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
     Rule("windows within layers", "window_layers", lambda window_layers, layers: window_layers <= layers,
          "window_layers={window_layers} is more than the {layers} layers"),
-    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, and the model has none"),
+    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, "
+                                                                                "and the model has none"),
     Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
          "ep={ep} does not divide the {experts} experts"),
     Rule("ep divides dp cp tp/etp", "ep", lambda ep, dp, cp, tp, etp: _split(dp * cp * tp / etp, ep),
@@ -135,17 +156,21 @@ RULES = (
     Rule("all_to_all deals out heads", "cp",
          lambda context_exchange, tp, cp, heads, kv_heads: (context_exchange != "all_to_all") | (cp == 1)
          | (_split(heads, tp * cp) & (_split(kv_heads, tp * cp) | _split(tp * cp, kv_heads))),
-         "context_exchange='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, which does not divide"),
+         "context_exchange='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, "
+         "which does not divide"),
     Rule("shard_group in groups", "shard_group",
          lambda sharding, shard_group, dp, cp: (not SHARDINGS[sharding].has_groups)
          | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
-         "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple of them"),
+         "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple "
+         "of them"),
     Rule("shard_group in groups of experts", "shard_group",
          lambda sharding, shard_group, dp, cp, tp, ep, etp: (not SHARDINGS[sharding].has_groups) | (ep * etp == tp)
          | _split(dp * cp * tp / (ep * etp), shard_group) | _split(shard_group, dp * cp * tp / (ep * etp)),
-         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts nor is a "
+         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts "
+         "nor is a "
          "multiple of them"),
-    Rule("offload has near_blocks", "pp", lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
+    Rule("offload has near_blocks", "pp", lambda offload, stage_blocks,
+    near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
     *SHAPES,
 )  # fmt: skip
@@ -161,7 +186,17 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
     8.0
     """
-    known = {"tp": 1, "cp": 1, "ep": 1, "pp": 1, "batch": 1, "chunks": 1, "experts": 0, "near_blocks": 3, "offload": False}
+    known = {
+        "tp": 1,
+        "cp": 1,
+        "ep": 1,
+        "pp": 1,
+        "batch": 1,
+        "chunks": 1,
+        "experts": 0,
+        "near_blocks": 3,
+        "offload": False,
+    }
     known |= values
     known.setdefault("etp", known["tp"])
     model = known["tp"] * known["cp"] * known["pp"]
@@ -188,7 +223,9 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
             refuse_parts(name, quantity(name, value))
     broadcast(own)
     known = derived(own)
-    by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()  # stages dealt out otherwise
+    by_hand = (
+        ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
+    )  # stages dealt out otherwise
     lifted = (*ADVICE, *by_hand)
     if any(np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
@@ -199,7 +236,9 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 def _own(values, sheet):
     """What the rules are about, as numbers and words."""
     names = _NAMES | {n for f in (sheet.formulas.values() if sheet else ()) for x in f.domain for n in x.letters}
-    own = {n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names}
+    own = {
+        n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
+    }
     if symbols := [n for n, x in own.items() if isinstance(x, Basic)]:
         raise TypeError(f"a strategy is priced for numbers, not for symbols ({', '.join(symbols)})")
     return own
@@ -309,7 +348,9 @@ def _no_multiple(known):
     product = known["tp"] * known["cp"] * known["pp"]
     devices = product * np.arange(1, 2 + known["devices"] // product)
     near = devices[-2:]
-    return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed("devices", near, 0)
+    return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed(
+        "devices", near, 0
+    )
 
 
 def not_whole(letter: str, value: float) -> str | None:

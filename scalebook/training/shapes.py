@@ -12,8 +12,8 @@ from sympy import Rational
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "aspect_of_shape", "attention_share_wide", "block_params_wide", "hidden_of_size", "layers_of_size", "params_of_shape",
-    "saved_activations_whole", "shape",
+    "aspect_of_shape", "attention_share_wide", "block_params_wide", "hidden_of_size", "layers_of_size",
+    "params_of_shape", "saved_activations_whole", "shape",
 ]  # fmt: skip
 
 
@@ -81,7 +81,8 @@ def attention_share_wide(seq, hidden):
 def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_bits, tp):
     """What all blocks keep of one micro-batch for the backward pass.
 
-    >>> saved_activations_whole(kept_values=17, batch=1, seq=8192, hidden=24576, layers=128, activation_bits=16, tp=8) / 1e9
+    >>> saved_activations_whole(kept_values=17, batch=1, seq=8192, hidden=24576, layers=128, activation_bits=16,
+    ...                         tp=8) / 1e9
     109.521666048
     """
     return kept_values * batch * seq * hidden * layers * activation_bits / 8 / tp

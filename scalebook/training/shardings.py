@@ -70,7 +70,9 @@ class Sharding:
         return SHARDINGS.__getitem__, (self.name,)
 
     def parts(self, what: str) -> tuple[str, ...]:
-        """To whom each copy of weights, gradients or optimizer state is dealt out; of several, a device has its part of each."""
+        """To whom each copy of weights, gradients or optimizer state is dealt out;
+        of several, a device has its part of each.
+        """
         return self.keeps.get(what, ("one",))
 
     @property
@@ -116,7 +118,8 @@ Sharding(
         Exchange("dp_reduce", "all_reduce", "groups", by_block=True),
     ),
 )  # fmt: skip
-Sharding(  # ZeRO++: all of ZeRO 3, and a second copy of the weights within a group, from which the backward pass gathers
+# ZeRO++: all of ZeRO 3, and a second copy of the weights within a group, from which the backward pass gathers.
+Sharding(
     "zero3_hpz", "wang2023 §3.2", dict.fromkeys(_STATE, _ALL) | dict(weight=("all", "group")),
     (
         Exchange(*_REDUCE, "all", EACH, by_block=True),

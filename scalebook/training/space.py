@@ -31,14 +31,18 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
     """
     ways = divisors(known["devices"])
     return {
-        "recompute": ("none", "full"), "sequence_parallel": (True,), "attention": ("flash",),
-        "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
+        "recompute": ("none", "full"),
+        "sequence_parallel": (True,),
+        "attention": ("flash",),
+        "sharding": ("zero1", "zero2", "zero3"),
+        "schedule": ("1f1b", "interleaved"),
         "tp": tuple(x for x in ways if x <= known.get("heads", x)),
         "cp": tuple(x for x in ways if x == 1 or np.max(known.get("seq", 0)) >= 4096 * x),
         "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
         "pp": tuple(x for x in ways if x <= known.get("layers", x)),
-        "batch": (1, 2, 4, 8), "chunks": (1, 2, 3, 4, 6, 8),
-    }  # fmt: skip
+        "batch": (1, 2, 4, 8),
+        "chunks": (1, 2, 3, 4, 6, 8),
+    }
 
 
 def _longest(known: Mapping) -> dict:
@@ -49,7 +53,11 @@ def _longest(known: Mapping) -> dict:
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
     """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
-    none, plain, one = "none" in words.get("recompute", ()), WORDS["schedule"].usual in words.get("schedule", ()), chunks[:1] == (1.0,)
+    none, plain, one = (
+        "none" in words.get("recompute", ()),
+        WORDS["schedule"].usual in words.get("schedule", ()),
+        chunks[:1] == (1.0,),
+    )
     return (
         lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
         lambda schedule, chunks: (chunks > 1) | (not plain) if SCHEDULES[schedule].plain else (chunks == 1) | (not one),
@@ -81,27 +89,44 @@ def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 
 
 TRAINING = Space(
-    words=CHOICES, usual=usual_choices, rules=RULES, limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
-    reason=reason, axes=("step_time", "memory"), letters=USUAL, apart=("sharding", "schedule"), within=_schedules,
-    layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), needed=("devices", "global_batch", "seq"), assumed=_longest,
-    follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch)}, offloads=OFFLOADS,
+    words=CHOICES,
+    usual=usual_choices,
+    rules=RULES,
+    limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
+    reason=reason,
+    axes=("step_time", "memory"),
+    letters=USUAL,
+    apart=("sharding", "schedule"),
+    within=_schedules,
+    layout=("tp", "cp", "ep", "pp", "dp"),
+    beside=("ep",),
+    needed=("devices", "global_batch", "seq"),
+    assumed=_longest,
+    follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch)},
+    offloads=OFFLOADS,
     elsewhere={
         "offload": "offload follows from weight_offload, activation_offload and optimizer_offload: give these",
         "microbatches": "microbatches follow from global_batch, dp and batch: give these",
     },
     order={
-        "sharding": lambda x: SHARDINGS[x].is_gathered, "schedule": lambda x: x != WORDS["schedule"].usual, "chunks": float,
+        "sharding": lambda x: SHARDINGS[x].is_gathered,
+        "schedule": lambda x: x != WORDS["schedule"].usual,
+        "chunks": float,
     },  # the fewest first: one stage has no more than one
-    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, settle=_settle,
+    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+    settle=_settle,
     idle={
         **{name: x.says for name, x in WORDS.items() if x.says},
-        "tp_overlap": lambda tp: tp > 1, "cp_overlap": lambda cp: cp > 1,
-        "ep_overlap": lambda ep: ep > 1, "etp": lambda experts, tp: (experts > 0) & (tp > 1),
+        "tp_overlap": lambda tp: tp > 1,
+        "cp_overlap": lambda cp: cp > 1,
+        "ep_overlap": lambda ep: ep > 1,
+        "etp": lambda experts, tp: (experts > 0) & (tp > 1),
         **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),
         "dp_overlap": are_shared,
         "shard_group": lambda dp, cp, schedule, sharding: are_shared(dp, cp, schedule) & SHARDINGS[sharding].has_groups,
         **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
-        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload:
-            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0),
+        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload: (
+            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0)
+        ),
     },
-)  # fmt: skip
+)

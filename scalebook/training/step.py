@@ -50,14 +50,15 @@ from scalebook.training.totals import (
     train_time,
     ways_left,
     wide_efficiency,
-)  # fmt: skip
+)
 
 __all__ = ["OFFLOADS", "USUAL", "Training", "training_sheet", "training_step"]
 
 # What a call that says nothing else means.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
+    "fp32_bits": 32, "logit_bits": 48,
     "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
 }  # fmt: skip
@@ -88,17 +89,37 @@ def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
     hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
     return [
         Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
-        Formula("block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."),
-        Formula("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients), source,
-                "Going back with every micro-batch but the last: gradients come to be added to, optimizer state stays where it is."),
-        Formula("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait")), source,
-                "Both ways with every micro-batch but the last."),
-        Formula("bandwidth_between", "offload_bandwidth", hiding, source,
-                "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this."),
-        offload.forward_wait, offload.backward_wait, offload.exposed_time,
+        Formula(
+            "block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."
+        ),
+        Formula(
+            "wait_of_gradients",
+            "between_wait",
+            offload.backward_wait.of(block_states=gradients),
+            source,
+            "Going back with every micro-batch but the last: "
+            "gradients come to be added to, optimizer state stays where it is.",
+        ),
+        Formula(
+            "exposed_of_gradients",
+            "exposed_between",
+            offload.exposed_time.of(backward_wait=symbol("between_wait")),
+            source,
+            "Both ways with every micro-batch but the last.",
+        ),
+        Formula(
+            "bandwidth_between",
+            "offload_bandwidth",
+            hiding,
+            source,
+            "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this.",
+        ),
+        offload.forward_wait,
+        offload.backward_wait,
+        offload.exposed_time,
         training_time.offload_exposed_both if schedule.copies > 1 else training_time.offload_exposed,
         link_of_host,
-    ]  # fmt: skip
+    ]
 
 
 @cache
@@ -120,15 +141,29 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     transfer = sent, Integer(2), near
     sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # there and back
     formulas = [
-        *block_formulas(dense, moe, strategy), *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload), *_PARTS, *kernels.USUAL, schedule.bubble,
-        _HEADS[schedule.ends], schedule.exposed, *bandwidth_formulas(sharding, *sends, transfer),
+        *block_formulas(dense, moe, strategy),
+        *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
+        *memory_formulas(sharding, schedule, strategy.offload),
+        *_PARTS,
+        *kernels.USUAL,
+        schedule.bubble,
+        _HEADS[schedule.ends],
+        schedule.exposed,
+        *bandwidth_formulas(sharding, *sends, transfer),
         *(_offloaded(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
-        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
-                "One tensor to the next stage; each tensor-parallel device sends its part."),
-    ]  # fmt: skip
+        Formula(
+            "transfer_time_split",
+            "transfer_time",
+            collective("send", *transfer),
+            ["narayanan2021 §4.1"],
+            "One tensor to the next stage; each tensor-parallel device sends its part.",
+        ),
+    ]
     if strategy.offload:
-        by_letter = {"bubble": training_time.bubble_with_waits, **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits)}
+        by_letter = {
+            "bubble": training_time.bubble_with_waits,
+            **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits),
+        }
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
@@ -145,7 +180,9 @@ def _offloads(letters: Mapping) -> list[str]:
 
 def _attended(model: Mapping, letters: Mapping) -> Formula:
     """The share of the pairs that fused attention computes, by whether some of a model's blocks slide."""
-    if "window" not in {*model, *letters} or not np.any(np.asarray(letters.get("window_layers", model.get("window_layers", 0)))):
+    if "window" not in {*model, *letters} or not np.any(
+        np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
+    ):
         return assumptions.attended_half
     is_chunked = getattr(model, "words", model).get("windows") == "chunked"
     return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
@@ -173,14 +210,14 @@ def _is_usual(letter: str, value) -> bool:
 
 
 class Training:
-    """Callable as a sheet is, with a strategy's words beside letters: `training_step(model, device, tp=8, recompute="full")`.
+    """Callable as a sheet is, with a strategy's words beside letters:
+    `training_step(model, device, tp=8, recompute="full")`.
 
     The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
-    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With 8-bit
-    products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was asked
-    for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have may
-    be given at its usual value (`chunks=1`).
-    Raises ValueError with one sentence for a strategy that cannot run.
+    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With
+    8-bit products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was
+    asked for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have
+    may be given at its usual value (`chunks=1`). Raises ValueError with one sentence for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -225,7 +262,10 @@ class Training:
         for row in knowns:
             if isinstance(row, Mapping) and row and used.isdisjoint(row):
                 name = getattr(row, "name", "a row")
-                raise TypeError(f"{name} has nothing that {self.name} uses ({', '.join(row)}): give a device, such as accelerators.h100")
+                raise TypeError(
+                    f"{name} has nothing that {self.name} uses ({', '.join(row)}): "
+                    "give a device, such as accelerators.h100"
+                )
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # shared scales included
             letters.setdefault("quantized_bits", 4)

@@ -29,6 +29,7 @@ from scalebook.training.shardings import SHARDINGS, Sharding
 
 __all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 
+
 def are_shared(dp, cp, schedule):
     """Whether several devices hold the same weights: where a device holds two stages of the pipeline they always do."""
     return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
@@ -36,14 +37,18 @@ def are_shared(dp, cp, schedule):
 
 word("recompute", ("none", "selective", "full"), "what the backward pass runs again instead of keeping it")
 word(
-    "sequence_parallel", (True, False), "whether tensor-parallel devices split norms and dropout along the sequence",
+    "sequence_parallel",
+    (True, False),
+    "whether tensor-parallel devices split norms and dropout along the sequence",
     says=lambda tp: tp > 1,
-)  # fmt: skip
+)
 word("attention", ("flash", "unfused"), "whether attention is one kernel, or its scores are written out")
 word(
-    "context_exchange", ("gather", "all_to_all"), "how context-parallel devices come to all keys: gathered, or by heads",
+    "context_exchange",
+    ("gather", "all_to_all"),
+    "how context-parallel devices come to all keys: gathered, or by heads",
     says=lambda cp: cp > 1,
-)  # fmt: skip
+)
 word("sharding", SHARDINGS, "what of a model's state devices of other tokens share", says=are_shared)
 word("schedule", SCHEDULES, "the order of passes in a pipeline", says=lambda pp: pp > 1)
 word("offload", (False, True), "whether tensors lie in a second tier; follows from what is offloaded")
@@ -81,7 +86,9 @@ class Strategy:
 
     @property
     def of_block(self) -> "Strategy":
-        """The same with what says nothing about a block left at the usual: strategies that share it share their blocks."""
+        """The same with what says nothing about a block left at the usual:
+        strategies that share it share their blocks.
+        """
         return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
 
     def transformed(self, block: Block) -> Block:
@@ -90,7 +97,9 @@ class Strategy:
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
-            if self.sequence_parallel:  # else all tensor-parallel devices have the same tokens, and share the experts' widths
+            if (
+                self.sequence_parallel
+            ):  # else all tensor-parallel devices have the same tokens, and share the experts' widths
                 steps.append(expert_tensor_parallel)
         if self.attention == "flash":
             steps.append(flash)  # it runs the attention core again by itself

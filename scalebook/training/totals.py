@@ -115,7 +115,8 @@ def devices_of_ways(dp, tp, cp, pp):
 def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
     """Three times the matrix arithmetic of a forward pass: nothing run again, and all query-key pairs, masked ones too.
 
-    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
+    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP",
+    ...             head_flops="0.3 TFLOP") / 1e12
     18489.6
     """
     return 3 * global_batch / batch * tp * cp * (layers * block_flops + head_flops)
