@@ -15,7 +15,7 @@ from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
 
-__all__ = ["Work", "both_passes", "phase_of", "stream", "tensors_of", "trained", "work"]
+__all__ = ["Work", "both_passes", "launched", "phase_of", "stream", "tensors_of", "trained", "work"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,16 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
     ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
     """
+    return tuple(w for group in launched(block) for w in _works(group, phase or phase_of(group[0]), quantized))
+
+
+def launched(block: Block) -> list[list[Kernel]]:
+    """The kernels of a listing without its collectives; products that read the same tensor (q, k and v) are one group.
+
+    >>> from scalebook.block import LLAMA
+    >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
+    ['h1', 'q k v', 'q_turned']
+    """
     joined: dict[tuple, list[Kernel]] = {}
     for kernel in block.kernels:
         if kernel.ops[0].is_collective:
@@ -71,7 +81,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
             elif op.outs[0].kind == "weight gradient":  # d_y x: by x
                 key = ("dW", term[1].name, *_ways(op.outs[0]))
         joined.setdefault(key, []).append(kernel)
-    return tuple(w for group in joined.values() for w in _works(group, phase or phase_of(group[0]), quantized))
+    return list(joined.values())
 
 
 def _ways(weight: Tensor) -> list[str]:

@@ -23,3 +23,46 @@ letter("base_time", "s", "time of a decode step beside what its sequences add: w
 letter("added_time", "s", "time that one more sequence adds to a decode step", r"\alpha", _ZERO)
 letter("prompt_time", "s", "time that reading one prompt takes of the device", "P", _ZERO)
 letter("load", "%", "share of the time in which a server is busy", r"\rho", "share")
+
+# A step: what passes the blocks, and how it is split.
+letter("step_tokens", "", "tokens that pass the blocks together", r"n_T")
+letter("chunk_tokens", "", "prompt tokens that a step reads, of each prompt", r"n_c")
+letter("past", "", "tokens of a prompt that were read, or found in a cache, before", r"n_p", _ZERO)
+letter("prompts", "", "prompts that a step reads", r"b_p")
+letter("attention_dp", "", "groups of devices that attend for sequences of their own and share the experts", r"n_a")
+letter("device_batch", "", "sequences decoded by the devices that attend together, at once", r"b_d")
+letter("expert_bits", "bit", "bits per weight of routed experts", r"\beta_e")
+letter("result_bits", "bit", "bits of what a product writes and devices exchange", r"\beta_r")
+letter("expert_peak", "FLOP/s", "peak of the products of experts", r"F_e")
+letter("expert_efficiency", "%", "share of their peak that the products of experts reach", r"\eta_e", "share")
+
+# Experts.
+letter("layer_tokens", "", "tokens of all devices that a layer of experts works on at once", r"n_E^{\Sigma}")
+letter("local_experts", "", "experts of a device that a step visits", r"E_d")
+letter("expert_rows", "", "tokens of an expert that a step visits", r"n_e")
+letter("assigned_tokens", "", "copies of tokens that a device's experts work on", r"n_{\mathrm{as}}")
+letter("visited_devices", "", "devices that hold an expert of one token", r"n_v")
+letter("fullest_share", "", "load of the fullest device over the mean", r"\phi")
+
+# What the kernels of serving take besides data sheets.
+letter("read_launch", "s", "time of attention to a cache before it reads", r"\tau_r")
+letter("read_efficiency", "%", "share of the bandwidth at which attention reads a cache", r"\eta_r", "share")
+letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
+letter("prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share")
+letter("routing_time_least", "s", "time to sort tokens by expert, however few", r"\tau_e")
+letter("assigned_passes", "", "times that a token's copies pass through memory around the products of experts", "n_m")
+
+# The parts of a step.
+letter("weights_time", "s", "dense weights read in a step", r"T_w")
+letter("products_time", "s", "what dense products take beyond reading their weights", r"T_F^{+}", _ZERO)
+letter("cache_time", "s", "attention to caches", r"T_{kv}", _ZERO)
+letter("reading_time", "s", "attention over prompts", r"T_{pp}", _ZERO)
+letter("experts_time", "s", "products of routed experts, their weights read", r"T_E", _ZERO)
+letter("routing_time", "s", "tokens sorted by expert, copied and summed", r"T_R", _ZERO)
+letter("streams_time", "s", "norms, activations, and what else streams through memory", r"T_S", _ZERO)
+letter("exchange_time", "s", "messages between devices", r"T_X", _ZERO)
+letter("launches_time", "s", "launches of kernels", r"T_0", _ZERO)
+letter("engine_time", "s", "time of the engine between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
+letter("pass_time", "s", "time of a step of serving", r"T_{\mathrm{pass}}")
+letter("step_overhead", "s", "time of the engine beside a step's kernels", r"\tau_s", _ZERO)
+letter("layer_overhead", "s", "time of the engine beside the kernels of a block", r"\tau_l", _ZERO)

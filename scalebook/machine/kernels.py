@@ -13,14 +13,31 @@ a part only.  The rest, clocks and instructions, is one measured share for a dev
 (1.36, 0.81)
 """
 
-from sympy import Integer, Max, Rational, ceiling
+from sympy import Integer, Max, Min, Rational, ceiling
 
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "USUAL", "exposed_write", "inner_half", "matmul_share", "matmul_time", "matmul_time_ideal", "matrix_product",
-    "one_core", "product_traffic", "stream_time", "stream_time_ideal", "tile_columns", "tile_rows", "tiles",
-    "typical_matmul_efficiency", "typical_stream_efficiency", "waves",
+    "USUAL",
+    "attention_peak_bf16",
+    "attention_peak_same",
+    "exposed_write",
+    "inner_half",
+    "matmul_share",
+    "matmul_time",
+    "matmul_time_ideal",
+    "matrix_product",
+    "one_core",
+    "product_traffic",
+    "stream_time",
+    "stream_time_ideal",
+    "tile_columns",
+    "tile_rows",
+    "tiles",
+    "typical_matmul_efficiency",
+    "typical_stream_efficiency",
+    "waves",
+    "wide_efficiency",
 ]  # fmt: skip
 
 _TILES = "nvidia-matmul-guide §3.1"
@@ -91,6 +108,36 @@ def typical_stream_efficiency():
     0.75
     """
     return Rational(3, 4)
+
+
+@formula("attention_peak", "dao2022 §3.1")
+def attention_peak_same(peak_flops):
+    """Attention multiplies at the rate of the other products.
+
+    >>> attention_peak_same(peak_flops="312 TFLOP/s")
+    312000000000000.0
+    """
+    return peak_flops
+
+
+@formula("attention_peak", "deepseek2024-v3 §3.3.1")
+def attention_peak_bf16(peak_bf16, peak_flops):
+    """With 8-bit products attention and logits stay in bf16.
+
+    >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s", peak_flops="1978.9 TFLOP/s")
+    989400000000000.0
+    """
+    return Min(peak_bf16, peak_flops, evaluate=False)
+
+
+@formula("matmul_bf16", "deepseek2024-v3 §3.3.1")
+def wide_efficiency(matmul_efficiency):
+    """Where products in 16 bits were not measured, they reach as much of their peak as the others of theirs.
+
+    >>> wide_efficiency(matmul_efficiency=0.7)
+    0.7
+    """
+    return matmul_efficiency
 
 
 @formula("tiles", _TILES)

@@ -19,6 +19,7 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.row import Cell, quantity
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
+from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.memory.state import filled
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
@@ -32,8 +33,6 @@ from scalebook.training.rules import check
 from scalebook.training.shardings import Sharding
 from scalebook.training.strategy import WORDS, Strategy
 from scalebook.training.totals import (
-    attention_peak_bf16,
-    attention_peak_same,
     batch_of_microbatches,
     devices_of_ways,
     hardware_flops,
@@ -49,7 +48,6 @@ from scalebook.training.totals import (
     train_rate,
     train_time,
     ways_left,
-    wide_efficiency,
 )
 
 __all__ = ["OFFLOADS", "USUAL", "Training", "training_sheet", "training_step"]

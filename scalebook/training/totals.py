@@ -4,14 +4,10 @@
 0.6260016025641025
 """
 
-from sympy import Min
-
 from scalebook.language import formula
 from scalebook.training.assumptions import host_efficiency
 
 __all__ = [
-    "attention_peak_bf16",
-    "attention_peak_same",
     "batch_of_microbatches",
     "devices_of_ways",
     "hardware_flops",
@@ -27,38 +23,7 @@ __all__ = [
     "train_rate",
     "train_time",
     "ways_left",
-    "wide_efficiency",
 ]
-
-
-@formula("attention_peak", "dao2022 §3.1")
-def attention_peak_same(peak_flops):
-    """Attention multiplies at the rate of the other products.
-
-    >>> attention_peak_same(peak_flops="312 TFLOP/s")
-    312000000000000.0
-    """
-    return peak_flops
-
-
-@formula("attention_peak", "deepseek2024-v3 §3.3.1")
-def attention_peak_bf16(peak_bf16, peak_flops):
-    """With 8-bit products attention and logits stay in bf16.
-
-    >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s", peak_flops="1978.9 TFLOP/s")
-    989400000000000.0
-    """
-    return Min(peak_bf16, peak_flops, evaluate=False)
-
-
-@formula("matmul_bf16", "deepseek2024-v3 §3.3.1")
-def wide_efficiency(matmul_efficiency):
-    """Where products in 16 bits were not measured, they reach as much of their peak as the others of theirs.
-
-    >>> wide_efficiency(matmul_efficiency=0.7)
-    0.7
-    """
-    return matmul_efficiency
 
 
 @formula("seq", "korthikanti2022 §6")

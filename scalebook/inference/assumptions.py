@@ -1,0 +1,211 @@
+"""What a step of serving rests on besides data sheets: each a formula, to be swapped or given.
+
+The numbers of kernels were fitted to published times of these kernels alone, never to a step or a service
+(`scalebook.measurements`: attention_decode, attention_mla_decode, attention_prefill, moe_layer).
+
+>>> read_launch_grouped() * 1e6
+8.4
+"""
+
+from sympy import Integer, Rational
+
+from scalebook.language import formula
+
+__all__ = [
+    "ASSUMED", "GROUPED", "LATENT", "assigned_passes", "expert_efficiency_same", "expert_peak_same", "expert_ways_left",
+    "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
+    "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
+    "result_bits", "routing_time_least", "score_arithmetic",
+]  # fmt: skip
+
+_HERE = "aiconfigurator"
+_EXPERTS = "aiconfigurator-moe"
+_MICRO = Integer(10) ** -6
+
+
+@formula("read_launch", _HERE)
+def read_launch_grouped():
+    """TensorRT-LLM's attention to a cache of grouped keys and values, on the H100.
+
+    >>> read_launch_grouped()
+    8.4e-06
+    """
+    return Rational(84, 10) * _MICRO
+
+
+@formula("read_efficiency", _HERE)
+def read_efficiency_grouped():
+    """The same operator reads the cache at this share of the bandwidth.
+
+    >>> read_efficiency_grouped()
+    0.72
+    """
+    return Rational(18, 25)
+
+
+@formula("item_time", _HERE)
+def read_item_grouped():
+    """A core of the same operator spends at least this on a sequence and key-value head.
+
+    >>> read_item_grouped()
+    1.5e-06
+    """
+    return Rational(3, 2) * _MICRO
+
+
+@formula("read_launch", _HERE)
+def read_launch_latent():
+    """TensorRT-LLM's absorbed attention to a cache of latents, on the H100.
+
+    >>> read_launch_latent()
+    1.35e-05
+    """
+    return Rational(27, 2) * _MICRO
+
+
+@formula("read_efficiency", _HERE)
+def read_efficiency_latent():
+    """The same operator reads latents at this share of the bandwidth.
+
+    >>> read_efficiency_latent()
+    0.83
+    """
+    return Rational(83, 100)
+
+
+@formula("item_time", _HERE)
+def read_item_latent():
+    """A core of the same operator spends at least this on a sequence.
+
+    >>> read_item_latent()
+    5.6e-06
+    """
+    return Rational(28, 5) * _MICRO
+
+
+@formula("prompt_launch", _HERE)
+def prompt_launch():
+    """TensorRT-LLM's attention over a prompt, on the H100: projections in, cache written, attention out.
+
+    >>> prompt_launch()
+    1.54e-05
+    """
+    return Rational(77, 5) * _MICRO
+
+
+@formula("prompt_efficiency", _HERE)
+def prompt_efficiency():
+    """The same operator writes the cache at this share of the bandwidth.
+
+    >>> prompt_efficiency()
+    0.59
+    """
+    return Rational(59, 100)
+
+
+@formula("score_flops", _HERE)
+def score_arithmetic():
+    """Vector arithmetic of the softmax in the same operator, for each score.  Blackwell Ultra takes half as long.
+
+    >>> score_arithmetic()
+    26.0
+    """
+    return Integer(26)
+
+
+@formula("query_tile", "shah2024 §3")
+def one_tile():
+    """Queries that a core of these kernels holds.
+
+    >>> one_tile()
+    128.0
+    """
+    return Integer(128)
+
+
+@formula("routing_time_least", _EXPERTS)
+def routing_time_least():
+    """The small kernels that sort tokens by expert in TensorRT-LLM.
+
+    >>> routing_time_least()
+    1.5e-05
+    """
+    return 15 * _MICRO
+
+
+@formula("assigned_passes", _EXPERTS)
+def assigned_passes():
+    """The copies of tokens are gathered, quantized, weighted and summed beside the products.
+
+    >>> assigned_passes()
+    6.5
+    """
+    return Rational(13, 2)
+
+
+@formula("result_bits", "micikevicius2022 §5")
+def result_bits():
+    """What products write, what is summed over devices and what passes between blocks has 16 bits.
+
+    >>> result_bits()
+    16.0
+    """
+    return Integer(16)
+
+
+@formula("expert_peak", "deepseek2024-v3 §3.3")
+def expert_peak_same(peak_flops):
+    """Where nothing else is said, experts multiply in the precision of the other products.
+
+    >>> expert_peak_same(peak_flops="1 PFLOP/s")
+    1000000000000000.0
+    """
+    return peak_flops
+
+
+@formula("expert_efficiency", _EXPERTS)
+def expert_efficiency_same(matmul_efficiency):
+    """And reach as much of that peak.
+
+    >>> expert_efficiency_same(matmul_efficiency=0.7)
+    0.7
+    """
+    return matmul_efficiency
+
+
+@formula("etp", "deepseek2024-v3 §3.4")
+def expert_ways_left(tp, attention_dp, ep):
+    """The devices that share a layer of experts split each expert's width where they are more than split the experts.
+
+    >>> expert_ways_left(tp=8, attention_dp=1, ep=2)
+    4.0
+    """
+    return tp * attention_dp / ep
+
+
+@formula("step_overhead", "kwon2023")
+def no_step_overhead():
+    """The engine plans the next step while this one runs.
+
+    >>> no_step_overhead()
+    0.0
+    """
+    return Integer(0)
+
+
+@formula("layer_overhead", "kwon2023")
+def no_layer_overhead():
+    """Kernels follow each other without a gap, as in a captured graph.
+
+    >>> no_layer_overhead()
+    0.0
+    """
+    return Integer(0)
+
+
+GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
+LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
+ASSUMED = (
+    prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
+    expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
+)  # fmt: skip

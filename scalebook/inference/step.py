@@ -1,0 +1,204 @@
+"""A step of serving: sequences that decode, prompts that are read, or both, on devices that share a model.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, batch=64, context=4096)
+>>> round(row.pass_time * 1e3, 1), abs(sum(row[part] for part in PARTS) + row.engine_time - row.pass_time) < 1e-12
+(8.8, True)
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from sympy import S
+
+from scalebook.block import Block, blocks_of
+from scalebook.inference import assumptions, experts
+from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.language import Formula, Row, Sheet, formula, symbol
+from scalebook.language.row import Cell
+from scalebook.machine import kernels
+from scalebook.machine.collective_rates import FABRIC
+from scalebook.tables import precisions
+
+__all__ = ["EXCHANGES", "PARTS", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step", "step_sheet"]
+
+EXCHANGES = ("all_reduce", "all_to_all", "gather")
+# What a call that says nothing else means.
+USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
+_SAID = {
+    "weights_time": "Dense weights on a device, each read once.",
+    "products_time": "What products with dense weights take beyond reading these.",
+    "cache_time": "Attention of each sequence to its cache.",
+    "reading_time": "Attention of prompts to themselves and to what was read of them before.",
+    "experts_time": "Products of the routed experts that the step visits, their weights read.",
+    "routing_time": "Tokens sorted by expert, copied, quantized, weighted and summed.",
+    "streams_time": "Norms, activations, words looked up and logits drawn from.",
+    "exchange_time": "Messages between the devices that share the model.",
+    "launches_time": "Launches of kernels.",
+}
+_SOURCES = ("pope2022 §3", "aiconfigurator")
+
+
+@formula("device_batch", "huang2019 §2.3")
+def device_batch(batch, pp):
+    """A pipeline's stages work on different sequences at once.
+
+    >>> device_batch(batch=64, pp=2)
+    32.0
+    """
+    return batch / pp
+
+
+@formula("step_tokens", "pope2022 §2.1", given=[device_batch])
+def decoded_tokens(device_batch):
+    """A token of each sequence.
+
+    >>> decoded_tokens(device_batch=64)
+    64.0
+    """
+    return device_batch
+
+
+@formula("step_tokens", "pope2022 §2.1")
+def read_tokens(prompts, chunk_tokens):
+    """So many of each prompt.
+
+    >>> read_tokens(prompts=2, chunk_tokens=4096)
+    8192.0
+    """
+    return prompts * chunk_tokens
+
+
+@formula("step_tokens", "agrawal2024 §4", given=[device_batch])
+def mixed_tokens(device_batch, prompts, chunk_tokens):
+    """A token of each sequence, and those of the prompts that are read beside them.
+
+    >>> mixed_tokens(device_batch=64, prompts=1, chunk_tokens=512)
+    576.0
+    """
+    return device_batch + prompts * chunk_tokens
+
+
+@formula("engine_time", "kwon2023")
+def engine_time(step_overhead, layer_overhead, layers):
+    """What the engine adds between the kernels of a block, and between steps.
+
+    >>> engine_time(step_overhead="1 ms", layer_overhead="10 us", layers=80) * 1e3
+    1.8
+    """
+    return step_overhead + layers * layer_overhead
+
+
+@formula("pass_time", "pope2022 §3")
+def pass_time(
+    weights_time,
+    products_time,
+    cache_time,
+    reading_time,
+    experts_time,
+    routing_time,
+    streams_time,
+    exchange_time,
+    launches_time,
+    engine_time,
+):
+    """One part after another: kernels and messages of a step wait for each other.
+
+    >>> parts = dict.fromkeys(PARTS, "1 ms")
+    >>> pass_time(parts, engine_time="1 ms")
+    0.01
+    """
+    one_after_another = weights_time + products_time + cache_time + reading_time + experts_time + routing_time
+    return one_after_another + streams_time + exchange_time + launches_time + engine_time
+
+
+_TOKENS = {"decode": decoded_tokens, "prefill": read_tokens, "mixed": mixed_tokens}
+_EXPERTS = (
+    experts.layer_tokens, experts.experts_touched, experts.local_experts, experts.assigned_tokens, experts.expert_rows,
+    experts.devices_touched,
+)  # fmt: skip
+
+
+@cache
+def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
+    """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
+
+    >>> from scalebook.block import LLAMA
+    >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
+    ('cache_time', 'engine_time')
+    """
+    parts = (
+        Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
+        for part, time in step_parts(dense, moe, work).items()
+    )
+    latent = "kv_rank" in (dense or moe).indices
+    formulas = [
+        *parts,
+        engine_time,
+        pass_time,
+        _TOKENS[work.phase],
+        *([device_batch] if work.decodes else []),
+        *(_EXPERTS if moe else ()),
+        *(assumptions.LATENT if latent else assumptions.GROUPED),
+        *assumptions.ASSUMED,
+        *kernels.USUAL,
+        kernels.wide_efficiency,
+        *FABRIC,
+        *more,
+    ]
+    outputs = {*PARTS, "engine_time", "pass_time"}
+    used = outputs | {i for f in formulas for i in f.inputs}
+    return Sheet(f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part.")
+
+
+class Step:
+    """Callable as a sheet is: `decode_step(model, device, tp=8, batch=64, context=4096)`.
+
+    The model's row decides the blocks.  Bits of weights, caches, activations and experts are those of the device's
+    precision unless they are given; caches and activations may be wider.  `exchange` says how tokens reach experts:
+    "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual with attention_dp), "gather".
+    """
+
+    def __init__(self, phase: str):
+        self.phase, self.name = phase, f"{phase}_step"
+
+    def plan(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """The sheet for what is known, what it is called with, and the letters that are no words."""
+        letters = dict(letters)
+        rows = [k for k in knowns if isinstance(k, Mapping)]
+        known = {n: v for row in rows for n, v in row.items()} | letters
+        model = next((row for row in rows if "layers" in row and "gating" in row), None)
+        if model is None:
+            raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
+        exchange = letters.pop("exchange", "all_to_all" if is_over_one(letters.get("attention_dp", 1)) else "all_reduce")
+        if exchange not in EXCHANGES:
+            raise ValueError(f"exchange is {exchange!r}, not {' or '.join(EXCHANGES)}")
+        peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
+        more = [peak] if "attention_peak" not in known else []
+        dense, moe = blocks_of(model)
+        sheet = step_sheet(dense, moe, Work(self.phase, exchange), *more)
+        overridden = [f for f in sheet.formulas.values() if f.letter in letters]
+        usual = USUAL | _bits(rows) | {"window_layers": 0, "window": 1}
+        used = {*sheet.inputs} | {f.letter for f in overridden}
+        filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        return sheet, (*knowns, Row("usual", filled)), letters
+
+    def __call__(self, *knowns, **letters) -> Row:
+        sheet, knowns, letters = self.plan(knowns, letters)
+        return sheet(*knowns, **letters)
+
+
+def is_over_one(value) -> bool:
+    """Whether a letter, or any of its values, says more than one."""
+    return max(value) > 1 if hasattr(value, "__len__") else value > 1
+
+
+def _bits(rows) -> dict[str, float]:
+    """The bits of weights, caches and activations in the precision that the device is at; 16 where it says none."""
+    precision = next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
+    row = precisions[precision] if precision in precisions else precisions.bf16
+    bits = {name: row[name] for name in ("weight_bits", "kv_bits", "activation_bits")}
+    return bits | {"expert_bits": bits["weight_bits"]}
+
+
+decode_step, prefill_step, mixed_step = Step("decode"), Step("prefill"), Step("mixed")
