@@ -33,7 +33,7 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "step_parts"]
+__all__ = ["PARTS", "Work", "held", "on_device", "step_parts"]
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
@@ -91,22 +91,26 @@ def _bytes(*widths: str) -> Expr:
     return size
 
 
-def _on_device(block: Block) -> Block:
+def on_device(block: Block) -> Block:
     """Heads and widths split over the devices that attend together; an expert's width over those that share it."""
     widths = [n for n in ("heads", "kv_heads", "ffn", "shared_ffn", "vocab") if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
 
 
+def held(cost: Expr) -> Expr:
+    """A cost where of fewer key-value heads than devices each device has one whole."""
+    return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
+
+
 def _tokenwise(cost: Expr) -> Expr:
-    """The tokens of a step in the place of sequences and their lengths; of few key-value heads each device has one."""
-    held = Max(x("kv_heads"), x("tp"), evaluate=False)
-    return cost.xreplace({x("batch"): x("step_tokens"), x("seq"): S.One, x("kv_heads"): held})
+    """The tokens of a step in the place of sequences and their lengths."""
+    return held(cost.xreplace({x("batch"): x("step_tokens"), x("seq"): S.One}))
 
 
 def _block(block: Block, work: Work) -> dict[str, Expr]:
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
-    split = _on_device(block)
+    split = on_device(block)
     core, latent = set(attention_core(split)), "kv_rank" in split.indices
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
@@ -120,7 +124,7 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
             _add_experts(total, ops)
         elif names & {"k_nope", "v"} and latent:  # latents are expanded for prompts only
             if work.reads:
-                _add_product(total, ops, weights, x("prompts") * x("chunk_tokens"))
+                _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
         else:
             _add_product(total, ops, weights, x("step_tokens"))
     _add_attention(total, split, latent, work)
@@ -277,8 +281,8 @@ def _read(kv_heads, traffic, flops) -> Expr:
 def _pairs(within) -> Expr:
     """Queries of a chunk and what they meet: all that was read before, and the triangle among themselves."""
     if within is None:
-        return tiled_pairs.of(seq=x("chunk_tokens"), context=x("past") + x("chunk_tokens"))
-    return x("chunk_tokens") * Min(within, x("past") + x("chunk_tokens") / 2, evaluate=False)
+        return tiled_pairs.of(seq=x("read_chunk"), context=x("past") + x("read_chunk"))
+    return x("read_chunk") * Min(within, x("past") + x("read_chunk") / 2, evaluate=False)
 
 
 def _prompt(heads, head_dim, append, traffic, within) -> Expr:
@@ -295,20 +299,20 @@ def _prompt(heads, head_dim, append, traffic, within) -> Expr:
 
 def _grouped_prompt(within) -> Expr:
     heads, kv_heads = x("heads") / x("tp"), Max(1, x("kv_heads") / x("tp"), evaluate=False)
-    shape = dict(batch=x("prompts"), heads=heads, kv_heads=kv_heads, seq=x("chunk_tokens"))
+    shape = dict(batch=x("prompts"), heads=heads, kv_heads=kv_heads, seq=x("read_chunk"))
     bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    attended = x("past") + x("chunk_tokens")
+    attended = x("past") + x("read_chunk")
     moved = least_traffic.of(**shape, **bits, context=attended)
     return _prompt(heads, x("head_dim"), append_traffic.of(**shape, **bits), moved, within)
 
 
 def _latent_prompt(within) -> Expr:
     heads = x("heads") / x("tp")
-    shape = dict(batch=x("prompts"), heads=heads, seq=x("chunk_tokens"))
+    shape = dict(batch=x("prompts"), heads=heads, seq=x("read_chunk"))
     width = pair_width_latent.of(heads=S.One)
     appended = latent_append_traffic.of(**shape, activation_bits=x("result_bits"))
     keys = x("nope_dim") + x("rope_dim") + x("v_dim")
-    moved = x("prompts") * heads * (x("past") + 2 * x("chunk_tokens")) * keys * x("result_bits") / 8
+    moved = x("prompts") * heads * (x("past") + 2 * x("read_chunk")) * keys * x("result_bits") / 8
     return _prompt(heads, width / 2, appended, moved, within)
 
 

@@ -60,23 +60,23 @@ def decoded_tokens(device_batch):
 
 
 @formula("step_tokens", "pope2022 §2.1")
-def read_tokens(prompts, chunk_tokens):
+def read_tokens(prompts, read_chunk):
     """So many of each prompt.
 
-    >>> read_tokens(prompts=2, chunk_tokens=4096)
+    >>> read_tokens(prompts=2, read_chunk=4096)
     8192.0
     """
-    return prompts * chunk_tokens
+    return prompts * read_chunk
 
 
 @formula("step_tokens", "agrawal2024 §4", given=[device_batch])
-def mixed_tokens(device_batch, prompts, chunk_tokens):
+def mixed_tokens(device_batch, prompts, read_chunk):
     """A token of each sequence, and those of the prompts that are read beside them.
 
-    >>> mixed_tokens(device_batch=64, prompts=1, chunk_tokens=512)
+    >>> mixed_tokens(device_batch=64, prompts=1, read_chunk=512)
     576.0
     """
-    return device_batch + prompts * chunk_tokens
+    return device_batch + prompts * read_chunk
 
 
 @formula("engine_time", "kwon2023")

@@ -26,7 +26,7 @@ letter("load", "%", "share of the time in which a server is busy", r"\rho", "sha
 
 # A step: what passes the blocks, and how it is split.
 letter("step_tokens", "", "tokens that pass the blocks together", r"n_T")
-letter("chunk_tokens", "", "prompt tokens that a step reads, of each prompt", r"n_c")
+letter("read_chunk", "", "prompt tokens that a step reads, of each prompt", r"n_c")
 letter("past", "", "tokens of a prompt that were read, or found in a cache, before", r"n_p", _ZERO)
 letter("prompts", "", "prompts that a step reads", r"b_p")
 letter("attention_dp", "", "groups of devices that attend for sequences of their own and share the experts", r"n_a")
@@ -66,3 +66,20 @@ letter("engine_time", "s", "time of the engine between kernels and steps", r"T_{
 letter("pass_time", "s", "time of a step of serving", r"T_{\mathrm{pass}}")
 letter("step_overhead", "s", "time of the engine beside a step's kernels", r"\tau_s", _ZERO)
 letter("layer_overhead", "s", "time of the engine beside the kernels of a block", r"\tau_l", _ZERO)
+
+# Memory where a model serves.
+letter("held_weights", "B", "weights on one device", r"M_w")
+letter("token_cache", "B", "cache of one token on one device", r"m_{kv}")
+letter("workspace", "B", "activations and work space of an engine on one device", r"M_a", _ZERO)
+letter("cache_share", "%", "share of a device's memory that an engine uses", r"\eta_C", "share")
+letter("cache_room", "B", "memory of one device that is left for caches", r"M_r")
+letter("cached_tokens", "", "tokens in the cache of a sequence, mean over its answer", r"\bar n_{\mathrm{in}}")
+letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
+
+# From a step to a service.
+letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
+letter("mixed_time", "s", "time of a step that reads a part of a prompt beside the sequences that it decodes", r"T_{\mathrm{mix}}")
+letter("first_overhead", "s", "time of the engine and its host beside a first token's steps", r"\tau_1", _ZERO)
+letter("wait_time", "s", "time a request waits for the prompts before it", r"T_q", _ZERO)
+letter("request_rate", "request/s", "requests that all devices finish in a second", r"X")
+letter("output_cost", "$", "price of a million output tokens", r"c_{\mathrm{out}}")

@@ -1,0 +1,100 @@
+"""What serving holds on one device: its weights, the caches of its users, and what an engine keeps for itself.
+
+>>> weights_on_device(LLAMA, None).free_symbols >= {symbol("tp"), symbol("weight_bits")}
+True
+"""
+
+from functools import cache
+
+from sympy import Expr, Max, S, floor
+
+from scalebook.block import LLAMA, Block  # noqa: F401  (the first stands in an example)
+from scalebook.inference.kernels import held, on_device
+from scalebook.language import formula, symbol
+
+__all__ = [
+    "cache_room", "cache_share_usual", "cached_tokens", "max_users", "token_cache_grouped", "token_cache_latent",
+    "weights_on_device", "workspace_usual",
+]  # fmt: skip
+
+
+@cache
+def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
+    """Bytes of weights on a device: its part of the blocks of a stage, and of both embeddings, in 16 bits."""
+    x, total = symbol, S.Zero
+    share = x("moe_layers") if dense else x("layers")
+    for block, count in ((dense, x("layers") - share if moe else x("layers")), (moe, share)):
+        for weight in on_device(block).weights if block else ():
+            bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
+            total += count / x("pp") * held(weight.elements) * bits / 8
+    return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
+
+
+@formula("token_cache", "pope2022 §3.3")
+def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
+    """Keys and values of a device's heads; of fewer heads than devices each device has one whole.
+
+    >>> token_cache_grouped(layers=80, kv_heads=8, head_dim=128, tp=8, pp=1, kv_bits=16)
+    40960.0
+    """
+    return layers / pp * 2 * Max(1, kv_heads / tp, evaluate=False) * head_dim * kv_bits / 8
+
+
+@formula("token_cache", "deepseek2024-v2 §2.1")
+def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
+    """The latent is one for all heads, so every device that attends for a sequence has it whole.
+
+    >>> token_cache_latent(layers=61, kv_rank=512, rope_dim=64, pp=1, kv_bits=16)
+    70272.0
+    """
+    return layers / pp * (kv_rank + rope_dim) * kv_bits / 8
+
+
+@formula("cached_tokens", "kwon2023")
+def cached_tokens(prompt, output):
+    """A sequence's cache grows with its answer: half of it is there in the mean.
+
+    >>> cached_tokens(prompt=1024, output=512)
+    1280.0
+    """
+    return prompt + output / 2
+
+
+@formula("workspace", "kwon2023")
+def workspace_usual(hidden):
+    """Buffers of a step of 8,192 tokens, four times as wide as the residual, in 16 bits; and a gigabyte of the runtime.
+
+    >>> workspace_usual(hidden=8192) / 1e9
+    1.536870912
+    """
+    return 10**9 + 8192 * 4 * hidden * 2
+
+
+@formula("cache_share", "kwon2023")
+def cache_share_usual():
+    """vLLM's own setting: nine tenths of a device's memory for weights, work space and caches.
+
+    >>> cache_share_usual()
+    0.9
+    """
+    return S(9) / 10
+
+
+@formula("cache_room", "kwon2023", given=[cache_share_usual])
+def cache_room(hbm_capacity, cache_share, held_weights, workspace):
+    """What weights and work space leave; below zero where they do not fit.
+
+    >>> cache_room(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
+    10000000000.0
+    """
+    return hbm_capacity * cache_share - held_weights - workspace
+
+
+@formula("max_users", "memory-bottlenecks", given=[cache_room, cached_tokens])
+def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
+    """Whole sequences at their mean length, of all groups that attend for their own.
+
+    >>> max_users(cache_room="10 GB", cached_tokens=1000, token_cache="100 kB", attention_dp=1, replicas=1)
+    100.0
+    """
+    return replicas * attention_dp * floor(Max(0, cache_room, evaluate=False) / (cached_tokens * token_cache))
