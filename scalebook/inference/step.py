@@ -20,7 +20,7 @@ from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.tables import precisions
 
-__all__ = ["EXCHANGES", "PARTS", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step", "step_sheet"]
+__all__ = ["EXCHANGES", "PARTS", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step", "step_formulas", "step_sheet"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 # What a call that says nothing else means.
@@ -120,19 +120,19 @@ _EXPERTS = (
 
 
 @cache
-def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
+def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
+    """The formulas of a step, those of its parts first; some of the last are used by a part of the models only.
 
     >>> from scalebook.block import LLAMA
-    >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
-    ('cache_time', 'engine_time')
+    >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
+    ['weights_time', 'products_time']
     """
     parts = (
         Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
         for part, time in step_parts(dense, moe, work).items()
     )
     latent = "kv_rank" in (dense or moe).indices
-    formulas = [
+    return (
         *parts,
         engine_time,
         pass_time,
@@ -144,8 +144,18 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
         *kernels.USUAL,
         kernels.wide_efficiency,
         *FABRIC,
-        *more,
-    ]
+    )
+
+
+@cache
+def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
+    """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
+
+    >>> from scalebook.block import LLAMA
+    >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
+    ('cache_time', 'engine_time')
+    """
+    formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
     return Sheet(f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part.")

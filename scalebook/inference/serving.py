@@ -1,0 +1,211 @@
+"""Serving: what a model on devices gives its users, from the kernels of a step to the price of a token.
+
+Users each send the next request when the last is answered.  Sequences decode together; a prompt is read in parts, each
+in a step of its own beside the sequences that decode, and delays them by what it adds to the step.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
+>>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
+(14.0, 75)
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from sympy import Max, S, ceiling
+
+from scalebook.block import Block, blocks_of
+from scalebook.inference import assumptions, experts, queues, room
+from scalebook.inference.kernels import Work, step_parts
+from scalebook.inference.step import Step, mixed_tokens, pass_time, step_formulas
+from scalebook.language import Formula, Row, Sheet, formula, symbol
+
+__all__ = ["Serve", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
+
+_SOURCES = ("agrawal2024 §4", "pope2022 §3")
+
+
+@formula("batch", "kwon2023")
+def batch_of_users(users, replicas, attention_dp):
+    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own.
+
+    >>> batch_of_users(users=256, replicas=2, attention_dp=8)
+    16.0
+    """
+    return users / (replicas * attention_dp)
+
+
+@formula("context", "kwon2023")
+def context_mean(prompt, output):
+    """What a new token attends to, in the mean over an answer.
+
+    >>> context_mean(prompt=1024, output=512)
+    1280.0
+    """
+    return prompt + output / 2
+
+
+@formula("chunks_of_prompt", "agrawal2024 §4.2")
+def steps_of_prompt(prompt, chunk_tokens):
+    """A prompt longer than what a step may read is read in several, of equal size.
+
+    >>> steps_of_prompt(prompt=20000, chunk_tokens=8192)
+    3.0
+    """
+    return ceiling(prompt / chunk_tokens)
+
+
+@formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
+def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time):
+    """What reading a prompt adds to the steps that it is read in.
+
+    >>> prompt_time_beside(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms")
+    0.08
+    """
+    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False)
+
+
+@formula("token_time", "yu2022")
+def token_time_step(pass_time):
+    """Every step gives each sequence a token.
+
+    >>> token_time_step(pass_time="10 ms")
+    0.01
+    """
+    return pass_time
+
+
+@formula("ttft", "yu2022", "agrawal2024 §3")
+def ttft_served(queue_time, chunks_of_prompt, pass_time, prompt_time, first_overhead):
+    """A request waits for the step that runs, half of one in the mean, and for prompts before its own; then it is read.
+
+    >>> ttft_served(queue_time="10 ms", chunks_of_prompt=1, pass_time="10 ms", prompt_time="30 ms", first_overhead=0)
+    0.055
+    """
+    return first_overhead + pass_time / 2 + queue_time + chunks_of_prompt * pass_time + prompt_time
+
+
+@formula("end_to_end", "little1961")
+def end_to_end_group(batch, output, token_time, prompt_time, ttft):
+    """The first token, and for each further one a step; while a sequence decodes, every other one reads a prompt.
+
+    >>> end_to_end_group(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
+    3.99
+    """
+    return ttft + (output - 1) * token_time + (batch - 1) * prompt_time
+
+
+@formula("request_rate", "little1961")
+def request_rate(users, end_to_end):
+    """Little's law: users who each wait for an answer, over the time that it takes.
+
+    >>> request_rate(users=64, end_to_end="4 s")
+    16.0
+    """
+    return users / end_to_end
+
+
+@formula("device_rate", "little1961")
+def device_rate_of_users(request_rate, output, devices):
+    """Output tokens a second, of each device.
+
+    >>> device_rate_of_users(request_rate=16, output=200, devices=8)
+    400.0
+    """
+    return request_rate * output / devices
+
+
+@formula("devices", "pope2022 §3.1")
+def devices_serving(tp, pp, attention_dp, replicas):
+    """Of all copies of the model.
+
+    >>> devices_serving(tp=1, pp=1, attention_dp=8, replicas=2)
+    16.0
+    """
+    return tp * pp * attention_dp * replicas
+
+
+@formula("output_cost", "pope2022 §1")
+def output_cost(price_hour, device_rate):
+    """What the devices cost while they write a million tokens; prompts are paid with them.
+
+    >>> round(output_cost(price_hour="2 $/h", device_rate="1000 token/s"), 3)
+    0.556
+    """
+    return price_hour / device_rate * 10**6
+
+
+@formula("filled", "kwon2023")
+def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
+    """Weights, work space and the caches of all who are served, over what the engine may use of a device.
+
+    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
+    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    0.861
+    """
+    return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
+
+
+_SERVING = (
+    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
+    devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
+)  # fmt: skip
+
+
+@cache
+def mixed_formula(dense: Block | None, moe: Block | None, exchange: str) -> Formula:
+    """A step that reads an equal part of a prompt beside the other sequences of its group, as one formula.
+
+    Its parts of a prompt meet half of it in the mean.
+    """
+    x = symbol
+    part = x("prompt") / x("chunks_of_prompt")
+    before = (x("prompt") - part) / 2
+    others = Max(0, x("device_batch") - 1 / x("pp"), evaluate=False)
+    whole = Formula("parts", "mixed_time", sum(step_parts(dense, moe, Work("mixed", exchange)).values(), S.Zero))
+    chain = (experts.expert_rows, experts.assigned_tokens, experts.local_experts, experts.experts_touched)
+    for f in (*chain, experts.layer_tokens, mixed_tokens) if moe else (mixed_tokens,):
+        whole = whole.compose(f)
+    swapped = {x("read_chunk"): part, x("past"): before, x("prompts"): S.One, x("device_batch"): others}
+    time = whole.rhs.xreplace(swapped) + x("engine_time")
+    return Formula(
+        "mixed_time_served", "mixed_time", time, _SOURCES, "A step that reads a part of a prompt beside all others."
+    )
+
+
+def _queue() -> Formula:
+    """The wait of a benchmark's mean request, among the users of one group."""
+    f = queues.queue_time_benchmark
+    wait = f.of(users=symbol("batch"))
+    return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__)
+
+
+@cache
+def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
+    """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
+
+    >>> from scalebook.block import LLAMA
+    >>> {"ttft", "tpot", "max_users", "output_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
+    True
+    """
+    latent = "kv_rank" in (dense or moe).indices
+    weights = Formula(
+        "held_weights_listed",
+        "held_weights",
+        room.weights_on_device(dense, moe),
+        ("pope2022 §3.3",),
+        "Weights of a device's part of the blocks, and of the embeddings.",
+    )
+    formulas = [
+        *step_formulas(dense, moe, Work("decode", exchange)),
+        mixed_formula(dense, moe, exchange),
+        *_SERVING,
+        _queue(),
+        weights,
+        room.token_cache_latent if latent else room.token_cache_grouped,
+        *more,
+    ]
+    wanted = {f.letter for f in (*_SERVING, *step_formulas(dense, moe, Work("decode", exchange))[:11])}
+    used = wanted | {i for f in formulas for i in f.inputs}
+    kept = [f for f in formulas if f.letter in used]
+    return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")
