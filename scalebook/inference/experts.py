@@ -22,13 +22,13 @@ _ROUTED = "shazeer2017 §2.1"
 
 
 @formula("layer_tokens", "deepseek2024-v3 §3.4")
-def layer_tokens(step_tokens, attention_dp):
+def layer_tokens(pass_tokens, attention_dp):
     """Groups that attend for sequences of their own send their tokens to the same experts.
 
-    >>> layer_tokens(step_tokens=16, attention_dp=8)
+    >>> layer_tokens(pass_tokens=16, attention_dp=8)
     128.0
     """
-    return step_tokens * attention_dp
+    return pass_tokens * attention_dp
 
 
 @formula("visited_experts", _ROUTED, given=[layer_tokens])

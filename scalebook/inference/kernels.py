@@ -85,7 +85,7 @@ def _inside() -> Expr:
 
 def _bytes(*widths: str) -> Expr:
     """Bytes of the step's tokens at these widths."""
-    size = x("step_tokens") * x("result_bits") / 8
+    size = x("pass_tokens") * x("result_bits") / 8
     for width in widths:
         size *= x(width)
     return size
@@ -105,7 +105,7 @@ def held(cost: Expr) -> Expr:
 
 def _tokenwise(cost: Expr) -> Expr:
     """The tokens of a step in the place of sequences and their lengths."""
-    return held(cost.xreplace({x("batch"): x("step_tokens"), x("seq"): S.One}))
+    return held(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
 
 
 def _block(block: Block, work: Work) -> dict[str, Expr]:
@@ -126,7 +126,7 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
             if work.reads:
                 _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
         else:
-            _add_product(total, ops, weights, x("step_tokens"))
+            _add_product(total, ops, weights, x("pass_tokens"))
     _add_attention(total, split, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
@@ -201,7 +201,7 @@ def _add_experts(total, ops) -> None:
 def _add_routing(total) -> None:
     """Tokens sorted by expert, and copied, quantized, weighted and summed around the products."""
     copied = x("assigned_passes") * x("hidden") + 3 * x("expert_ffn") / x("etp")
-    moved = (2 * x("step_tokens") * x("hidden") + x("assigned_tokens") * copied) * x("result_bits") / 8
+    moved = (2 * x("pass_tokens") * x("hidden") + x("assigned_tokens") * copied) * x("result_bits") / 8
     total["routing_time"] += x("routing_time_least") + moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 

@@ -16,11 +16,11 @@ from sympy import Max, S, ceiling
 
 from scalebook.block import Block, blocks_of
 from scalebook.inference import assumptions, experts, queues, room
-from scalebook.inference.kernels import Work, step_parts
-from scalebook.inference.step import Step, mixed_tokens, pass_time, step_formulas
+from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, symbol
 
-__all__ = ["Serve", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
+__all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -125,11 +125,11 @@ def devices_serving(tp, pp, attention_dp, replicas):
     return tp * pp * attention_dp * replicas
 
 
-@formula("output_cost", "pope2022 §1")
-def output_cost(price_hour, device_rate):
+@formula("million_cost", "pope2022 §1")
+def million_cost(price_hour, device_rate):
     """What the devices cost while they write a million tokens; prompts are paid with them.
 
-    >>> round(output_cost(price_hour="2 $/h", device_rate="1000 token/s"), 3)
+    >>> round(million_cost(price_hour="2 $/h", device_rate="1000 token/s"), 3)
     0.556
     """
     return price_hour / device_rate * 10**6
@@ -152,25 +152,43 @@ _SERVING = (
 )  # fmt: skip
 
 
-@cache
-def mixed_formula(dense: Block | None, moe: Block | None, exchange: str) -> Formula:
-    """A step that reads an equal part of a prompt beside the other sequences of its group, as one formula.
+# What a step works on has letters of its own while a prompt is read.
+_WHILE_READING = {
+    "pass_tokens": "mixed_tokens", "layer_tokens": "mixed_layer_tokens", "visited_experts": "mixed_visited",
+    "local_experts": "mixed_local", "expert_rows": "mixed_rows", "assigned_tokens": "mixed_assigned",
+}  # fmt: skip
 
-    Its parts of a prompt meet half of it in the mean.
+
+@cache
+def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tuple[Formula, ...]:
+    """A step that reads an equal part of a prompt beside the other sequences of its group.
+
+    A prompt's parts meet half of it in the mean.
+
+    >>> from scalebook.block import LLAMA
+    >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
+    ['mixed_time', 'mixed_tokens']
     """
     x = symbol
     part = x("prompt") / x("chunks_of_prompt")
-    before = (x("prompt") - part) / 2
     others = Max(0, x("device_batch") - 1 / x("pp"), evaluate=False)
-    whole = Formula("parts", "mixed_time", sum(step_parts(dense, moe, Work("mixed", exchange)).values(), S.Zero))
-    chain = (experts.expert_rows, experts.assigned_tokens, experts.local_experts, experts.experts_touched)
-    for f in (*chain, experts.layer_tokens, mixed_tokens) if moe else (mixed_tokens,):
-        whole = whole.compose(f)
-    swapped = {x("read_chunk"): part, x("past"): before, x("prompts"): S.One, x("device_batch"): others}
-    time = whole.rhs.xreplace(swapped) + x("engine_time")
-    return Formula(
-        "mixed_time_served", "mixed_time", time, _SOURCES, "A step that reads a part of a prompt beside all others."
+    given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2, x("prompts"): S.One, x("device_batch"): others}
+    letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
+
+    def reading(f: Formula) -> Formula:
+        name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
+        return Formula(name, letter, f.rhs.xreplace(given).xreplace(letters), f.sources, f.__doc__)
+
+    parts = sum(step_parts(dense, moe, Work("mixed", exchange)).values(), x("engine_time"))
+    whole = Formula("mixed_step", "mixed_time", parts, _SOURCES, "A part of a prompt is read beside all others.")
+    chain = (
+        experts.layer_tokens,
+        experts.experts_touched,
+        experts.local_experts,
+        experts.assigned_tokens,
+        experts.expert_rows,
     )
+    return tuple(map(reading, (whole, mixed_tokens, *(chain if moe else ()))))
 
 
 def _queue() -> Formula:
@@ -185,7 +203,7 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
 
     >>> from scalebook.block import LLAMA
-    >>> {"ttft", "tpot", "max_users", "output_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
+    >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
     True
     """
     latent = "kv_rank" in (dense or moe).indices
@@ -198,14 +216,37 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     )
     formulas = [
         *step_formulas(dense, moe, Work("decode", exchange)),
-        mixed_formula(dense, moe, exchange),
+        *mixed_formulas(dense, moe, exchange),
         *_SERVING,
         _queue(),
         weights,
         room.token_cache_latent if latent else room.token_cache_grouped,
         *more,
     ]
-    wanted = {f.letter for f in (*_SERVING, *step_formulas(dense, moe, Work("decode", exchange))[:11])}
+    wanted = {f.letter for f in _SERVING} | {*PARTS, "engine_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
     return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")
+
+
+class Serve(Step):
+    """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024)`.
+
+    What does not fit, and users whose caches do not, raise ValueError with a sentence that says what would.
+    """
+
+    name = "serve"
+
+    def __init__(self):
+        super().__init__("decode")
+        self.name = "serve"
+
+    usual = Step.usual | {
+        "replicas": 1, "generations": 10, "chunk_tokens": 8192, "first_overhead": 0, "cache_share": 0.9,
+    }  # fmt: skip
+
+    def sheet_of(self, dense, moe, exchange, *more):
+        return serve_sheet(dense, moe, exchange, *more)
+
+
+serve = Serve()

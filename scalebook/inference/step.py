@@ -49,7 +49,7 @@ def device_batch(batch, pp):
     return batch / pp
 
 
-@formula("step_tokens", "pope2022 §2.1", given=[device_batch])
+@formula("pass_tokens", "pope2022 §2.1", given=[device_batch])
 def decoded_tokens(device_batch):
     """A token of each sequence.
 
@@ -59,7 +59,7 @@ def decoded_tokens(device_batch):
     return device_batch
 
 
-@formula("step_tokens", "pope2022 §2.1")
+@formula("pass_tokens", "pope2022 §2.1")
 def read_tokens(prompts, read_chunk):
     """So many of each prompt.
 
@@ -69,7 +69,7 @@ def read_tokens(prompts, read_chunk):
     return prompts * read_chunk
 
 
-@formula("step_tokens", "agrawal2024 §4", given=[device_batch])
+@formula("pass_tokens", "agrawal2024 §4", given=[device_batch])
 def mixed_tokens(device_batch, prompts, read_chunk):
     """A token of each sequence, and those of the prompts that are read beside them.
 
@@ -169,8 +169,14 @@ class Step:
     "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual with attention_dp), "gather".
     """
 
+    usual = USUAL
+
     def __init__(self, phase: str):
         self.phase, self.name = phase, f"{phase}_step"
+
+    def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
+        """The sheet for these blocks."""
+        return step_sheet(dense, moe, Work(self.phase, exchange), *more)
 
     def plan(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words."""
@@ -186,9 +192,9 @@ class Step:
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
         dense, moe = blocks_of(model)
-        sheet = step_sheet(dense, moe, Work(self.phase, exchange), *more)
+        sheet = self.sheet_of(dense, moe, exchange, *more)
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
-        usual = USUAL | _bits(rows) | {"window_layers": 0, "window": 1}
+        usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
         return sheet, (*knowns, Row("usual", filled)), letters

@@ -134,17 +134,22 @@ class Formula:
             [result] = code.blocks(lambda *x: (self.numpy(*x),), values)
             self._check(values, result)
             return fitting(self.letter, result, _at(values))
+        problem = None
         try:
             result = float(self._point(*values.values())[0])
         except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
-            raise ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}") from None
-        self._check(values, result)
+            problem = ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}")
+        self._check(values, None if problem else result)  # a pole at the edge of where it holds is said as that edge
+        if problem:
+            raise problem
         return fitting(self.letter, result, _at(values))
 
     def _check(self, values, result=None):
         """Raise OutsideDomain where the formula does not hold."""
         if self.domain:
-            result = self.numpy(*(values[x] for x in self.inputs)) if result is None else result
+            if result is None:
+                with np.errstate(all="ignore"):
+                    result = self.numpy(*(values[x] for x in self.inputs))
             refuse_outside(self.name, self.domain, {**values, self.letter: result})
 
     # Changing
