@@ -41,7 +41,7 @@ from scalebook.block.transformations import (
     unbiased,
 )
 from scalebook.language.notation import symbol
-from scalebook.tables import models
+from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
 
 BLOCKS = {
@@ -389,6 +389,7 @@ DIFFER = {  # by more than 0.5 %, and how far at most
     "qwen3_0_6b": (0.007, ROUNDED), "qwen3_1_7b": (0.013, ROUNDED), "qwen3_4b": (0.006, ROUNDED),
     "kimi_k2": (0.014, ROUNDED), "glam": (0.04, ROUNDED + ", and the dense blocks have gates the row leaves out"),
     "chinchilla_70b": (0.077, R_MATRIX), "gopher_280b": (0.079, R_MATRIX),
+    "minimax_m2_5": (0.006, ROUNDED),
     "llama4_scout": (0.012, "the published count includes the vision encoder"),
     **{key: (0.072, SIZE_IN_NAME) for key in MODELS if key.startswith("poster_")},
 }  # fmt: skip
@@ -448,10 +449,38 @@ def test_used_parameters_leave_the_input_embedding_out_once(key):
     assert abs(used_params(models[key]) / shape - 1) < limit, reason
 
 
-@pytest.mark.parametrize("key", ["gpt_oss_120b", "gpt_oss_20b", "deepseek_v2_lite"])
+DERIVED = ["gpt_oss_120b", "gpt_oss_20b", "deepseek_v2_lite", "deepseek_v3_2", "qwen3_5_397b", "glm_5", "minimax_m2_5"]
+
+
+@pytest.mark.parametrize("key", DERIVED)
 def test_active_parameters_derived_from_the_shape(key):
     assert models[key].active_params == pytest.approx(model_active_params(models[key]), rel=2e-4)
     assert models[key].why("active_params").cell.note.startswith("derived from the shape")
+
+
+@pytest.mark.parametrize("key, beside", [("qwen3_5_397b", 17e9), ("glm_5", 40e9), ("minimax_m2_5", 10e9)])
+def test_active_parameters_as_named_leave_embeddings_out(key, beside):
+    """What a publisher rounds lies between the count without either embedding and that with both."""
+    row = models[key]
+    assert row.active_params - 2 * row.vocab * row.hidden < beside * 1.025 and beside < row.active_params
+
+
+def test_linear_attention_has_no_listing():
+    with pytest.raises(
+        ValueError, match=r"Qwen3\.5 397B-A17B has linear attention in some blocks, which has no listing"
+    ):
+        blocks_of(models.qwen3_5_397b)
+
+
+def test_blocks_of_a_hybrid_are_counted_by_kind():
+    """All its blocks linear, or none: what the listing has is exchanged for what the formula has."""
+    row = dict(models.qwen3_5_397b)
+    none = model_params(row | {"linear_layers": 0})
+    attention = 2 * row["hidden"] * row["head_dim"] * (row["heads"] + row["kv_heads"])
+    gated = attention + row["hidden"] * row["heads"] * row["head_dim"]
+    each = shapes.linear_params(models.qwen3_5_397b) - gated
+    assert model_params(row) - none == pytest.approx(45 * each, rel=1e-9)
+    assert none - model_params(row | {"linear_layers": 0, "output_gate": 0}) == 60 * (gated - attention)
 
 
 def test_biases():

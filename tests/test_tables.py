@@ -9,9 +9,9 @@ from scalebook.language import NOTATION, SOURCES, cite
 from scalebook.language.row import quantity
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache_per_token, weight_memory
-from scalebook.tables import Table, accelerators, links, models, precisions
+from scalebook.tables import Table, accelerators, engines, links, models, precisions
 
-TABLES = [accelerators, links, models, precisions]
+TABLES = [accelerators, links, models, precisions, engines]
 ROWS = [pytest.param(table, key, id=f"{table.name}-{key}") for table in TABLES for key in table]
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x

@@ -202,6 +202,7 @@ PAGES = {
     "models": table("models", "Models", "Shapes as published, and what follows from them."),
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
                                                     "and the state that training keeps."),
+    "engines": table("engines", "Engines", "What a serving engine adds to the work, and what it reserves by default."),
     "bibliography": bibliography,
 }  # fmt: skip
 

@@ -7,10 +7,11 @@
 from collections.abc import Mapping
 from functools import cache
 
-from sympy import Expr
+from sympy import Expr, S
 
 from scalebook.block.listing import Block, parse
 from scalebook.language.notation import nearest, symbol
+from scalebook.tables.shapes import index_params, linear_params
 
 __all__ = [
     "EMBEDDING",
@@ -210,11 +211,19 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     """The dense and the mixture-of-experts block of a model, None where it has no such layer.
 
     `row` maps letters to numbers, and has the word "norm" in it or in its `words`.  Blocks with layer norm and no
-    gate are GPT's, with biases; the rest have one gain a norm and no biases.  Head norms are left out as small.
+    gate are GPT's, with biases; the rest have one gain a norm and no biases.  Head norms are left out as small,
+    and so is an indexer.  Raises ValueError for linear attention, which has no listing.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
+    if row.get("linear_layers"):
+        name = getattr(row, "name", "a model")
+        raise ValueError(f"{name} has linear attention in some blocks, which has no listing; take another model")
+    return _listed(row)
+
+
+def _listed(row):
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     gating = "gated" if row["gating"] else "plain"
@@ -263,7 +272,7 @@ def model_params(row: Mapping) -> float:
     >>> model_params(llama3_8b)
     8030261248.0
     """
-    return _value(parameters(*blocks_of(row)), row)
+    return _value(parameters(*_listed(row)) + _unlisted(row), row)
 
 
 def model_active_params(row: Mapping) -> float:
@@ -274,7 +283,20 @@ def model_active_params(row: Mapping) -> float:
     >>> model_active_params(mixtral_8x7b), model_params(mixtral_8x7b)
     (12879925248.0, 46702792704.0)
     """
-    return _value(active_parameters(*blocks_of(row)), row)
+    return _value(active_parameters(*_listed(row)) + _unlisted(row), row)
+
+
+def _unlisted(row):
+    """What the listings leave out: linear attention in place of grouped, gates on what attention puts out, indexers."""
+    found, full = S.Zero, symbol("layers") - symbol("linear_layers")
+    hidden, heads, kv_heads, head_dim = map(symbol, ("hidden", "heads", "kv_heads", "head_dim"))
+    if row.get("linear_layers"):
+        found += symbol("linear_layers") * (linear_params.rhs - 2 * hidden * head_dim * (heads + kv_heads))
+    if row.get("output_gate"):
+        found += (full if row.get("linear_layers") else symbol("layers")) * hidden * heads * head_dim
+    if row.get("index_heads"):
+        found += symbol("layers") * index_params.rhs
+    return found
 
 
 def _value(expr: Expr, row: Mapping) -> float:

@@ -170,4 +170,31 @@ letter("mixed_visited", "", "experts that are then visited", r"E_v'", _ZERO)
 letter("mixed_local", "", "experts of a device that are then visited", r"E_d'")
 letter("mixed_rows", "", "tokens of an expert that is then visited", r"n_e'")
 letter("mixed_assigned", "", "copies of tokens that a device's experts then work on", r"n_{\mathrm{as}}'")
+
+# The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.
+letter("linear_layers", "", "blocks of linear attention: they keep a state, no cache", r"L_{\ell}", _ZERO, whole=True)
+letter("linear_key_heads", "", "heads of queries and of keys in linear attention", r"a_{\ell k}", whole=True)
+letter("linear_value_heads", "", "heads of values in linear attention, each with a state", r"a_{\ell v}", whole=True)
+letter("linear_key_dim", "", "width of one head's key in linear attention", r"d_{\ell k}", whole=True)
+letter("linear_value_dim", "", "width of one head's value in linear attention", r"d_{\ell v}", whole=True)
+letter("linear_conv", "", "tokens under the short convolution before linear attention", r"n_{\ell}", whole=True)
+letter("linear_bits", "bit", "bits per value of linear attention's state", r"\beta_{\ell}")
+letter("linear_state", "", "values of one sequence's state, all linear layers together", r"S_{\ell}", _ZERO)
+letter("linear_memory", "B", "state of one sequence, all linear layers together", r"M_{\ell}", _ZERO)
+letter("linear_params", "", "parameters of linear attention in one block", r"N_{\ell}")
+letter(
+    "output_gate", "", "gates on what attention puts out: 1 as wide as the queries, 0 none", "g_o", _ZERO, whole=True
+)
+letter("index_heads", "", "heads of the indexer that picks keys for sparse attention", r"a_{\mathrm{idx}}", whole=True)
+letter("index_dim", "", "width of an indexer's head, and of the one key it caches", r"d_{\mathrm{idx}}", whole=True)
+letter("index_tokens", "", "tokens that sparse attention attends to, of those cached", r"n_{\mathrm{idx}}", whole=True)
+letter("index_params", "", "parameters of the indexer in one block", r"N_{\mathrm{idx}}")
+
+# What an engine adds to the work, and what it reserves.
+letter("step_overhead", "s", "time an engine's host adds to a step", r"\tau_s", _ZERO)
+letter("layer_overhead", "s", "time an engine adds to a step for each block", r"\tau_{\ell}", _ZERO)
+letter("first_overhead", "s", "time an engine adds to a first token: parsing, scheduling, replying", r"\tau_1", _ZERO)
+letter(
+    "cache_share", "%", "share of a device's memory that an engine fills with weights and caches", r"\phi_c", "share"
+)
 letter("chunk_tokens", "", "tokens of prompts that one step reads at most", r"n_{\mathrm{chunk}}", whole=True)

@@ -13,7 +13,8 @@ from scalebook.language import formula
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 
 __all__ = [
-    "decode_memory", "full_attention", "kv_cache", "kv_cache_per_token", "max_batch", "sliding_window", "weight_memory",
+    "decode_memory", "full_attention", "kv_cache", "kv_cache_per_token", "linear_memory", "max_batch", "sliding_window",
+    "weight_memory",
 ]  # fmt: skip
 
 
@@ -58,6 +59,17 @@ def sliding_window(context, layers, window, window_layers):
     4160.0
     """
     return ((layers - window_layers) * context + window_layers * Min(context, window, evaluate=False)) / layers
+
+
+@formula("linear_memory", "yang2024 §3")
+def linear_memory(linear_state, linear_bits):
+    """What linear attention keeps of a sequence, however long it is; the cache of the other layers comes on top.
+
+    >>> from scalebook.tables import models
+    >>> linear_memory(models.qwen3_5_397b)
+    195379200.0
+    """
+    return linear_state * linear_bits / 8
 
 
 @formula("kv_cache", "pope2022 §2.1", given=[kv_cache_per_token, sliding_window, full_attention])

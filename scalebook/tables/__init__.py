@@ -1,4 +1,4 @@
-"""What is known: accelerators, links, models and precisions, with a source for every cell.
+"""What is known: accelerators, links, models, precisions and engines, with a source for every cell.
 
 >>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
@@ -19,13 +19,14 @@ from scalebook.language.sources import SOURCES, cite
 from . import shapes
 from .table import Device, Table
 
-__all__ = ["SOURCES", "Device", "Models", "Table", "accelerators", "cite", "links", "models", "precisions"]
+__all__ = ["SOURCES", "Device", "Models", "Table", "accelerators", "cite", "engines", "links", "models", "precisions"]
 
 SOURCES.add(files(__name__))
 
 _FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
-    shapes.kv_width_grouped, shapes.kv_width_latent, shapes.attention_width_grouped, shapes.attention_width_latent,
-    shapes.routed_share, shapes.cache_heads_grouped,
+    shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
+    shapes.attention_width_hybrid, shapes.attention_width_grouped, shapes.attention_width_latent,
+    shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
 ]  # fmt: skip
 
 _UNMEASURED = "not measured on this device: about what others reach"
@@ -117,6 +118,7 @@ _TABLES = {
     "links": dict(words=["kind"]),
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
+    "engines": dict(),
 }
 
 _LOCK = RLock()

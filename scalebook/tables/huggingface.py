@@ -1,8 +1,8 @@
 """The shape of a model from its Hugging Face config.json, in the letters of the notation.
 
-Each `model_type` is one entry of KINDS: which field spells which letter, and what transformers 4.57 puts where a
-configuration may leave the field out.  A configuration does not say how many parameters the model has, so `params`
-and `active_params` are left out.
+Each `model_type` is one entry of KINDS: which field spells which letter, and what transformers 4.57 (5 for GLM-5 and
+Qwen3.5) puts where a configuration may leave the field out.  A configuration does not say how many parameters the
+model has, so `params` and `active_params` are left out, and so is `linear_bits`, which the engine decides.
 """
 
 import json
@@ -35,6 +35,7 @@ class Kind:
     window_field: str = "sliding_window"
     slides: Callable | None = None  # (config, block): does the block attend within the window?
     routes: Callable | None = None  # (config, block): is its feed-forward a mixture of experts?
+    linear: Callable | None = None  # (config, block): is its attention linear?
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
@@ -42,10 +43,11 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
 
     `config` is the path of the file or of its folder, or the parsed dict.  Where the language model is nested under
     `text_config`, that is what is read.  Letters that do not apply are left out, as in models.toml: `ffn` when every
-    block is a mixture of experts, `kv_heads` and `head_dim` under latent attention.  All letters are counts.
+    block is a mixture of experts, `kv_heads` and `head_dim` under latent attention, `linear_layers` and its like where
+    attention is full.  All letters are counts.
     Raises TypeError for what is neither path nor dict; ValueError for a missing file, one that is not JSON, an unknown
     `model_type`, a field that is missing or of the wrong type, and counts that do not go together.
-    Source: the configuration classes of Hugging Face transformers 4.57.
+    Source: the configuration classes of Hugging Face transformers 4.57, of GLM-5 and Qwen3.5 those of 5.
 
     >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
     ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
@@ -66,12 +68,15 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     if windowed and (sliding := sum(kind.slides(config, block) for block in blocks)):
         letters |= {"window_layers": sliding, "window": _count(config, kind.window_field, kind.window)}
 
+    if kind.linear:
+        letters["linear_layers"] = sum(kind.linear(config, block) for block in blocks)
     letters["moe_layers"] = sum(kind.routes(config, block) for block in blocks) if kind.routes else 0
     letters.setdefault("shared_experts", 0)
     _refuse(config["model_type"], letters)
     unused = {"ffn"} if letters["moe_layers"] == len(blocks) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
+    unused |= set() if letters.get("linear_layers") else {x for x in letters if x.startswith("linear_")}
     words = {"name": name or config["model_type"], "attention": _attention(letters), "norm": kind.norm}
     words |= {"windows": "chunked"} if "window" in letters and kind.window_field == "attention_chunk_size" else {}
     return words | {letter: value for letter, value in letters.items() if letter not in unused}
@@ -180,6 +185,19 @@ def _unprojected_vocab(config, letters):
     return _count(config, "vocab_size")
 
 
+def _falcon_kv_heads(config, letters):
+    # The new decoder has as many as it says, the old one a single one or as many as heads.
+    if _typed(config, "new_decoder_architecture", bool, False):
+        return _count(config, "num_kv_heads", letters["heads"])
+    return 1 if _typed(config, "multi_query", bool, True) else letters["heads"]
+
+
+def _own_indexers(config, letters):
+    if "shared" in _typed(config, "indexer_types", list, []):
+        raise ValueError(f"a {config['model_type']!r} configuration whose blocks share indexers has no letters here")
+    return _count(config, "index_n_heads")
+
+
 # Which blocks attend within the window.
 
 
@@ -222,6 +240,13 @@ def _listed(otherwise, local="sliding_attention", full="full_attention", field="
         return types[block] == local
 
     return slides
+
+
+# Which blocks have linear attention.
+
+
+def _all_but_full(config, block):
+    return (block + 1) % _count(config, "full_attention_interval", 4) != 0
 
 
 # Which blocks are mixtures of experts.
@@ -300,6 +325,26 @@ _DEEPSEEK = {letter: rule for letter, rule in _LLAMA.items() if letter not in ("
     "shared_experts": _null_is_none("n_shared_experts"),
     "shared_ffn": "moe_intermediate_size",
 }
+_INDEXED = _DEEPSEEK | {"index_heads": _own_indexers, "index_dim": "index_head_dim", "index_tokens": "index_topk"}
+_HYBRID = _GEMMA | {
+    "output_gate": 1,
+    "linear_key_heads": "linear_num_key_heads",
+    "linear_value_heads": "linear_num_value_heads",
+    "linear_key_dim": "linear_key_head_dim",
+    "linear_value_dim": "linear_value_head_dim",
+    "linear_conv": "linear_conv_kernel_dim",
+}
+_HYBRID_MOE = {letter: rule for letter, rule in _HYBRID.items() if letter != "ffn"} | _QWEN_EXPERTS
+_HYBRID_MOE |= {"shared_experts": 1, "shared_ffn": "shared_expert_intermediate_size"}
+_HYBRID_NEXT = _HYBRID_MOE | {"ffn": "intermediate_size"}  # of blocks that mlp_only_layers leaves without experts
+_LINEAR = _listed(_all_but_full, "linear_attention")
+_FALCON = _NEOX | {
+    "kv_heads": _falcon_kv_heads,
+    "ffn": lambda config, letters: _count(config, "ffn_hidden_size", 4 * letters["hidden"]),
+    "max_context": ("max_position_embeddings", 2048),
+}
+_GPTJ = _GPT2 | {"learned_positions": 0}
+_MINIMAX = _GEMMA | _LOCAL_EXPERTS
 _QWEN2_MOE = _MISTRAL | _QWEN_EXPERTS | {"shared_experts": 1, "shared_ffn": "shared_expert_intermediate_size"}
 
 KINDS = {
@@ -321,7 +366,15 @@ KINDS = {
     "gpt2": Kind(_GPT2, norm="layernorm", tied=True),
     "gpt_neox": Kind(_NEOX, norm="layernorm"),
     "opt": Kind(_OPT, norm="layernorm", tied=True),
+    "falcon": Kind(_FALCON, norm="layernorm", tied=True),
+    "gptj": Kind(_GPTJ, norm="layernorm"),
+    "minimax_m2": Kind(_MINIMAX, routes=_every),
+    "deepseek_v32": Kind(_INDEXED, routes=_after_dense(3)),
+    "glm_moe_dsa": Kind(_INDEXED, routes=_listed(_after_dense(3), "sparse", "dense", "mlp_layer_types")),
+    "qwen3_next": Kind(_HYBRID_NEXT, routes=_sparse_step, linear=_LINEAR),
+    "qwen3_5_text": Kind(_HYBRID, linear=_LINEAR),
+    "qwen3_5_moe_text": Kind(_HYBRID_MOE, routes=_every, linear=_LINEAR),
 }
-# Nested configurations may leave the inner model_type out; the last two are DeepSeek-V3, V3.2 but for its indexer.
-KINDS |= {"gemma3": KINDS["gemma3_text"], "llama4": KINDS["llama4_text"]}
-KINDS |= dict.fromkeys(["kimi_k2", "deepseek_v32"], KINDS["deepseek_v3"])
+# Nested configurations may leave the inner model_type out; Kimi K2 is DeepSeek-V3.
+KINDS |= {x: KINDS[f"{x}_text"] for x in ("gemma3", "llama4", "qwen3_5", "qwen3_5_moe")}
+KINDS |= {"kimi_k2": KINDS["deepseek_v3"]}

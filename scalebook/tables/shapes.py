@@ -7,8 +7,9 @@ calculator can offer every model in one menu.
 from scalebook.language import formula
 
 __all__ = [
-    "attention_width_grouped", "attention_width_latent", "cache_heads_grouped", "kv_width_grouped", "kv_width_latent",
-    "routed_share", "used_params",
+    "attention_width_grouped", "attention_width_hybrid", "attention_width_latent", "cache_heads_grouped",
+    "index_params", "kv_width_grouped", "kv_width_hybrid", "kv_width_indexed", "kv_width_latent", "linear_params",
+    "linear_state", "routed_share", "used_params",
 ]  # fmt: skip
 
 
@@ -32,6 +33,28 @@ def kv_width_latent(kv_rank, rope_dim):
     return kv_rank + rope_dim
 
 
+@formula("kv_width", "qwen3-next")
+def kv_width_hybrid(kv_heads, head_dim, layers, linear_layers):
+    """Mean over the layers where some have linear attention, which caches nothing of a token.
+
+    The state that these keep of a sequence is `linear_state`, whatever its length.
+
+    >>> kv_width_hybrid(kv_heads=2, head_dim=256, layers=60, linear_layers=45)
+    256.0
+    """
+    return 2 * kv_heads * head_dim * (layers - linear_layers) / layers
+
+
+@formula("kv_width", "deepseek2025-v32 §2.1")
+def kv_width_indexed(kv_rank, rope_dim, index_dim):
+    """Beside the latent and the rotary key, an indexer caches one key of its own for all its heads.
+
+    >>> kv_width_indexed(kv_rank=512, rope_dim=64, index_dim=128)
+    704.0
+    """
+    return kv_rank + rope_dim + index_dim
+
+
 @formula("attention_width", "vaswani2017 §3.2")
 def attention_width_grouped(heads, head_dim):
     """Every query head multiplies a key and then a value of its width.
@@ -42,6 +65,16 @@ def attention_width_grouped(heads, head_dim):
     return 2 * heads * head_dim
 
 
+@formula("attention_width", "qwen3-next")
+def attention_width_hybrid(heads, head_dim, layers, linear_layers):
+    """Mean over the layers where some have linear attention, whose work does not grow with the pairs.
+
+    >>> attention_width_hybrid(heads=32, head_dim=256, layers=60, linear_layers=45)
+    4096.0
+    """
+    return 2 * heads * head_dim * (layers - linear_layers) / layers
+
+
 @formula("attention_width", "deepseek2024-v2 §2.1")
 def attention_width_latent(heads, kv_rank, rope_dim):
     """With the projections absorbed, every query head scores the latent and the rotary key, then sums latents.
@@ -50,6 +83,43 @@ def attention_width_latent(heads, kv_rank, rope_dim):
     139264.0
     """
     return heads * (2 * kv_rank + rope_dim)
+
+
+@formula("linear_state", "yang2024 §3")
+def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
+    """Gated DeltaNet: a key by value matrix for every value head, and the last inputs of its short convolution.
+
+    >>> linear_state(linear_layers=45, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
+    ...              linear_value_dim=128, linear_conv=4)
+    48844800.0
+    """
+    keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
+    return linear_layers * (values * linear_key_dim + (linear_conv - 1) * (2 * keys + values))
+
+
+@formula("linear_params", "qwen3-next")
+def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
+    """Gated DeltaNet as Qwen3-Next has it: queries, keys, values, a gate as wide, the output, two numbers a head.
+
+    The convolution runs over queries, keys and values; each head has a decay and its bias, all share one gain.
+
+    >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
+    ...               linear_value_dim=128, linear_conv=4)
+    118014336.0
+    """
+    keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
+    projections = hidden * (2 * keys + 3 * values + 2 * linear_value_heads)
+    return projections + linear_conv * (2 * keys + values) + 2 * linear_value_heads + linear_value_dim
+
+
+@formula("index_params", "deepseek2025-v32 §2.1")
+def index_params(hidden, q_rank, index_heads, index_dim):
+    """An indexer's queries come from the latent of the queries; one key, a weight for each head, a norm of the key.
+
+    >>> index_params(hidden=6144, q_rank=2048, index_heads=32, index_dim=128)
+    9371904.0
+    """
+    return q_rank * index_heads * index_dim + hidden * (index_dim + index_heads) + 2 * index_dim
 
 
 @formula("routed_share", "shazeer2017 §2.1")
