@@ -35,7 +35,7 @@ function drawn(number, { prompt, output, shortest, rate, seed }) {
 
 // When each request arrived, was begun, had its first token and ended; and the steps, equal ones together.
 function run(arrivals, unread, outputs, sizes, step, chunk, most, room) {
-  const number = outputs.length, starts = [], firsts = [], ends = [], steps = [], running = [];
+  const number = outputs.length, starts = [], firsts = Array(number).fill(0), ends = Array(number).fill(0), steps = [], running = [];
   let now = 0, done = 0, ended = 0, left = 0, held = 0;
   while (ended < number) {
     const batch = running.length, read = [];
@@ -90,7 +90,7 @@ const sum = (values) => values.reduce((a, b) => a + b, 0);
 
 function statistics(times) {
   if (!times.length) return null;
-  const sorted = times.toSorted((a, b) => a - b);
+  const sorted = [...times].sort((a, b) => a - b);
   const at = (share) => {
     const place = share * (sorted.length - 1), low = Math.floor(place);
     return sorted[low] + (place - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
