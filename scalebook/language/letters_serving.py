@@ -18,8 +18,8 @@ letter("user_rate", "token/s", "tokens a second that one user sees after the fir
 letter("device_rate", "token/s", "output tokens a second of one device", r"R_d")
 letter("replicas", "", "copies of a model that share the requests", r"n_{\mathrm{rep}}")
 
-# A decode step, linear in its batch: base_time + batch * sequence_time.
+# A decode step, linear in its batch: base_time + batch * added_time.
 letter("base_time", "s", "time of a decode step beside what its sequences add: weights, launches, exchanges", r"\tau_0")
-letter("sequence_time", "s", "time that one more sequence adds to a decode step", r"\alpha", _ZERO)
+letter("added_time", "s", "time that one more sequence adds to a decode step", r"\alpha", _ZERO)
 letter("prompt_time", "s", "time that reading one prompt takes of the device", "P", _ZERO)
 letter("load", "%", "share of the time in which a server is busy", r"\rho", "share")
