@@ -21,7 +21,7 @@ letter("replicas", "", "copies of a model that share the requests", r"n_{\mathrm
 # A decode step, linear in its batch: base_time + batch * added_time.
 letter("base_time", "s", "time of a decode step beside what its sequences add: weights, launches, exchanges", r"\tau_b")
 letter("added_time", "s", "time that one more sequence adds to a decode step", r"\alpha", _ZERO)
-letter("prompt_time", "s", "time that reading one prompt takes of the device", "P", _ZERO)
+letter("prompt_time", "s", "time that reading one prompt takes of the device", r"t_P", _ZERO)
 letter("load", "%", "share of the time in which a server is busy", r"\rho", "share")
 
 # A step: what passes the blocks, and how it is split.
@@ -64,14 +64,11 @@ letter("exchange_time", "s", "messages between devices", r"T_X", _ZERO)
 letter("launches_time", "s", "launches of kernels", r"T_0", _ZERO)
 letter("engine_time", "s", "time of the engine between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
 letter("pass_time", "s", "time of a step of serving", r"T_{\mathrm{pass}}")
-letter("step_overhead", "s", "time of the engine beside a step's kernels", r"\tau_s", _ZERO)
-letter("layer_overhead", "s", "time of the engine beside the kernels of a block", r"\tau_l", _ZERO)
 
 # Memory where a model serves.
 letter("held_weights", "B", "weights on one device", r"M_w")
 letter("token_cache", "B", "cache of one token on one device", r"m_{kv}")
 letter("workspace", "B", "activations and work space of an engine on one device", r"M_a", _ZERO)
-letter("cache_share", "%", "share of a device's memory that an engine uses", r"\eta_C", "share")
 letter("cache_room", "B", "memory of one device that is left for caches", r"M_r")
 letter("cached_tokens", "", "tokens in the cache of a sequence, mean over its answer", r"\bar n_{\mathrm{in}}")
 letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
@@ -79,7 +76,6 @@ letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
 # From a step to a service.
 letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
 letter("mixed_time", "s", "time of a step that reads a part of a prompt beside the sequences that it decodes", r"T_{\mathrm{mix}}")
-letter("first_overhead", "s", "time of the engine and its host beside a first token's steps", r"\tau_1", _ZERO)
 letter("request_rate", "request/s", "requests that all devices finish in a second", r"X")
 
 # Queues: requests that wait for a server, and what it can take.

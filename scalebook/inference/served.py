@@ -1,0 +1,94 @@
+"""What a simulation of serving found: times of requests, their means and percentiles, throughput."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.language.notation import quoted
+
+__all__ = ["Served", "Steps"]
+
+
+class Steps(NamedTuple):
+    """Equal steps in a row, in which `batch` sequences decode; `tokens` are those of answers, of all these steps."""
+
+    start: float
+    seconds: float
+    batch: int
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Served:
+    """Requests in the order they were sent: when each came, began to be read, had its first token, and ended.
+
+    The first `warmup` of them count in no result.
+    """
+
+    outputs: np.ndarray
+    arrivals: np.ndarray
+    starts: np.ndarray
+    firsts: np.ndarray
+    ends: np.ndarray
+    steps: list[Steps]
+    warmup: int = 0
+
+    @property
+    def ttft(self) -> np.ndarray:
+        """Time to the first token of each request, its wait included."""
+        return (self.firsts - self.arrivals)[self.warmup :]
+
+    @property
+    def tpot(self) -> np.ndarray:
+        """Time per output token after the first, of each answer that has a second."""
+        after = self.outputs[self.warmup :] - 1
+        return (self.ends - self.firsts)[self.warmup :][after > 0] / after[after > 0]
+
+    @property
+    def end_to_end(self) -> np.ndarray:
+        """Time from each request to its last token."""
+        return (self.ends - self.arrivals)[self.warmup :]
+
+    @property
+    def throughput(self) -> float:
+        """Output tokens a second, of whichever requests, from when the first that counts has come to the last token."""
+        return sum(x.tokens for x in self._counted) / self._elapsed
+
+    @property
+    def utilisation(self) -> float:
+        """Share of that time in which a step runs."""
+        idle = sum(after.start - (x.start + x.seconds) for x, after in pairwise(self._counted))
+        return 1 - idle / self._elapsed
+
+    @property
+    def mean_batch(self) -> float:
+        """Sequences that decode while a step runs, the mean over that time."""
+        return sum(x.batch * x.seconds for x in self._counted) / sum(x.seconds for x in self._counted)
+
+    @cached_property
+    def _counted(self):
+        return [x for x in self.steps if x.start >= self.arrivals[self.warmup]]
+
+    @property
+    def _elapsed(self):
+        return float(self.ends.max()) - self._counted[0].start
+
+    def statistics(self, name: str) -> dict[str, float]:
+        """Mean and percentiles of "ttft", "tpot" or "end_to_end".
+
+        >>> from scalebook.inference import simulate_serving
+        >>> simulate_serving(prompt=100, output=11, users=1, base_time="10 ms").statistics("tpot")
+        {'mean': 0.01, 'p50': 0.01, 'p95': 0.01, 'p99': 0.01}
+        """
+        if name not in ("ttft", "tpot", "end_to_end"):
+            raise LookupError(f"a request has ttft, tpot and end_to_end, not {quoted(name)}")
+        if not (times := getattr(self, name)).size:
+            raise ValueError("no answer has a second token, so there is no time per output token after the first")
+        return {"mean": float(times.mean()), **{f"p{q}": float(np.percentile(times, q)) for q in (50, 95, 99)}}
+
+    def __repr__(self):
+        mean = f"mean ttft {self.ttft.mean():.4g} s, end to end {self.end_to_end.mean():.4g} s"
+        return f"{len(self.ttft)} requests at {self.throughput:.4g} token/s: {mean}"

@@ -1,0 +1,147 @@
+"""Continuous batching, executed: who waits, whose prompt is read, who decodes, step by step.
+
+`simulation.js`, beside this module, does the same on a page, to the last digit: change both.
+"""
+
+from bisect import insort
+from collections.abc import Callable
+from math import ceil, inf
+from numbers import Real
+
+import numpy as np
+
+from scalebook.inference.arrivals import drawn
+from scalebook.inference.served import Served, Steps
+from scalebook.language.notation import quoted
+from scalebook.language.row import quantity
+
+__all__ = ["simulate_serving"]
+
+MOST_STEPS = 2_000_000  # some ten seconds
+MEANINGS = {
+    "prompt": "tokens of a prompt", "output": "tokens of an answer", "users": "users who each wait for an answer",
+    "requests": "requests sent in all", "chunk": "prompt tokens that a step reads at most", "seed": "the draws' number",
+    "max_batch": "requests read and decoded at once, at most", "cache_limit": "tokens that the cache holds",
+    "warmup": "requests at the start that count in no result", "hits": "the share of a prompt found in a cache",
+    "shortest": "the share that the shortest request has of the nominal lengths",
+}  # fmt: skip
+
+
+def simulate_serving(
+    *, prompt: int, output: int, rate: float | str | None = None, users: int | None = None,
+    base_time: float | str | None = None, sequence_time: float | str = 0, prompt_time: float | str = 0,
+    step: Callable[[int, int], float] | None = None, requests: int | None = None, chunk: int = 8192,
+    max_batch: int | None = None, cache_limit: int | None = None, hits: float = 0, shortest: float = 1,
+    warmup: int = 0, seed: int = 0,
+) -> Served:  # fmt: skip
+    """Serve requests that come at random at a `rate`, or those of `users` who send the next when the last has ended.
+
+    A step decodes all sequences that run and reads up to `chunk` prompt tokens, first come, first served.  It takes
+    `base_time + batch * sequence_time + read tokens * prompt_time / prompt`, or what `step(batch, read tokens)` says.
+    Lengths are `prompt` and `output`, or drawn evenly from their `shortest` share up.  A share `hits` of a prompt is
+    in the prefix cache and not read; its last token always is.  At most `max_batch` requests are read and decoded at
+    once.  Each reserves its prompt, hits too, and its output in a cache of `cache_limit` tokens: the first that finds
+    no room waits, and all behind it, and none is ever stopped.
+
+    All users start together.  `requests` are sent in all, 10 a user or 1,000 at a rate if not said; the first `warmup`
+    count in no result.  A rate beyond what the engine can do is allowed: waits grow with `requests`.  One seed draws
+    the same requests for every engine.  Raises ValueError for what cannot be served.
+
+    >>> engine = dict(base_time="10 ms", sequence_time="50 us", prompt_time="30 ms")
+    >>> run = simulate_serving(prompt=1000, output=200, rate=8, warmup=200, **engine)
+    >>> {name: round(x, 4) for name, x in run.statistics("tpot").items()}
+    {'mean': 0.0145, 'p50': 0.0145, 'p95': 0.0161, 'p99': 0.0167}
+    >>> simulate_serving(prompt=1000, output=1000, users=256, **engine)
+    2560 requests at 8394 token/s: mean ttft 0.6656 s, end to end 30.48 s
+    """
+    if (rate is None) == (users is None):
+        raise ValueError("give either rate, if requests come at random, or users, if each waits for an answer")
+    prompt, output, users = _whole("prompt", prompt), _whole("output", output), _whole("users", users, usual=0)
+    number = _whole("requests", requests, usual=10 * users or 1000)
+    chunk, warmup, seed = _whole("chunk", chunk), _whole("warmup", warmup, least=0), _whole("seed", seed, least=0)
+    most, room = _whole("max_batch", max_batch, usual=inf), _whole("cache_limit", cache_limit, usual=inf)
+    hits, shortest = _share("hits", hits), _share("shortest", shortest)
+    if number < users or number <= warmup:
+        raise ValueError(f"requests={number} must be at least users={users} and more than warmup={warmup}")
+    if prompt + output > room:
+        raise ValueError(f"a request reserves {prompt + output} tokens, and cache_limit={room} would never have them")
+    if number * (4 + prompt // chunk) > MOST_STEPS:
+        raise ValueError(f"requests={number} in chunks of {chunk} may take over {MOST_STEPS:,} steps: fewer would do")
+    if (step is None) == (base_time is None):
+        raise ValueError("give either base_time, or step, a function of the batch and of the prompt tokens read")
+    step = step or _linear(prompt, base_time, sequence_time, prompt_time)
+    rate = None if rate is None else _number("rate", rate)
+    prompts, outputs, arrivals = drawn(number, prompt, output, shortest, rate, seed)
+    unread = [max(1, x - int(hits * x)) for x in prompts]
+    sizes = [a + b for a, b in zip(prompts, outputs, strict=True)]
+    *times, steps = _run(arrivals or [0.0] * users, unread, outputs, sizes, step, chunk, most, room)
+    return Served(np.array(outputs), *map(np.array, times), steps, warmup)
+
+
+def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
+    """When each request arrived, was begun, had its first token and ended; and the steps."""
+    number, starts, steps = len(outputs), [], []
+    firsts, ends, running = [0.0] * number, [0.0] * number, []  # running: (last step, request), next to end first
+    now, done, ended, left, held = 0.0, 0, 0, 0, 0  # steps done, tokens left of the prompt begun last, and in the cache
+    while ended < number:
+        batch, budget, read = len(running), chunk, []
+        while budget:
+            if not left:
+                new = len(starts)
+                if new == len(arrivals) or arrivals[new] > now or batch + len(read) >= most or held + sizes[new] > room:
+                    break
+                starts.append(now)
+                held, left = held + sizes[new], unread[new]
+            taken = min(left, budget)
+            left, budget = left - taken, budget - taken
+            if not left:
+                read.append(len(starts) - 1)
+        if budget == chunk and not batch:
+            now = arrivals[len(starts)]
+            continue
+        count, seconds = 1, float(step(batch, chunk - budget))
+        if not now < now + seconds < inf:
+            raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: a positive time would do")
+        if budget == chunk:  # steps are equal until a sequence ends, or a request comes and finds room
+            count, new = running[0][0] - done, len(starts)
+            if batch < most and new < len(arrivals) and arrivals[new] > now:
+                count = min(count, ceil((arrivals[new] - now) / seconds))
+        steps.append(Steps(now, count * seconds, batch, count * batch + len(read)))
+        now, done = now + count * seconds, done + count
+        for x in read:
+            firsts[x] = now
+            insort(running, (done + outputs[x] - 1, x))
+        while running and running[0][0] == done:
+            x = running.pop(0)[1]
+            ends[x], held, ended = now, held - sizes[x], ended + 1
+            if len(arrivals) < number:  # its user sends the next
+                arrivals.append(now)
+    return arrivals, starts, firsts, ends, steps
+
+
+def _linear(prompt, base_time, sequence_time, prompt_time):
+    """The seconds of a step that grows with its sequences and with the tokens read."""
+    base, each = _number("base_time", base_time), _number("sequence_time", sequence_time)
+    token = _number("prompt_time", prompt_time) / prompt
+    return lambda batch, tokens: base + batch * each + tokens * token
+
+
+def _number(name, value):
+    value = quantity(name, value)  # says what is wrong
+    if not isinstance(value, float) or (name == "rate" and not value):
+        raise ValueError(f"{name} must be one positive number, not {quoted(value)}")
+    return value
+
+
+def _whole(name, value, least=1, usual=None):
+    if value is None and usual is not None:
+        return usual
+    if not isinstance(value, Real) or isinstance(value, bool) or value % 1 != 0 or not least <= value < 2**53:
+        raise ValueError(f"{name} must be a whole number from {least} up, not {quoted(value)}: it is {MEANINGS[name]}")
+    return int(value)
+
+
+def _share(name, value):
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be between 0 and 1, not {quoted(value)}: it is {MEANINGS[name]}")
+    return float(value)

@@ -1,0 +1,311 @@
+"""The simulation of serving: held to queues that are known, to a slower one, and in JavaScript to Python's digits."""
+
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+
+from scalebook.display.serving import queue_curve, request_timeline
+from scalebook.inference import simulate_serving
+from scalebook.inference.arrivals import drawn, exponential, uniform
+
+from .support import ROOT, JavaScript
+
+PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
+ENGINE = dict(prompt=1000, output=200, base_time=10e-3, sequence_time=50e-6, prompt_time=30e-3)
+ONE = dict(prompt=100, output=5, base_time=10e-3, sequence_time=1e-3, prompt_time=20e-3, max_batch=1)
+ALONE = 10e-3 + 20e-3 + 4 * 11e-3  # a prompt read and four more tokens
+
+
+# What is drawn.
+
+
+def test_waits_are_drawn_from_the_exponential_distribution():
+    draw, number = uniform(5), 100_000
+    drawn = np.sort([exponential(draw) for _ in range(number)])
+    distance = np.abs(1 - np.exp(-drawn) - (np.arange(number) + 0.5) / number).max()
+    assert distance < 1.63 / np.sqrt(number)  # Kolmogorov and Smirnov's at 1 %
+    assert drawn.mean() == pytest.approx(1, rel=0.01) and drawn.var() == pytest.approx(1, rel=0.03)
+
+
+def test_arrivals_do_not_depend_on_each_other_and_scale_with_the_rate():
+    run, faster = (simulate_serving(**ENGINE, rate=x, requests=20_000, seed=2) for x in (1, 4))
+    gaps = np.diff(run.arrivals)
+    assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 3 / np.sqrt(len(gaps))
+    assert faster.arrivals == pytest.approx(run.arrivals / 4)
+
+
+def test_lengths_are_drawn_evenly():
+    run = simulate_serving(**{**ENGINE, "output": 10}, users=1000, requests=30_000, shortest=0.8)
+    number, count = np.unique(run.outputs, return_counts=True)
+    assert number.tolist() == [8, 9, 10] and count == pytest.approx(10_000, rel=0.03)
+
+
+# Queues that are known.
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7])
+def test_one_at_a_time_is_the_queue_of_pollaczek_and_khinchine(load):
+    """Equal requests are M/D/1."""
+    run = simulate_serving(**ONE, rate=load / ALONE, requests=60_000, warmup=500)
+    wait = load * ALONE / (2 * (1 - load))
+    assert (run.starts - run.arrivals)[500:].mean() == pytest.approx(wait, rel=0.02)
+    assert run.ttft.mean() == pytest.approx(wait + 30e-3, rel=0.02)
+    assert run.end_to_end.mean() == pytest.approx(wait + ALONE, rel=0.02)
+    assert run.tpot == pytest.approx(11e-3) and run.utilisation == pytest.approx(load, rel=0.02)
+
+
+def test_unequal_requests_wait_by_the_square_of_their_time():
+    """M/G/1: answers of 1 to 40 tokens."""
+    times = 30e-3 + 11e-3 * np.arange(40)
+    rate = 0.5 / times.mean()
+    wait = rate * (times**2).mean() / (2 * (1 - 0.5))
+    run = simulate_serving(**{**ONE, "prompt": 1, "output": 40}, shortest=0, rate=rate, requests=60_000)
+    assert (run.starts - run.arrivals).mean() == pytest.approx(wait, rel=0.02)
+
+
+def test_times_without_memory_are_mm1():
+    """An answer of one token in a step whose time is drawn."""
+    draw, load = np.random.default_rng(3), 0.5
+    given = dict(prompt=1, output=1, max_batch=1, step=lambda batch, tokens: draw.exponential())
+    run = simulate_serving(**given, rate=load, requests=100_000, warmup=500)
+    found = run.statistics("end_to_end")
+    mean = 1 / (1 - load)  # and exponential as well
+    assert found["mean"] == pytest.approx(mean, rel=0.02) and found["p50"] == pytest.approx(mean * np.log(2), rel=0.02)
+    assert found["p95"] == pytest.approx(mean * np.log(20), rel=0.02)
+    assert run.ttft == pytest.approx(run.end_to_end)
+
+
+@pytest.mark.parametrize(
+    "more", [dict(rate=4), dict(rate=16), dict(rate=30), dict(users=40), dict(rate=8, max_batch=12)]
+)
+def test_littles_law(more):
+    run = simulate_serving(**ENGINE, **more, shortest=0.8, requests=2000)
+    elapsed = run.ends.max() - run.arrivals[0]
+    decoding = run.mean_batch * run.utilisation  # as the steps saw it, beside what the requests saw
+    assert decoding == pytest.approx(2000 / elapsed * (run.ends - run.firsts).mean())
+    if "rate" in more and more["rate"] < 20:  # and at the rate at which requests come, where they can be served
+        assert decoding == pytest.approx(more["rate"] * (run.ends - run.firsts).mean(), rel=0.04)
+
+
+def test_littles_law_of_users():
+    run = simulate_serving(**ENGINE, users=32, requests=6400, shortest=0.8)
+    assert 6400 / run.ends.max() * run.end_to_end.mean() == pytest.approx(32, rel=0.02)
+
+
+# The closed form, as far as it goes.
+
+
+def closed(rate):
+    """Each step reads the prompts that came during one: mean field."""
+    return 10e-3 / (1 - rate * (200 * 50e-6 + 30e-3))
+
+
+@pytest.mark.parametrize(("rate", "milliseconds"), [(2, 10.87), (8, 14.71), (12, 19.23), (16, 27.78), (17.25, 32.26)])
+def test_time_per_token_is_that_of_mean_field_below_a_load_of_0_7(rate, milliseconds):
+    run = simulate_serving(**ENGINE, rate=rate, requests=3000, warmup=500)
+    assert closed(rate) * 1e3 == pytest.approx(milliseconds, abs=0.005)
+    assert run.statistics("tpot")["mean"] == pytest.approx(closed(rate), rel=0.05)
+    assert run.mean_batch == pytest.approx(rate * 199 * closed(rate), rel=0.05)
+
+
+# What an engine does, exactly.
+
+
+def test_a_request_alone():
+    run = simulate_serving(**{**ENGINE, "prompt": 1000}, users=1, requests=3, chunk=300)
+    assert run.ttft == pytest.approx(4 * 10e-3 + 30e-3) and run.tpot == pytest.approx(10.05e-3)
+    assert run.end_to_end == pytest.approx(run.ttft + 199 * 10.05e-3)
+    assert run.throughput == pytest.approx(200 / run.end_to_end[0]) and run.utilisation == 1
+
+
+def test_the_first_burst_is_read_chunk_by_chunk():
+    run = simulate_serving(**ENGINE, users=20, chunk=8000, requests=20)
+    first, second = 10e-3 + 8 * 30e-3, 10e-3 + 8 * 50e-6 + 8 * 30e-3
+    assert run.firsts[:16] == pytest.approx([first] * 8 + [first + second] * 8)
+    assert run.steps[2].batch == 16 and run.steps[2].tokens == 20
+
+
+def test_what_is_found_in_the_cache_is_not_read():
+    half = simulate_serving(**ENGINE, users=4, hits=0.5)
+    assert half.firsts[:4] == pytest.approx(10e-3 + 4 * 15e-3)
+    whole = simulate_serving(**ENGINE, users=4, hits=1)
+    assert whole.firsts[:4] == pytest.approx(10e-3 + 4 * 30e-6)  # the last token
+
+
+def test_a_full_cache_is_a_smaller_batch():
+    by_cache, by_batch = (simulate_serving(**ENGINE, rate=12, **x) for x in (dict(cache_limit=3700), dict(max_batch=3)))
+    assert by_cache.ends.tolist() == by_batch.ends.tolist()
+    assert max(x.batch for x in by_cache.steps) == 3
+    later = np.sort(by_cache.ends)[np.arange(len(by_cache.ends) - 3)]
+    assert (by_cache.starts[3:] >= later).all()
+
+
+def plainly(prompts, outputs, arrivals, chunk, most, room):
+    """The first and the last token of every request, one step after the other."""
+    number = len(prompts)
+    unread, undone, firsts, ends = list(prompts), list(outputs), [0.0] * number, [0.0] * number
+    begun, now = 0, 0.0
+    while any(undone):
+        running = [i for i in range(begun) if undone[i] and not unread[i]]
+        taken = 0
+        for i in range(number):
+            if i == begun and taken < chunk and arrivals[i] <= now:
+                there = [j for j in range(begun) if undone[j]]
+                held = sum(prompts[j] + outputs[j] for j in there)
+                begun += len(there) < most and held + prompts[i] + outputs[i] <= room
+            if i == begun:
+                break
+            reads = min(unread[i], chunk - taken)
+            unread[i], taken = unread[i] - reads, taken + reads
+        if not taken and not running:
+            now = arrivals[begun]
+            continue
+        now += 10e-3 + len(running) * 50e-6 + taken * 30e-6
+        for i in range(begun):
+            if undone[i] and not unread[i]:
+                firsts[i], ends[i], undone[i] = firsts[i] or now, now, undone[i] - 1
+    return np.column_stack([firsts, ends])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_steps_at_once_are_those_steps_one_by_one(seed):
+    draw = random.Random(seed)
+    most, room, chunk = draw.choice([2, 9, 400]), draw.choice([1200, 3000, 10**6]), draw.choice([150, 1000, 8192])
+    rate = draw.choice([0.3, 4, 40])
+    run = simulate_serving(
+        **ENGINE, rate=rate, requests=40, shortest=0.5, seed=seed, chunk=chunk, max_batch=most, cache_limit=room
+    )
+    prompts, outputs, arrivals = drawn(40, 1000, 200, 0.5, rate, seed)
+    expected = plainly(prompts, outputs, arrivals, chunk, most, room)
+    assert np.column_stack([run.firsts, run.ends]) == pytest.approx(expected, rel=1e-9)
+
+
+def test_hundreds_of_users_are_quick():
+    run = simulate_serving(**{**ENGINE, "output": 1000}, users=256)
+    assert len(run.ends) == 2560 and len(run.steps) < 500  # and not some 10,000
+
+
+# JavaScript.
+
+
+def some(seed):
+    """Settings of all kinds."""
+    draw = random.Random(seed)
+    prompt, output = (round(10 ** draw.uniform(0, x)) for x in (3.7, 2.7))
+    who = draw.choice([dict(users=draw.randint(1, 50)), dict(rate=10 ** draw.uniform(-1, 2))])
+    given = dict(
+        prompt=prompt, output=output, **who, requests=draw.randint(50, 90), chunk=draw.choice([64, 512, 2048, 8192]),
+        base_time=draw.uniform(1e-3, 1e-1), sequence_time=draw.uniform(0, 1e-4), prompt_time=draw.uniform(0, 0.1),
+        hits=draw.choice([0, draw.random(), 1]), shortest=draw.choice([1, 0.8, draw.random()]),
+        warmup=draw.randint(0, 9), seed=draw.randrange(2**33),
+    )  # fmt: skip
+    limits = dict(max_batch=draw.randint(1, 20), cache_limit=round((prompt + output) * draw.uniform(1, 20)) + 1)
+    return given | {x: limits[x] for x in limits if draw.random() < 0.4}
+
+
+def same(said, run):
+    for name in ("outputs", "arrivals", "starts", "firsts", "ends"):
+        assert said[name] == getattr(run, name).tolist(), name  # to the last digit
+    assert said["steps"] == [x._asdict() for x in run.steps]
+    for name in ("throughput", "utilisation", "mean_batch"):
+        assert said[name] == pytest.approx(getattr(run, name), rel=1e-12, abs=1e-12), name
+    for name in ("ttft", "tpot", "end_to_end"):
+        if getattr(run, name).size:
+            assert said[name] == pytest.approx(run.statistics(name), rel=1e-12), name
+        else:
+            assert said[name] is None
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_javascript_says_the_same_to_the_last_digit(block):
+    for seed in range(25 * block, 25 * (block + 1)):
+        given = some(seed)
+        same(PAGE(f"simulateServing({json.dumps(given)})"), simulate_serving(**given))
+
+
+def test_javascript_says_the_same_of_any_step():
+    given = dict(prompt=700, output=90, users=9, shortest=0.5, chunk=300)
+    run = simulate_serving(**given, step=lambda batch, tokens: max(0.01, 0.001 * batch, 0.0003 * tokens))
+    step = "(batch, tokens) => Math.max(0.01, 0.001 * batch, 0.0003 * tokens)"
+    same(PAGE(f"simulateServing({{...{json.dumps(given)}, step: {step}}})"), run)
+
+
+# What cannot be served.
+
+
+WRONG = [
+    (dict(users=None), "give either rate, if requests come at random, or users, if each waits for an answer"),
+    (dict(rate=1), "give either rate, if requests come"),
+    (dict(base_time=None), "give either base_time, or step"),
+    (dict(step=lambda batch, tokens: 1.0), "give either base_time, or step"),
+    (dict(cache_limit=1199), "a request reserves 1200 tokens, and cache_limit=1199 would never have them"),
+    (dict(prompt=0), "prompt must be a whole number from 1 up, not 0: it is tokens of a prompt"),
+    (dict(output=-3), "output must be a whole number from 1 up, not -3: it is tokens of an answer"),
+    (dict(output=1.5), "output must be a whole number from 1 up, not 1.5"),
+    (dict(output=None), "output must be a whole number from 1 up, not None"),
+    (dict(prompt=True), "prompt must be a whole number from 1 up, not True"),
+    (dict(prompt=float("nan")), "prompt must be a whole number from 1 up, not nan"),
+    (dict(prompt="long"), "prompt must be a whole number from 1 up, not 'long'"),
+    (dict(users=0), "users must be a whole number from 1 up, not 0"),
+    (dict(requests=7), "requests=7 must be at least users=8 and more than warmup=0"),
+    (dict(warmup=80), "requests=80 must be at least users=8 and more than warmup=80"),
+    (dict(chunk=0), "chunk must be a whole number from 1 up, not 0: it is prompt tokens that a step reads at most"),
+    (dict(max_batch=0), "max_batch must be a whole number from 1 up, not 0"),
+    (dict(seed=-1), "seed must be a whole number from 0 up, not -1"),
+    (dict(hits=1.1), "hits must be between 0 and 1, not 1.1: it is the share of a prompt found in a cache"),
+    (dict(shortest="80 %"), "shortest must be between 0 and 1, not '80 %'"),
+    (dict(chunk=1, prompt=30_000), "requests=80 in chunks of 1 may take over 2,000,000 steps: fewer would do"),
+    (dict(base_time=0), "base_time must be positive, not 0: it is time of a decode step"),
+    (dict(prompt_time="-1 ms"), "prompt_time must be zero or more, not -0.001"),
+    (dict(sequence_time=np.ones(2)), "sequence_time must be one number, not array([1., 1.])"),
+    (dict(users=None, rate=0), "rate must be one positive number, not 0.0"),
+    (dict(users=None, rate=1e-30), "does not move a clock at"),
+    (dict(base_time=None, step=lambda batch, tokens: 0.0), "a step of 0 s does not move a clock at 0 s"),
+    (dict(base_time=None, step=lambda batch, tokens: float("nan")), "a step of nan s does not move a clock"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG)
+def test_what_cannot_be_served_is_said_in_a_sentence(given, said):
+    with pytest.raises(ValueError, match=re.escape(said)) as error:
+        simulate_serving(**{**ENGINE, "users": 8, **given})
+    assert "\n" not in str(error.value)
+
+
+def test_answers_of_one_token_have_no_time_per_token_after_it():
+    run = simulate_serving(**{**ENGINE, "output": 1}, users=4)
+    assert run.ttft.tolist() == run.end_to_end.tolist() and run.mean_batch == 0
+    with pytest.raises(ValueError, match="no answer has a second token"):
+        run.statistics("tpot")
+    with pytest.raises(LookupError, match="a request has ttft, tpot and end_to_end, not 'tpop'"):
+        run.statistics("tpop")
+
+
+def test_more_than_can_be_served_waits_ever_longer():
+    short, long = (simulate_serving(**ENGINE, rate=100, requests=x).ttft.mean() for x in (500, 2000))
+    assert long > 2 * short
+
+
+# Figures.
+
+
+def test_a_curve_says_where_a_closed_form_ends():
+    ax = queue_curve(closed, [0.3, 0.5, 0.7, 0.95], **ENGINE, requests=2000, warmup=300)
+    error = ax.lines[0].get_ydata()
+    print("load 30, 50, 70, 95 %:", *(f"{x:+.1%}" for x in error))
+    assert (np.abs(error[:3]) < 0.05).all() and error[3] > 0.3 and "up to a load of 70 %" in ax.get_title(loc="left")
+    with pytest.raises(ValueError, match="a load needs what a request adds"):
+        queue_curve(closed, [0.5], prompt=1000, output=200, base_time=10e-3)
+
+
+def test_a_timeline_shows_each_part_of_a_request():
+    run = simulate_serving(**ENGINE, rate=20, requests=60, max_batch=8)
+    ax = request_timeline(run, first=31, number=30)
+    waits, reads, decodes = ([x.get_width() for x in part] for part in ax.containers)
+    assert waits == pytest.approx((run.starts - run.arrivals)[30:]) and min(waits) > 0
+    assert np.add(waits, reads) == pytest.approx(run.ttft[30:]) and len(decodes) == 30
+    with pytest.raises(ValueError, match="the run has requests 1 to 60, and none of 30 from 61 on"):
+        request_timeline(run, first=61)
