@@ -50,7 +50,7 @@ def served(base_time, added_time, prompt_time, waiting, next_of=lambda i, now: N
 
 
 def tpots(seen):
-    arrival, first, last, output = seen.T
+    _, first, last, output = seen.T
     return (last - first).sum() / (output - 1).sum()
 
 
@@ -93,7 +93,9 @@ def test_capacity_is_the_rate_that_meets_the_target():
         assert solved(known, tpot=target) == pytest.approx(capacity_open(known, tpot_target=target), rel=1e-12)
         row = open_loop(known, tpot_target=target, rate=0.999999 * capacity_open(known, tpot_target=target))
         assert row.tpot == pytest.approx(target, rel=1e-4) and row.headroom == pytest.approx(1e-6)
-    assert load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(**{x: TIMES[x] for x in ("base_time", "added_time")})
+    assert load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(
+        **{x: TIMES[x] for x in ("base_time", "added_time")}
+    )
 
 
 def test_at_the_half_price_batch_a_token_costs_twice_the_least():
@@ -129,7 +131,9 @@ def test_a_sheet_says_why_a_letter_has_no_value():
 def test_equal_answers_stay_in_step():
     closed = closed_loop(SERVER, users=32)
     sent = iter(range(32 * 9))
-    seen = served(**TIMES, waiting=[(0.0, 200)] * 32, next_of=lambda i, now: 200 if next(sent, None) is not None else None)
+    seen = served(
+        **TIMES, waiting=[(0.0, 200)] * 32, next_of=lambda i, now: 200 if next(sent, None) is not None else None
+    )
     arrival, first, last, _ = seen.T
     assert last - arrival == pytest.approx(np.full(320, closed.end_to_end))
     queue = queue_time_burst(users=32, prompt_time=0.03)

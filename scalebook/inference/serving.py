@@ -9,16 +9,15 @@ in a step of its own beside the sequences that decode, and delays them by what i
 (14.0, 75)
 """
 
-from collections.abc import Mapping
 from functools import cache
 
 from sympy import Max, S, ceiling
 
-from scalebook.block import Block, blocks_of
-from scalebook.inference import assumptions, experts, queues, room
+from scalebook.block import Block
+from scalebook.inference import experts, queues, room
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
-from scalebook.language import Formula, Row, Sheet, formula, symbol
+from scalebook.language import Formula, Sheet, formula, symbol
 
 __all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
 
@@ -147,7 +146,8 @@ def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, h
 
 
 _SERVING = (
-    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
+    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
+    queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
     devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
 )  # fmt: skip
 

@@ -9,18 +9,26 @@
 from collections.abc import Mapping
 from functools import cache
 
-from sympy import S
-
 from scalebook.block import Block, blocks_of
 from scalebook.inference import assumptions, experts
 from scalebook.inference.kernels import PARTS, Work, step_parts
-from scalebook.language import Formula, Row, Sheet, formula, symbol
+from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.row import Cell
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.tables import precisions
 
-__all__ = ["EXCHANGES", "PARTS", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step", "step_formulas", "step_sheet"]
+__all__ = [
+    "EXCHANGES",
+    "PARTS",
+    "Step",
+    "decode_step",
+    "engine_time",
+    "mixed_step",
+    "prefill_step",
+    "step_formulas",
+    "step_sheet",
+]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 # What a call that says nothing else means.
@@ -158,7 +166,9 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
-    return Sheet(f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part.")
+    return Sheet(
+        f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part."
+    )
 
 
 class Step:
@@ -186,7 +196,9 @@ class Step:
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
-        exchange = letters.pop("exchange", "all_to_all" if is_over_one(letters.get("attention_dp", 1)) else "all_reduce")
+        exchange = letters.pop(
+            "exchange", "all_to_all" if is_over_one(letters.get("attention_dp", 1)) else "all_reduce"
+        )
         if exchange not in EXCHANGES:
             raise ValueError(f"exchange is {exchange!r}, not {' or '.join(EXCHANGES)}")
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
@@ -212,7 +224,7 @@ def is_over_one(value) -> bool:
 def _bits(rows) -> dict[str, float]:
     """The bits of weights, caches and activations in the precision that the device is at; 16 where it says none."""
     precision = next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
-    row = precisions[precision] if precision in precisions else precisions.bf16
+    row = precisions.get(precision, precisions.bf16)
     bits = {name: row[name] for name in ("weight_bits", "kv_bits", "activation_bits")}
     return bits | {"expert_bits": bits["weight_bits"]}
 
