@@ -10,7 +10,7 @@ _ZERO = "nonnegative"
 letter("prompt", "", "tokens of a prompt", r"n_{\mathrm{in}}")
 letter("output", "", "tokens of an answer", r"n_{\mathrm{out}}")
 letter("users", "", "requests in the system: each user sends the next when the last has ended", "c")
-letter("rate", "request/s", "requests that arrive in a second", r"\lambda", _ZERO)
+letter("rate", "request/s", "requests that arrive in a second", r"\lambda_r", _ZERO)
 letter("ttft", "s", "time to the first token", r"T_1")
 letter("tpot", "s", "time per output token, the first not counted", r"T_{\mathrm{out}}")
 letter("end_to_end", "s", "time from a request to its last token", r"T_{\mathrm{e2e}}")
