@@ -8,14 +8,15 @@ import pytest
 from scalebook.language import NOTATION, SOURCES, cite
 from scalebook.language.row import quantity
 from scalebook.machine.roofline import ridge_intensity
-from scalebook.memory.serving import kv_cache_per_token, weight_memory
-from scalebook.tables import Table, accelerators, engines, links, models, precisions
+from scalebook.memory.serving import kv_cache_per_token, linear_memory, weight_memory
+from scalebook.tables import Table, accelerators, engines, links, models, precisions, shapes
 
 TABLES = [accelerators, links, models, precisions, engines]
 ROWS = [pytest.param(table, key, id=f"{table.name}-{key}") for table in TABLES for key in table]
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
-    tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100"""
+    tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100
+    l40s rtx_pro_6000 rtx_4090 rtx_5090"""
 
 
 def test_what_the_book_promises():
@@ -189,3 +190,36 @@ def test_a_format_of_16_bit_products_runs_in_bf16(key):
     """A server widens narrow weights to the activations it has; the peak of a device without a word is bf16 too."""
     if precisions[key].activation_bits == 16 and key != "fp16":
         assert precisions[key].peak == "peak_bf16"
+
+
+@pytest.mark.parametrize(
+    ("key", "cached"),
+    [
+        ("minimax_m2_5", 248 * 1024),  # as summaries of its architecture print it
+        ("qwen3_5_397b", 15 * 2 * 2 * 256 * 2),  # only every fourth of 60 blocks caches
+        ("glm_5", 78 * (512 + 64 + 128) * 2),  # latent, rotary key and the indexer's key
+        ("gptj_6b", 28 * 2 * 4096 * 2),
+        ("falcon_180b", 80 * 2 * 8 * 64 * 2),
+    ],
+)
+def test_the_cache_of_a_token_in_16_bits(key, cached):
+    assert kv_cache_per_token(models[key], kv_bits=16) == cached
+
+
+def test_the_state_of_a_sequence():
+    """By hand, of the smaller Qwen3.5 27B: a 128 x 128 matrix for each of 48 heads, and three inputs to convolve."""
+    shape = dict(linear_layers=48, linear_key_heads=16, linear_key_dim=128, linear_value_heads=48)
+    state = shapes.linear_state(**shape, linear_value_dim=128, linear_conv=4)
+    assert linear_memory(linear_state=state, linear_bits=16) == 48 * (48 * 128 * 128 + 3 * 10240) * 2 == 78446592
+    assert models.qwen3_5_397b.linear_state == shapes.linear_state(models.qwen3_5_397b)
+
+
+@pytest.mark.parametrize("key", engines)
+def test_an_engine_has_every_letter(key):
+    row = engines[key]
+    times = ("step_overhead", "layer_overhead", "first_overhead")
+    assert set(row) == {*times, "cache_share", "chunk_tokens"} and 0.5 < row.cache_share <= 1
+    for letter in times:
+        cell = row.cells[letter]
+        assert key == "ideal" or cell.value > 0 or cell.note == "not calibrated yet"
+        assert key != "ideal" or cell.value == 0

@@ -28,7 +28,8 @@ CELLS = [
     if letter not in WORDS
 ]
 REQUIRED_DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x
-    mi355x tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100"""
+    mi355x tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100
+    l40s rtx_pro_6000 rtx_4090 rtx_5090"""
 REQUIRED_LINKS = """nvlink2 nvlink3 nvlink4 nvlink5 nvlink6 nvlink_c2c pcie3 pcie4 pcie5 pcie6 infiniband_hdr
     infiniband_ndr infiniband_xdr ethernet_400 ethernet_800 efa_v3 cxl2 cxl3 nvme_pcie4 nvme_pcie5 nvmeof lpddr5x_grace
     infinity_fabric_mi250x infinity_fabric_mi300x infinity_fabric_mi350x"""
@@ -148,6 +149,21 @@ class TestDevice:
             found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))
         ):
             assert number(row, "torus_neighbours") == int(found[1]) == 2 * int(found[2])
+
+    def test_a_price_says_whose_and_when(self, row):
+        """On demand, of one cloud, in a year; and the share of one device is what the instance costs."""
+        if "price_hour" in row:
+            text = note(row, "price_hour")
+            assert "on demand" in text and re.search(r"\b20\d\d\b", text)
+            assert "price" in row["price_hour"]["source"]
+            if found := re.search(r"derived: ([\d,.]+) \$/h for ([\d,]+)(?: chips)? on demand", text):
+                whole, devices = (float(x.replace(",", "")) for x in found.groups())
+                assert number(row, "price_hour") == pytest.approx(whole / devices, abs=0.005)
+
+    def test_cards_without_nvlink_have_one_link(self, row):
+        """What they exchange goes by the link to the host, in one direction."""
+        if "scaleup_bandwidth" in row and "no NVLink" in note(row, "scaleup_bandwidth"):
+            assert number(row, "scaleup_bandwidth") == number(row, "host_bandwidth") and "fabric" not in row
 
     def test_host_link_is_the_devices_own(self, row):
         """A specification of PCIe does not say what a device has; what the vendor leaves open is marked."""

@@ -65,6 +65,8 @@ def sliding_window(context, layers, window, window_layers):
 def linear_memory(linear_state, linear_bits):
     """What linear attention keeps of a sequence, however long it is; the cache of the other layers comes on top.
 
+    Engines may keep the convolution's last inputs in 16 bits beside a state in 32, some 2 % less in all.
+
     >>> from scalebook.tables import models
     >>> linear_memory(models.qwen3_5_397b)
     195379200.0

@@ -105,7 +105,7 @@ def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, 
 
     >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
     ...               linear_value_dim=128, linear_conv=4)
-    118014336.0
+    118014208.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
     projections = hidden * (2 * keys + 3 * values + 2 * linear_value_heads)
