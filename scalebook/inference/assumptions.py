@@ -13,8 +13,8 @@ from scalebook.language import formula
 
 __all__ = [
     "ASSUMED", "GROUPED", "LATENT", "assigned_passes", "expert_efficiency_same", "expert_peak_same",
-    "expert_ways_left",
-    "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
+    "expert_ways_left", "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch",
+    "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
     "result_bits", "routing_time_least", "score_arithmetic",
 ]  # fmt: skip

@@ -9,15 +9,20 @@ in a step of its own beside the sequences that decode, and delays them by what i
 (14.0, 75)
 """
 
+from collections.abc import Mapping
 from functools import cache
 
+import numpy as np
 from sympy import Max, S, ceiling
 
 from scalebook.block import Block
-from scalebook.inference import experts, queues, room
+from scalebook.inference import experts, queues, room, trust
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
-from scalebook.language import Formula, Sheet, formula, symbol
+from scalebook.language import Formula, Row, Sheet, formula, show, symbol
+from scalebook.language.notation import word
+from scalebook.language.row import gather
+from scalebook.tables import engines
 
 __all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
 
@@ -64,24 +69,28 @@ def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time):
     return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False)
 
 
-@formula("token_time", "yu2022")
+@formula("token_time", "yu2022", domain={"weights and caches that fit": lambda filled: filled <= 1})
 def token_time_step(pass_time):
-    """Every step gives each sequence a token.
+    """Every step gives each sequence a token; what does not fit has no time.
 
-    >>> token_time_step(pass_time="10 ms")
+    >>> token_time_step(pass_time="10 ms", filled=0.9)
     0.01
     """
     return pass_time
 
 
 @formula("ttft", "yu2022", "agrawal2024 §3")
-def ttft_served(queue_time, chunks_of_prompt, pass_time, prompt_time, first_overhead):
+def ttft_served(queue_time, chunks_of_prompt, pass_time, prompt_time, first_overhead, first_tokens):
     """A request waits for the step that runs, half of one in the mean, and for prompts before its own; then it is read.
 
-    >>> ttft_served(queue_time="10 ms", chunks_of_prompt=1, pass_time="10 ms", prompt_time="30 ms", first_overhead=0)
-    0.055
+    An engine may gather some tokens before it sends the first.
+
+    >>> alone = dict(queue_time=0, chunks_of_prompt=1, pass_time="10 ms", prompt_time="30 ms", first_overhead="5 ms")
+    >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
+    (0.05, 0.14)
     """
-    return first_overhead + pass_time / 2 + queue_time + chunks_of_prompt * pass_time + prompt_time
+    steps = chunks_of_prompt + first_tokens - 1 + S.Half
+    return first_overhead + queue_time + steps * pass_time + prompt_time
 
 
 @formula("end_to_end", "little1961")
@@ -125,13 +134,13 @@ def devices_serving(tp, pp, attention_dp, replicas):
 
 
 @formula("million_cost", "pope2022 §1")
-def million_cost(price_hour, device_rate):
+def million_cost_served(price_hour, device_rate):
     """What the devices cost while they write a million tokens; prompts are paid with them.
 
-    >>> round(million_cost(price_hour="2 $/h", device_rate="1000 token/s"), 3)
+    >>> round(million_cost_served(price_hour="2 $/h", device_rate="1000 token/s"), 3)
     0.556
     """
-    return price_hour / device_rate * 10**6
+    return price_hour / 3600 / device_rate * 10**6
 
 
 @formula("filled", "kwon2023")
@@ -149,6 +158,7 @@ _SERVING = (
     batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
     queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
     devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
+    million_cost_served, *trust.RANGES,
 )  # fmt: skip
 
 
@@ -230,23 +240,80 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 
 
 class Serve(Step):
-    """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024)`.
+    """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
-    What does not fit, and users whose caches do not, raise ValueError with a sentence that says what would.
+    `users` each send the next request when the last is answered; `engine` is a row of `tables.engines`, or its name.
+    A range that eight of ten public measurements lie in stands beside each answer (`tpot_low`, `tpot_high`).  Raises
+    ValueError, saying what would do, for weights that do not fit and for users whose caches do not.
     """
 
-    name = "serve"
+    usual = Step.usual | {"replicas": 1, "generations": 10}
 
     def __init__(self):
         super().__init__("decode")
         self.name = "serve"
 
-    usual = Step.usual | {
-        "replicas": 1, "generations": 10, "chunk_tokens": 8192, "first_overhead": 0, "cache_share": 0.9,
-    }  # fmt: skip
-
-    def sheet_of(self, dense, moe, exchange, *more):
+    def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, exchange, *more)
+
+    def plan(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        letters = dict(letters)
+        engine = letters.pop("engine", "ideal")
+        row = engines[word(engine, "an engine")] if not isinstance(engine, Mapping) else engine
+        given = {n for k in knowns if isinstance(k, Mapping) for n in k} | letters.keys()
+        left = Row(row.name, {n: cell for n, cell in row.cells.items() if n not in given})
+        return super().plan((*knowns, left), letters)
+
+    def __call__(self, *knowns, **letters) -> Row:
+        sheet, knowns, letters = self.plan(knowns, letters)
+        known = gather(knowns, letters)
+        priced = "price_hour" in known
+        memory = _memory(sheet)
+        here = {n: known[n] for n in memory.inputs if n in known}
+        if len(here) == len(memory.inputs) and all(np.ndim(cell.value) == 0 for cell in here.values()):
+            refuse_what_does_not_fit(memory, {n: float(cell.value) for n, cell in here.items()})
+        return (sheet if priced else _unpriced(sheet))(*knowns, **letters)
+
+
+@cache
+def _unpriced(sheet: Sheet) -> Sheet:
+    """A device whose price is not known gives everything but the bill."""
+    return Sheet(sheet.name, *(f for f in sheet.formulas.values() if not f.letter.startswith("million_cost")))
+
+
+@cache
+def _memory(sheet: Sheet) -> Sheet:
+    """The part of the sheet that says what a device holds."""
+    return sheet.only("filled", "max_users")
+
+
+def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
+    """Raise ValueError with one sentence where weights or caches do not fit: what is short, and what would do."""
+
+    def at(**changed):
+        held = memory.only("held_weights", "workspace")
+        return held(**{n: {**known, **changed}[n] for n in held.inputs})
+
+    here = at()
+    usable = known["hbm_capacity"] * known["cache_share"]
+    if here.held_weights + here.workspace > usable:
+        devices = known["tp"] * known["pp"] * known["attention_dp"]
+        wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
+        wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
+        would = next((f"tp={n:g} would hold them" for n in wider), "no tp up to 64 times as large would hold them")
+        total, each, whole = (
+            show(x, "B") for x in (here.held_weights * devices, here.held_weights, known["hbm_capacity"])
+        )
+        raise ValueError(
+            f"{total} of weights are {each} on each of {devices:g} devices of {whole}, of which "
+            f"{show(usable, 'B')} can be used; {would}"
+        )
+    full = memory(**{n: known[n] for n in memory.inputs})
+    if full.filled > 1:
+        raise ValueError(
+            f"the caches of {known['users']:g} users at {full.cached_tokens:,.0f} tokens do not fit: "
+            f"{full.max_users:g} fit; more devices, fewer kv_bits or shorter prompts would let more in"
+        )
 
 
 serve = Serve()

@@ -201,3 +201,20 @@ letter(
     "cache_share", "%", "share of a device's memory that an engine fills with weights and caches", r"\phi_c", "share"
 )
 letter("chunk_tokens", "", "tokens of prompts that one step reads at most", r"n_{\mathrm{chunk}}", whole=True)
+letter("first_tokens", "", "steps whose tokens an engine gathers before it sends the first", r"n_1")
+
+# How far to trust it.
+letter("band_low", "", "measured over predicted, which nine of ten measurements exceed", r"\epsilon_{-}")
+letter("band_high", "", "measured over predicted, which one of ten measurements exceeds", r"\epsilon_{+}")
+letter("first_band_low", "", "the same of first tokens, low", r"\epsilon_{1-}")
+letter("first_band_high", "", "the same of first tokens, high", r"\epsilon_{1+}")
+letter("tpot_low", "s", "time per output token, low end of eight in ten", r"T_{\mathrm{out}}^{-}")
+letter("tpot_high", "s", "time per output token, high end of eight in ten", r"T_{\mathrm{out}}^{+}")
+letter("ttft_low", "s", "time to the first token, low end of eight in ten", r"T_1^{-}")
+letter("ttft_high", "s", "time to the first token, high end of eight in ten", r"T_1^{+}")
+letter("device_rate_low", "token/s", "output tokens a second of one device, low end of eight in ten", r"R_d^{-}")
+letter("device_rate_high", "token/s", "output tokens a second of one device, high end of eight in ten", r"R_d^{+}")
+letter("user_rate_low", "token/s", "tokens a second of one user, low end of eight in ten", r"R_u^{-}")
+letter("user_rate_high", "token/s", "tokens a second of one user, high end of eight in ten", r"R_u^{+}")
+letter("million_cost_low", "$", "price of a million output tokens, low end of eight in ten", r"c_{10^6}^{-}")
+letter("million_cost_high", "$", "price of a million output tokens, high end of eight in ten", r"c_{10^6}^{+}")

@@ -1,0 +1,87 @@
+"""How far to trust what serving is predicted to give: the range that eight of ten measurements lie in.
+
+>>> tpot_ends.low(tpot="10 ms", band_low=0.9)
+0.009
+"""
+
+from typing import NamedTuple
+
+from sympy import Rational
+
+from scalebook.language import Formula, formula, symbol
+
+__all__ = ["RANGES", "band_high", "band_low", "first_band_high", "first_band_low", "tpot_ends"]
+
+_SEEN = "inferencex"
+
+
+@formula("band_low", _SEEN)
+def band_low():
+    """Of the measured times per output token that are public, nine of ten are above so much of the prediction.
+
+    >>> band_low()
+    0.78
+    """
+    return Rational(78, 100)
+
+
+@formula("band_high", _SEEN)
+def band_high():
+    """And nine of ten are below so much of it.
+
+    >>> band_high()
+    1.45
+    """
+    return Rational(145, 100)
+
+
+@formula("first_band_low", _SEEN)
+def first_band_low():
+    """The same of first tokens, of which queues and hosts make the most.
+
+    >>> first_band_low()
+    0.58
+    """
+    return Rational(58, 100)
+
+
+@formula("first_band_high", _SEEN)
+def first_band_high():
+    """And of first tokens, the high end.
+
+    >>> first_band_high()
+    2.1
+    """
+    return Rational(21, 10)
+
+
+class Ends(NamedTuple):
+    """The formulas of the two ends of a range."""
+
+    low: Formula
+    high: Formula
+
+
+def _ends(letter: str, said: str, first: bool = False, inverse: bool = False) -> Ends:
+    """A time at the ends of its band; what is one over a time, or grows with it, at the same ends."""
+    band = "first_band" if first else "band"
+    made = []
+    for end, other in (("low", "high"), ("high", "low")):
+        factor = 1 / symbol(f"{band}_{other}") if inverse else symbol(f"{band}_{end}")
+        what = f"{said}: the {end} end of eight in ten measurements."
+        made.append(Formula(f"{letter}_{end}", f"{letter}_{end}", symbol(letter) * factor, (_SEEN,), what))
+    return Ends(*made)
+
+
+tpot_ends = _ends("tpot", "Time per output token")
+RANGES = (
+    band_low,
+    band_high,
+    first_band_low,
+    first_band_high,
+    *tpot_ends,
+    *_ends("ttft", "Time to the first token", first=True),
+    *_ends("user_rate", "Tokens a second of one user", inverse=True),
+    *_ends("device_rate", "Output tokens a second of one device", inverse=True),
+    *_ends("million_cost", "Price of a million output tokens"),
+)
