@@ -1,24 +1,28 @@
 """Requests drawn at random, alike on every machine and in `simulation.js`: 32-bit whole numbers, and no logarithm."""
 
 from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
 
 __all__ = []
 
-BITS = 0xFFFFFFFF
+AT_ONCE = 4096
 
 
 def uniform(seed: int) -> Iterator[float]:
-    """Numbers from 0 up to 1, by the generator mulberry32: a counter, scrambled.
+    """Numbers from 0 up to 1, by the generator mulberry32 (Ettinger, 2017): a counter, scrambled.
 
     >>> draw = uniform(0)
     >>> round(next(draw), 6), round(next(draw), 6)
     (0.266429, 0.00033)
     """
-    while True:
-        seed = seed + 0x6D2B79F5 & BITS
-        x = (seed ^ seed >> 15) * (seed | 1) & BITS
-        x ^= x + (x ^ x >> 7) * (x | 61) & BITS
-        yield (x ^ x >> 14) / 2**32
+    for first in count(1, AT_ONCE):
+        counter = np.arange(first, first + AT_ONCE, dtype=np.uint64) * 0x6D2B79F5 + seed
+        state = counter.astype(np.uint32)  # the last 32 bits, of sums and products too
+        x = (state ^ state >> 15) * (state | 1)
+        x ^= x + (x ^ x >> 7) * (x | 61)
+        yield from ((x ^ x >> 14) / 2**32).tolist()
 
 
 def exponential(draw: Iterator[float]) -> float:
@@ -43,7 +47,10 @@ def exponential(draw: Iterator[float]) -> float:
 
 
 def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
-    """A length drawn evenly from `shortest * nominal`, rounded down but at least 1, up to `nominal`."""
+    """A length drawn evenly from `shortest * nominal`, rounded down but at least 1, up to `nominal`.
+
+    The benchmark InferenceX takes 0.8 for `shortest`.
+    """
     low = max(1, int(shortest * nominal))
     return low + int(next(draw) * (nominal - low + 1))
 

@@ -99,13 +99,13 @@ function statistics(times) {
 }
 
 // The letters of simulate_serving in Python, one of rate and users; or step(batch, tokens read), in seconds.
-export function simulateServing({ prompt, output, rate = null, users = null, base_time, sequence_time = 0, prompt_time = 0, step,
+export function simulateServing({ prompt, output, rate = null, users = null, base_time, added_time = 0, prompt_time = 0, step,
   requests = 10 * (users ?? 100), chunk = 8192, max_batch = null, cache_limit = null, hits = 0, shortest = 1, warmup = 0, seed = 0 }) {
   const room = cache_limit ?? Infinity, most = max_batch ?? Infinity, token = prompt_time / prompt;
   if (prompt + output > room) throw new RangeError(`a request reserves ${prompt + output} tokens, and cache_limit=${room} would never have them`);
   const { prompts, outputs, arrivals } = drawn(requests, { prompt, output, shortest, rate, seed });
   const unread = prompts.map((x) => Math.max(1, x - Math.floor(hits * x))), sizes = prompts.map((x, i) => x + outputs[i]);
-  const seconds = step ?? ((batch, tokens) => base_time + batch * sequence_time + tokens * token);
+  const seconds = step ?? ((batch, tokens) => base_time + batch * added_time + tokens * token);
   const sent = rate === null ? Array(users).fill(0) : arrivals;
   const times = run(sent, unread, outputs, sizes, seconds, chunk, most, room);
   const counted = times.steps.filter((x) => x.start >= times.arrivals[warmup]), after = (_, i) => i >= warmup;

@@ -29,7 +29,7 @@ MEANINGS = {
 
 def simulate_serving(
     *, prompt: int, output: int, rate: float | str | None = None, users: int | None = None,
-    base_time: float | str | None = None, sequence_time: float | str = 0, prompt_time: float | str = 0,
+    base_time: float | str | None = None, added_time: float | str = 0, prompt_time: float | str = 0,
     step: Callable[[int, int], float] | None = None, requests: int | None = None, chunk: int = 8192,
     max_batch: int | None = None, cache_limit: int | None = None, hits: float = 0, shortest: float = 1,
     warmup: int = 0, seed: int = 0,
@@ -37,7 +37,7 @@ def simulate_serving(
     """Serve requests that come at random at a `rate`, or those of `users` who send the next when the last has ended.
 
     A step decodes all sequences that run and reads up to `chunk` prompt tokens, first come, first served.  It takes
-    `base_time + batch * sequence_time + read tokens * prompt_time / prompt`, or what `step(batch, read tokens)` says.
+    `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` says.
     Lengths are `prompt` and `output`, or drawn evenly from their `shortest` share up.  A share `hits` of a prompt is
     in the prefix cache and not read; its last token always is.  At most `max_batch` requests are read and decoded at
     once.  Each reserves its prompt, hits too, and its output in a cache of `cache_limit` tokens: the first that finds
@@ -45,9 +45,10 @@ def simulate_serving(
 
     All users start together.  `requests` are sent in all, 10 a user or 1,000 at a rate if not said; the first `warmup`
     count in no result.  A rate beyond what the engine can do is allowed: waits grow with `requests`.  One seed draws
-    the same requests for every engine.  Raises ValueError for what cannot be served.
+    the same requests for every engine.  `step` is asked once for many equal steps.  Raises ValueError for what cannot
+    be served.
 
-    >>> engine = dict(base_time="10 ms", sequence_time="50 us", prompt_time="30 ms")
+    >>> engine = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms")
     >>> run = simulate_serving(prompt=1000, output=200, rate=8, warmup=200, **engine)
     >>> {name: round(x, 4) for name, x in run.statistics("tpot").items()}
     {'mean': 0.0145, 'p50': 0.0145, 'p95': 0.0161, 'p99': 0.0167}
@@ -61,15 +62,17 @@ def simulate_serving(
     chunk, warmup, seed = _whole("chunk", chunk), _whole("warmup", warmup, least=0), _whole("seed", seed, least=0)
     most, room = _whole("max_batch", max_batch, usual=inf), _whole("cache_limit", cache_limit, usual=inf)
     hits, shortest = _share("hits", hits), _share("shortest", shortest)
-    if number < users or number <= warmup:
-        raise ValueError(f"requests={number} must be at least users={users} and more than warmup={warmup}")
+    if number < users:
+        raise ValueError(f"requests={number} are fewer than users={users}, who send at least one each")
+    if number <= warmup:
+        raise ValueError(f"warmup={warmup} leaves none of requests={number} to count: less would do")
     if prompt + output > room:
         raise ValueError(f"a request reserves {prompt + output} tokens, and cache_limit={room} would never have them")
     if number * (4 + prompt // chunk) > MOST_STEPS:
         raise ValueError(f"requests={number} in chunks of {chunk} may take over {MOST_STEPS:,} steps: fewer would do")
-    if (step is None) == (base_time is None):
-        raise ValueError("give either base_time, or step, a function of the batch and of the prompt tokens read")
-    step = step or _linear(prompt, base_time, sequence_time, prompt_time)
+    if (step is None) == (base_time is None) or (step and (added_time, prompt_time) != (0, 0)):
+        raise ValueError("give either base_time and what is added to it, or step, a function of batch and tokens read")
+    step = step or _linear(prompt, base_time, added_time, prompt_time)
     rate = None if rate is None else _number("rate", rate)
     prompts, outputs, arrivals = drawn(number, prompt, output, shortest, rate, seed)
     unread = [max(1, x - int(hits * x)) for x in prompts]
@@ -101,7 +104,7 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
             continue
         count, seconds = 1, float(step(batch, chunk - budget))
         if not now < now + seconds < inf:
-            raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: a positive time would do")
+            raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: one of longer times would")
         if budget == chunk:  # steps are equal until a sequence ends, or a request comes and finds room
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:
@@ -119,9 +122,9 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
     return arrivals, starts, firsts, ends, steps
 
 
-def _linear(prompt, base_time, sequence_time, prompt_time):
+def _linear(prompt, base_time, added_time, prompt_time):
     """The seconds of a step that grows with its sequences and with the tokens read."""
-    base, each = _number("base_time", base_time), _number("sequence_time", sequence_time)
+    base, each = _number("base_time", base_time), _number("added_time", added_time)
     token = _number("prompt_time", prompt_time) / prompt
     return lambda batch, tokens: base + batch * each + tokens * token
 
@@ -129,7 +132,7 @@ def _linear(prompt, base_time, sequence_time, prompt_time):
 def _number(name, value):
     value = quantity(name, value)  # says what is wrong
     if not isinstance(value, float) or (name == "rate" and not value):
-        raise ValueError(f"{name} must be one positive number, not {quoted(value)}")
+        raise ValueError(f"{name} must be one number{', above zero' * (name == 'rate')}, not {quoted(value)}")
     return value
 
 
