@@ -23,6 +23,7 @@ from . import (
     moe_exchange,
     offload,
     pipeline,
+    serving,
     training,
     training_long_context,
     training_megatron,
@@ -57,6 +58,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training_sweeps.CONFRONTATIONS,
     **training_torchtitan.CONFRONTATIONS,
     **training_long_context.CONFRONTATIONS,
+    **serving.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

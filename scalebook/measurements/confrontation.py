@@ -48,7 +48,8 @@ class Confrontation:
     `measured`.  `left_out` says why a row is left out ("" for one that is kept), `group` which
     kind of row it is.  `calibrated` says which numbers were fitted and on which rows; `calibrates`
     picks those rows, and the summary leaves them out.  Another file may lack the columns that are
-    `optional`; a row without a `row_id` is known by its `id` or its number.
+    `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
+    from a row's own.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Confrontation:
     calibrated: str = ""
     calibrates: Callable[[Measurement], bool] = field(default=lambda row: False)
     optional: tuple[str, ...] = ()
+    completed: Callable[[Measurement], Measurement] = lambda row: row
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
@@ -86,6 +88,7 @@ class Confrontation:
             where = str(path) if len(str(path)) <= 160 else quoted(str(path))
             if lacking := [c for c in columns if c not in found and c not in self.optional]:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        rows = [self._asked(where, self.completed, row) for row in rows]
         reasons = [self._asked(where, self.left_out, row) for row in rows]
         kept = [row for row, reason in zip(rows, reasons, strict=True) if not reason]
         left_out = dict(Counter(filter(None, reasons)).most_common())

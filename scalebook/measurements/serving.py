@@ -1,0 +1,251 @@
+"""Serving as published: InferenceX's and NVIDIA's runs of engines on one group of devices, by users.
+
+The kernels of a step were fitted to kernels alone, so `tpot` is a test of their sum; first tokens have two constants
+an engine, fitted on half of the curves (a curve: one model, system, engine, precision, lengths and layout).
+"""
+
+import re
+from functools import cache
+from hashlib import md5
+
+import numpy as np
+
+from scalebook.inference import serve
+from scalebook.language.row import gather
+from scalebook.tables import accelerators, engines, models
+
+from .confrontation import Confrontation, number
+
+__all__ = ["CONFRONTATIONS", "is_fitted_curve", "served_rows"]
+
+SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
+MODELS = {
+    r"deepseek-ai/DeepSeek-(R1|V3)(-0324|-0528)?|nvidia/DeepSeek-(R1|V3\.1)-NVFP4": "deepseek_v3",
+    r"meta-llama/Llama-3.1-70B(-Instruct)?": "llama3_70b",
+    r"(meta-llama|nvidia)/Llama-3.1-8B-Instruct(-FP8)?": "llama3_8b",
+    r"openai/gpt-oss-120b": "gpt_oss_120b",
+    r"Qwen/Qwen3-32B": "qwen3_32b",
+    r"Qwen/Qwen3-235B-A22B-FP8": "qwen3_235b_a22b",
+    r"moonshotai/Kimi-K2.5": "kimi_k2",
+    r"MiniMaxAI/MiniMax-M2.5": "minimax_m2_5",
+}
+BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
+# InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
+MEAN_LENGTH = {"InferenceX": 0.9}
+
+
+def _model(row):
+    return next((key for pattern, key in MODELS.items() if re.fullmatch(pattern, row["model_path"])), "")
+
+
+def _count(row, column) -> float:
+    """A number of devices; an empty cell says one."""
+    return float(row[column] or 1) or 1.0
+
+
+def _bits(row) -> tuple[float, float, float]:
+    """Bits of dense weights, experts and caches: checkpoints quantize experts first and attention last."""
+    dense = BITS[row["gemm_quant_mode"] or row["precision"]]
+    expert = BITS[row["moe_quant_mode"] or row["gemm_quant_mode"] or row["precision"]]
+    model = _model(row)
+    if model == "gpt_oss_120b":
+        dense, expert = 16, 4.25  # its checkpoint: experts in mxfp4, the rest in bf16
+    elif model in ("deepseek_v3", "kimi_k2", "minimax_m2_5") and dense < 8:
+        dense = 16  # NVFP4 and INT4 checkpoints leave attention in bf16
+    cache = 8 if dense <= 8 or (row["backend"] == "trtllm" and expert < 16) else 16
+    return dense, expert, cache
+
+
+def _precision(device, bits) -> str:
+    """The narrowest of the device's precisions in which weights of these bits are multiplied."""
+    names = {16: ("bf16",), 8: ("fp8", "bf16"), 4: ("fp4", "fp8", "bf16")}[16 if bits > 8 else 8 if bits > 5 else 4]
+    return next(x for x in names if f"peak_{x}" in device)
+
+
+def _group(row, columns="{}") -> dict[str, float]:
+    """How the devices of one engine share a model."""
+    names = dict(tp="tp_size", pp="pp_size", attention_dp="attention_dp_size", ep="moe_ep_size", etp="moe_tp_size")
+    return {letter: _count(row, columns.format(column)) for letter, column in names.items()}
+
+
+def _knowns(row, columns="{}"):
+    """The model, the device and the letters of a row."""
+    model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+    dense, expert, cached = _bits(row)
+    letters = _group(row, columns) | dict(weight_bits=dense, expert_bits=expert, kv_bits=cached)
+    letters["activation_bits"] = 8 if dense <= 8 else 16
+    letters["cores"] = device.get("cores") or accelerators.b200.cores
+    if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
+        letters["score_flops"] = 13.0
+    if model.get("experts"):
+        precision = "bf16" if expert == 4.25 and "peak_fp4" not in device else _precision(device, expert)
+        there = device.at(precision)
+        letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
+    else:
+        del letters["ep"], letters["etp"]
+    return model, device.at(_precision(device, dense)), letters
+
+
+def _lengths(row) -> dict[str, float]:
+    share = MEAN_LENGTH.get(row["origin"].partition("/")[0], 1.0)
+    return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
+
+
+def _asked(row, columns="{}") -> tuple:
+    """The sheet that prices a row, and what it is called with."""
+    model, device, letters = _knowns(row, columns)
+    users = float(row["concurrency"] or 0) or number(row, "batch_size")
+    engine = engines[row["backend"]]
+    sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
+    known = {n: cell.value for n, cell in gather(knowns, letters).items()}
+    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas and n in letters}
+
+
+def served_rows(rows, *wanted: str) -> dict[str, np.ndarray]:
+    """What `serve` says of rows: letters to arrays.  Rows of one sheet are priced together.
+
+    Raises KeyError for a letter that it does not give.
+    """
+    found = {name: np.zeros(len(rows)) for name in wanted}
+    together: dict[tuple, list] = {}
+    for place, row in enumerate(rows):
+        sheet, known = _asked(row)
+        together.setdefault((id(sheet), *sorted(known)), []).append((place, sheet, known))
+    for group in together.values():
+        _, sheet, first = group[0]
+        priced = sheet.only(*wanted)
+        columns = {n: np.array([known[n] for *_, known in group], float) for n in first}
+        row = priced({n: x for n, x in columns.items() if n in priced.inputs or n in priced.formulas})
+        for name in wanted:
+            found[name][[place for place, *_ in group]] = row[name]
+    return found
+
+
+def _predict(letter):
+    return lambda rows: 1e3 * served_rows(rows, letter)[letter]
+
+
+@cache
+def _room(model, system, backend, prompt, output, letters: tuple) -> float:
+    """The largest of users that fit, 0 where the weights do not."""
+    device = accelerators[system]
+    knowns = models[model], device.at("bf16" if "peak_bf16" in device else "fp16")
+    asked = dict(letters) | dict(users=1, prompt=prompt, output=output, engine=engines[backend])
+    sheet, knowns, left = serve.plan(knowns, asked)
+    known = {n: cell.value for n, cell in gather(knowns, left).items()}
+    room = sheet.only("cache_room", "cached_tokens", "token_cache")
+    row = room({n: known[n] for n in room.inputs})
+    return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get("attention_dp", 1)
+
+
+def _value(row, letter) -> float:
+    try:
+        return float(row[letter])
+    except KeyError:  # below zero: weights that do not fit
+        return 0.0
+
+
+def _fitting(row) -> float:
+    _, _, letters = _knowns(row)
+    lengths = _lengths(row)
+    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *lengths.values(), tuple(sorted(letters.items())))
+
+
+def _left_out(row) -> str:
+    if row["mode"] != "agg":
+        return "of prompts and answers on devices of their own"
+    if not _model(row):
+        return "of a model whose blocks are not described here"
+    if row["system"] not in SYSTEMS or row["backend"] not in engines:
+        return "of a system or an engine that the tables lack"
+    if _count(row, "tp_size") > 8 or _count(row, "attention_dp_size") >= 64 or _count(row, "pp_size") > 1:
+        return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
+    if row["system"] == "gb200" and "Qwen3-32B" in row["model_path"]:
+        return "five times as slow as the same run elsewhere: a slip of its columns"
+    if not float(row["silicon_tpot_ms"] or 0):
+        return "without a time per token"
+    if number(row, "silicon_tpot_ms") / 1e3 < _least(row):
+        return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
+    users = float(row["concurrency"] or 0) or number(row, "batch_size")
+    return "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users else ""
+
+
+def _least(row) -> float:
+    """Seconds in which the devices read the weights that one token uses, at their full bandwidths."""
+    model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+    bits = min(_bits(row)[:2]) if model.get("experts") else _bits(row)[0]
+    ways = _count(row, "tp_size") * _count(row, "attention_dp_size")
+    return model.active_params * bits / 8 / (ways * device.hbm_bandwidth)
+
+
+def _engine(row):
+    return f"{engines[row['backend']].name}, {accelerators[SYSTEMS[row['system']]].name.partition(' (')[0]}"
+
+
+CURVE = ("model_path", "system", "backend", "precision", "isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size")
+
+
+def is_fitted_curve(row) -> bool:
+    """Whether a row is of the half of the curves that constants are fitted on.
+
+    >>> is_fitted_curve(dict.fromkeys(CURVE, "1"))
+    True
+    """
+    return int(md5("|".join(row[x] for x in CURVE).encode()).hexdigest(), 16) % 2 == 0
+
+
+def _with_end(row):
+    """The end-to-end time of a run follows from its first token and the time of each further one."""
+    first, each = float(row["silicon_ttft_ms"] or 0), float(row["silicon_tpot_ms"] or 0)
+    output = _lengths(row)["output"] if row["osl"] else 0
+    return {**row, "end_to_end_ms": str(first + (output - 1) * each) if first and each else ""}
+
+
+def _no_first(row):
+    return _left_out(row) or ("" if float(row["silicon_ttft_ms"] or 0) else "without a time to the first token")
+
+
+_FITTED = "of first tokens two constants an engine, on half of the curves"
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "serving_tpot",
+            "serving.csv.gz",
+            "Time per output token of users of one engine, by the kernels of its steps.",
+            _predict("tpot"),
+            "silicon_tpot_ms",
+            "ms",
+            ("inferencex",),
+            _left_out,
+            _engine,
+        ),
+        Confrontation(
+            "serving_ttft",
+            "serving.csv.gz",
+            "Time to the first token, the mean of a benchmark whose users all begin at once.",
+            _predict("ttft"),
+            "silicon_ttft_ms",
+            "ms",
+            ("inferencex",),
+            _no_first,
+            _engine,
+            _FITTED,
+            lambda row: not _no_first(row) and is_fitted_curve(row),
+        ),
+        Confrontation(
+            "serving_end_to_end",
+            "serving.csv.gz",
+            "Time from a request to its last token.",
+            _predict("end_to_end"),
+            "end_to_end_ms",
+            "ms",
+            ("inferencex",),
+            _no_first,
+            _engine,
+            _FITTED,
+            lambda row: not _no_first(row) and is_fitted_curve(row),
+            completed=_with_end,
+        ),
+    )
+}
