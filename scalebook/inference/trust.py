@@ -20,9 +20,9 @@ def band_low():
     """Of the measured times per output token that are public, nine of ten are above so much of the prediction.
 
     >>> band_low()
-    0.78
+    0.81
     """
-    return Rational(78, 100)
+    return Rational(81, 100)
 
 
 @formula("band_high", _SEEN)
@@ -30,9 +30,9 @@ def band_high():
     """And nine of ten are below so much of it.
 
     >>> band_high()
-    1.45
+    1.35
     """
-    return Rational(145, 100)
+    return Rational(135, 100)
 
 
 @formula("first_band_low", _SEEN)
