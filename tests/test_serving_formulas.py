@@ -7,6 +7,16 @@ import numpy as np
 import pytest
 import sympy
 
+from scalebook.inference.bill import (
+    device_rate_alone,
+    least_million_cost_alone,
+    million_cost,
+    million_cost_alone,
+    million_cost_of_day,
+    million_cost_served,
+    speed_cost,
+    token_energy,
+)
 from scalebook.inference.disaggregation import (
     batch_under_target,
     cache_rate,
@@ -39,6 +49,20 @@ from scalebook.inference.queues import (
     tpot_open,
     tpot_open_swinging,
 )
+from scalebook.inference.scaling import (
+    best_replicas,
+    best_tp_ring,
+    best_tp_tree,
+    idle_tp_ring,
+    least_token_time_ring,
+    least_token_time_tree,
+    replica_imbalance,
+    scaling_efficiency,
+    scaling_up,
+    token_time_replicas,
+    token_time_ring,
+    token_time_tree,
+)
 from scalebook.inference.speculation import (
     speculating,
     speculation_batch,
@@ -58,7 +82,18 @@ from scalebook.inference.tail import (
     waiting,
 )
 from scalebook.language import OutsideDomain, symbol
-from scalebook.tables import models
+from scalebook.tables import accelerators, models
+from scalebook.training.checkpoints import (
+    checkpoint_interval_daly,
+    checkpoint_interval_far,
+    checkpoint_interval_young,
+    checkpointing,
+    goodput,
+    lost_share,
+    lost_share_at_best,
+    lost_share_tiers,
+    near_checkpoint_interval,
+)
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 
@@ -88,7 +123,7 @@ def served(base_time, added_time, prompt_time, waiting, next_of=lambda i, now: N
 
 
 def tpots(seen):
-    arrival, first, last, output = seen.T
+    _, first, last, output = seen.T
     return (last - first).sum() / (output - 1).sum()
 
 
@@ -131,7 +166,9 @@ def test_capacity_is_the_rate_that_meets_the_target():
         assert solved(known, tpot=target) == pytest.approx(capacity_open(known, tpot_target=target), rel=1e-12)
         row = open_loop(known, tpot_target=target, rate=0.999999 * capacity_open(known, tpot_target=target))
         assert row.tpot == pytest.approx(target, rel=1e-4) and row.headroom == pytest.approx(1e-6)
-    assert load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(**{x: TIMES[x] for x in ("base_time", "added_time")})
+    assert load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(
+        **{x: TIMES[x] for x in ("base_time", "added_time")}
+    )
 
 
 def test_at_the_half_price_batch_a_token_costs_twice_the_least():
@@ -167,7 +204,9 @@ def test_a_sheet_says_why_a_letter_has_no_value():
 def test_equal_answers_stay_in_step():
     closed = closed_loop(SERVER, users=32)
     sent = iter(range(32 * 9))
-    seen = served(**TIMES, waiting=[(0.0, 200)] * 32, next_of=lambda i, now: 200 if next(sent, None) is not None else None)
+    seen = served(
+        **TIMES, waiting=[(0.0, 200)] * 32, next_of=lambda i, now: 200 if next(sent, None) is not None else None
+    )
     arrival, first, last, _ = seen.T
     assert last - arrival == pytest.approx(np.full(320, closed.end_to_end))
     queue = queue_time_burst(users=32, prompt_time=0.03)
@@ -283,7 +322,9 @@ def test_the_gain_of_drafts():
     assert speculation_gain_free(DRAFT) == pytest.approx(2.95, abs=0.005)
     assert speculation_gain_linear(DRAFT, STEP, batch=1e-9) == pytest.approx(speculation_gain_free(DRAFT))
     assert (step_tokens(drafted=1).rhs - step_tokens_two.rhs).simplify() == 0
-    assert speculating(DRAFT, STEP, batch=16).tpot == pytest.approx(0.0108 / speculation_gain_linear(DRAFT, STEP, batch=16))
+    assert speculating(DRAFT, STEP, batch=16).tpot == pytest.approx(
+        0.0108 / speculation_gain_linear(DRAFT, STEP, batch=16)
+    )
 
 
 def test_the_batch_at_which_drafts_stop_paying():
@@ -321,7 +362,7 @@ def test_what_a_cache_of_prefixes_finds(items, skew, held):
 
 @pytest.mark.parametrize("shares", [[], [1, 0], [[0.5, 0.5]], [1, float("nan")]])
 def test_what_is_no_popularity(shares):
-    with pytest.raises(ValueError, match="^shares is a list of positive numbers"):
+    with pytest.raises(ValueError, match=r"^shares is a list of positive numbers"):
         lru_hit_share(shares, 1)
 
 
@@ -404,3 +445,140 @@ def test_what_less_waiting_is_worth():
 def test_what_has_no_slowest(call, words):
     with pytest.raises(OutsideDomain, match=words):
         call()
+
+
+# Checkpoints
+
+LLAMA = {"interruptions": 419, "run_time": 54 * 86400}
+
+
+def test_checkpoints_of_a_long_run():
+    row = checkpointing(LLAMA, checkpoint_time=60, restart_time=0)
+    assert row.mtbf / 3600 == pytest.approx(3.09, abs=0.005)
+    assert row.checkpoint_interval / 60 == pytest.approx(19.3, abs=0.05)
+    assert row.lost_share == pytest.approx(0.104, abs=5e-4) and row.lost_share == pytest.approx(lost_share_at_best(row))
+    for other in (0.8, 1.25):
+        assert lost_share(row, checkpoint_interval=other * row.checkpoint_interval) > row.lost_share
+
+
+def worked(checkpoint_time, checkpoint_interval, restart_time, mtbf, segments=20_000):
+    """The share of the time that was work in a run of so many checkpoints, with failures at random."""
+    rng, now = np.random.default_rng(0), 0.0
+    fails = rng.exponential(mtbf)
+    for _ in range(segments):
+        need = checkpoint_interval + checkpoint_time
+        while now + need > fails:
+            now, fails = fails, fails + rng.exponential(mtbf)
+            need = restart_time + checkpoint_interval + checkpoint_time
+        now += need
+    return segments * checkpoint_interval / now
+
+
+@pytest.mark.parametrize("writing", [10, 60, 900])
+def test_goodput(writing):
+    known = {"checkpoint_time": writing, "restart_time": 300, "mtbf": 11_135}
+    daly, young = (f(known) for f in (checkpoint_interval_daly, checkpoint_interval_young))
+    assert worked(**known, checkpoint_interval=daly) == pytest.approx(
+        goodput(known, checkpoint_interval=daly), rel=0.01
+    )
+    grid = goodput(known, checkpoint_interval=np.geomspace(daly / 5, daly * 5, 2001))
+    assert goodput(known, checkpoint_interval=young) <= goodput(known, checkpoint_interval=daly)
+    assert goodput(known, checkpoint_interval=daly) == pytest.approx(grid.max(), rel=1e-4)
+
+
+def test_two_tiers_of_checkpoints():
+    known = {"checkpoint_time": 60, "near_checkpoint_time": 2, "near_failures": 0.9, "mtbf": 11_135}
+    near, far = near_checkpoint_interval(known), checkpoint_interval_far(known)
+    loss = 2 / near + 0.9 * near / 2 / 11_135 + 60 / far + 0.1 * far / 2 / 11_135
+    assert lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
+
+
+def test_losses_that_cannot_be():
+    with pytest.raises(OutsideDomain, match="losses below all of the time, not at"):
+        lost_share_at_best(checkpoint_time=60, mtbf=100)
+    with pytest.raises(OutsideDomain, match="less than twice the time between failures, not at"):
+        checkpoint_interval_daly(checkpoint_time=60, mtbf=30)
+
+
+# More devices, or more copies
+
+RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
+
+
+def test_where_more_devices_stop_helping():
+    row = scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
+    assert row.way_time == pytest.approx(160 * 2 * 0.81e-6) and row.best_tp == pytest.approx(12.7, abs=0.05)
+    assert best_tp_ring(RING) == pytest.approx(12.7, abs=0.05)
+    ways = np.geomspace(1, 200, 5001)
+    times = token_time_ring(RING, tp=ways)
+    assert times.min() == pytest.approx(least_token_time_ring(RING), rel=1e-6)
+    assert ways[times.argmin()] == pytest.approx(best_tp_ring(RING), rel=1e-2)
+    assert token_time_ring(RING, tp=idle_tp_ring(RING)) == pytest.approx(RING["latency_floor"])
+    assert scaling_efficiency(RING, tp=1) == 1 and scaling_efficiency(RING, tp=best_tp_ring(RING)) == pytest.approx(
+        0.52, abs=5e-3
+    )
+    turn = best_tp_ring(RING) / 2**0.5
+    assert token_time_ring(RING, tp=turn) == pytest.approx(token_time_ring(RING, tp=2 * turn))
+
+
+def test_where_a_tree_stops_helping():
+    tree = {"latency_floor": 0.0421, "doubling_time": RING["way_time"]}
+    ways = np.geomspace(1, 2000, 5001)
+    times = token_time_tree(tree, tp=ways)
+    assert times.min() == pytest.approx(least_token_time_tree(tree), rel=1e-6)
+    assert ways[times.argmin()] == pytest.approx(best_tp_tree(tree), rel=1e-2)
+    with pytest.raises(OutsideDomain, match="steps that more than one device can shorten, not at"):
+        least_token_time_tree(latency_floor=1e-5, doubling_time=1e-4)
+
+
+@pytest.mark.parametrize("users", [1, 500])
+def test_copies_with_their_best_number_of_devices(users):
+    known = {**RING, "added_time": 1e-4, "users": users, "devices": 64}
+    copies = np.linspace(1, 64, 6301)
+    times = token_time_replicas(known, replicas=copies)
+    assert copies[times.argmin()] == pytest.approx(best_replicas(known), abs=0.02)
+    assert best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
+
+
+@pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
+def test_imbalance_of_copies(replicas, each):
+    loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)
+    simulated = loads.max(axis=1).mean() / each
+    assert replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)
+
+
+# The bill
+
+
+@pytest.mark.parametrize("tpot", [0.0101, 0.02, 1.0])
+def test_speed_against_cost(tpot):
+    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 8, "price_hour": 2, "tpot": tpot}
+    batch = (tpot - 0.01) / 50e-6
+    by_hand = 8 * 2 / 3600 * tpot / batch * 1e6  # a step's price over its batch
+    assert million_cost_alone(known) == pytest.approx(by_hand)
+    assert million_cost(price_hour=2, device_rate=device_rate_alone(known)) == pytest.approx(by_hand)
+    assert by_hand > least_million_cost_alone(known)
+    served = speed_cost({**SERVER, **known}, tdp=700)
+    rate = capacity_open(SERVER, tpot_target=tpot)
+    assert served.device_rate == pytest.approx(rate * 200 / 8)
+    assert served.million_cost == pytest.approx(8 * 2 / 3600 / (rate * 200) * 1e6)
+    assert served.token_energy == pytest.approx(8 * 700 / (rate * 200))
+
+
+def test_the_hyperbola_has_two_asymptotes():
+    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 1, "price_hour": 2}
+    least = least_million_cost_alone(known)
+    assert million_cost_alone(known, tpot=0.02) == pytest.approx(2 * least)
+    assert million_cost_alone(known, tpot=1e6) == pytest.approx(least)
+    solved = million_cost_alone.solve("tpot")
+    assert solved(known, million_cost=2 * least) == pytest.approx(0.02)
+    for cost in (million_cost_alone, million_cost_served):
+        with pytest.raises(OutsideDomain, match="holds for a tpot above base_time, not at"):
+            cost({**SERVER, **known}, tpot=0.01)
+
+
+def test_a_day_of_a_fleet():
+    known = {"devices": 226.75 * 8, "price_hour": 2, "day_tokens": 168e9}
+    assert million_cost_of_day(known) == pytest.approx(0.518, abs=5e-4)
+    assert million_cost_of_day(known) * 168e3 == pytest.approx(87_072)
+    assert token_energy(tdp=700, device_rate=700) == 1

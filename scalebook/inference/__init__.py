@@ -1,20 +1,17 @@
-"""Inference: what a token of decoding reads and computes, on one device and on devices that share a model."""
+"""Inference: what a token of decoding reads and computes, what requests wait for, and what both cost."""
 
-from . import disaggregation, prefix, queues, shared, speculation, tail, tokens
+from . import bill, disaggregation, prefix, queues, scaling, shared, speculation, tail, tokens
+from .bill import *
 from .disaggregation import *
 from .prefix import *
 from .queues import *
+from .scaling import *
 from .shared import *
 from .speculation import *
 from .tail import *
 from .tokens import *
 
 __all__ = [
-    *disaggregation.__all__,
-    *prefix.__all__,
-    *queues.__all__,
-    *shared.__all__,
-    *speculation.__all__,
-    *tail.__all__,
-    *tokens.__all__,
-]
+    *bill.__all__, *disaggregation.__all__, *prefix.__all__, *queues.__all__, *scaling.__all__, *shared.__all__,
+    *speculation.__all__, *tail.__all__, *tokens.__all__,
+]  # fmt: skip

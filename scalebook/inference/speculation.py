@@ -65,7 +65,11 @@ def speculation_gain_linear(step_tokens, drafted, draft_cost, base_time, added_t
     return step_tokens / (1 + drafted * draft_cost) / slower
 
 
-_PAYS = {"drafts that pay for a single sequence": lambda speculation_batch: speculation_batch > 0}
+_PAYS = {
+    "drafts that pay for a single sequence": (
+        lambda step_tokens, drafted, draft_cost: step_tokens > 1 + drafted * draft_cost
+    )
+}
 
 
 @formula("speculation_batch", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)

@@ -111,7 +111,7 @@ def slowest_pareto(least_delay, tail_exponent, ways):
     within 0.1 % at 1 device and a millionth from 8 on.
 
     >>> round(slowest_pareto(least_delay="1 us", tail_exponent=2, ways=100) * 1e6, 2)  # about √(100 π)
-    17.79
+    17.75
     """
     inverse = 1 / tail_exponent
     middle = ways + (1 - inverse) / 2
