@@ -9,10 +9,11 @@ import sympy
 
 from scalebook.inference.bill import (
     device_rate_alone,
+    fleet_cost,
     least_million_cost_alone,
     million_cost,
     million_cost_alone,
-    million_cost_of_day,
+    million_cost_of_fleet,
     million_cost_served,
     speed_cost,
     token_energy,
@@ -578,7 +579,7 @@ def test_the_hyperbola_has_two_asymptotes():
 
 
 def test_a_day_of_a_fleet():
-    known = {"devices": 226.75 * 8, "price_hour": 2, "day_tokens": 168e9}
-    assert million_cost_of_day(known) == pytest.approx(0.518, abs=5e-4)
-    assert million_cost_of_day(known) * 168e3 == pytest.approx(87_072)
+    day = {"devices": 226.75 * 8, "price_hour": 2, "run_time": 86_400}
+    assert fleet_cost(day) == pytest.approx(87_072)
+    assert million_cost_of_fleet(day, fleet_tokens=168e9) == pytest.approx(0.518, abs=5e-4)
     assert token_energy(tdp=700, device_rate=700) == 1

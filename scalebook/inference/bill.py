@@ -14,8 +14,8 @@ from scalebook.inference.queues import half_price_batch, user_rate
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "day_cost", "device_rate_alone", "device_rate_served_at", "least_million_cost_alone", "least_million_cost_served",
-    "million_cost", "million_cost_alone", "million_cost_of_day", "million_cost_served", "speed_cost", "token_energy",
+    "device_rate_alone", "device_rate_served_at", "fleet_cost", "least_million_cost_alone", "least_million_cost_served",
+    "million_cost", "million_cost_alone", "million_cost_of_fleet", "million_cost_served", "speed_cost", "token_energy",
 ]  # fmt: skip
 
 _ABOVE_BASE = {"a tpot above base_time": lambda tpot, base_time: tpot > base_time}
@@ -122,24 +122,25 @@ speed_cost = Sheet(
 )  # fmt: skip
 
 
-# A day of a fleet
+# A fleet
 
 
-@formula("day_cost", "deepseek2025-inference")
-def day_cost(devices, price_hour):
+@formula("fleet_cost", "deepseek2025-inference")
+def fleet_cost(devices, price_hour, run_time):
     """So many devices on the mean, by the hour.
 
-    >>> day_cost(devices=226.75 * 8, price_hour="2 $/h")  # DeepSeek's on a day of February 2025
+    >>> fleet_cost(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)  # DeepSeek's, a day of February 2025
     87072.0
     """
-    return devices * 24 * price_hour
+    return devices * price_hour / 3600 * run_time
 
 
-@formula("million_cost", "deepseek2025-inference", given=[day_cost])
-def million_cost_of_day(day_cost, day_tokens):
-    """All that a day costs, prompts too, on its output tokens.
+@formula("million_cost", "deepseek2025-inference", given=[fleet_cost])
+def million_cost_of_fleet(fleet_cost, fleet_tokens):
+    """All that a fleet costs, with what reads prompts or waits, on its output tokens.
 
-    >>> round(million_cost_of_day(devices=226.75 * 8, price_hour="2 $/h", day_tokens=168e9), 2)
+    >>> day = dict(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)
+    >>> round(million_cost_of_fleet(day, fleet_tokens=168e9), 2)
     0.52
     """
-    return day_cost / day_tokens * 1_000_000
+    return fleet_cost / fleet_tokens * 1_000_000

@@ -16,7 +16,7 @@ letter("tpot", "s", "time per output token, the first not counted", r"T_{\mathrm
 letter("end_to_end", "s", "time from a request to its last token", r"T_{\mathrm{e2e}}")
 letter("user_rate", "token/s", "tokens a second that one user sees after the first", r"R_u")
 letter("device_rate", "token/s", "output tokens a second of one device", r"R_d")
-letter("replicas", "", "copies of a model that share the requests", r"n_{\mathrm{rep}}")
+letter("replicas", "", "copies of a model among which requests are divided", r"n_{\mathrm{rep}}")
 
 # A decode step, linear in its batch: base_time + batch * added_time.
 letter("base_time", "s", "time of a decode step beside what its sequences add: weights, launches, exchanges", r"\tau_0")
@@ -74,13 +74,13 @@ letter("traded_bandwidth", "B/s", "memory bandwidth that gives the same step wit
 
 # Failures, and the checkpoints against them.
 letter("interruptions", "", "failures that stopped a run", r"n_{\mathrm{fail}}")
-letter("run_time", "s", "time of a whole run", r"T_{\mathrm{run}}")
+letter("run_time", "s", "time of a whole run, or of a count", r"T_{\mathrm{run}}")
 letter("mtbf", "s", "mean time between failures of all devices together", "M")
 letter("device_mtbf", "s", "mean time between failures of one device", "M_1")
 letter("checkpoint_time", "s", "time that writing a checkpoint stops the work", r"\delta_c")
 letter("restart_time", "s", "time from a failure until work goes on", "R_c", _ZERO)
 letter("checkpoint_interval", "s", "work between two checkpoints", r"\tau_c^{\star}")
-letter("lost_share", "%", "share of the time that checkpoints and failures take", r"\chi_c", "share")
+letter("lost_share", "%", "share of the time that checkpoints and failures take", r"\chi_{\mathrm{lost}}", "share")
 letter("goodput", "%", "share of the time that is work which lasts", r"\eta_{\mathrm{good}}", "share")
 letter(
     "near_failures", "%", "share of the failures that a nearby checkpoint survives", r"\phi_{\mathrm{near}}", "share"
@@ -102,5 +102,5 @@ letter("replica_imbalance", "", "requests at the fullest copy of a model over th
 letter("million_cost", "$", "price of a million output tokens", r"c_{10^6}")
 letter("least_million_cost", "$", "price of a million output tokens that no batch goes below", r"c_{10^6}^{\min}")
 letter("token_energy", "J", "energy of an output token, every device at its thermal design power", r"e_{\mathrm{tok}}")
-letter("day_tokens", "token", "output tokens of a day", r"D_{\mathrm{day}}")
-letter("day_cost", "$", "price of a day", r"c_{\mathrm{day}}")
+letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r"D_{\mathrm{out}}")
+letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")
