@@ -1,10 +1,40 @@
 """The closed forms of serving: against numbers that were published, against each other, and against simulations."""
 
 import heapq
+import math
 
 import numpy as np
 import pytest
+import sympy
 
+from scalebook.inference.bill import (
+    device_rate_alone,
+    fleet_cost,
+    least_million_cost_alone,
+    million_cost,
+    million_cost_alone,
+    million_cost_of_fleet,
+    million_cost_served,
+    speed_cost,
+    token_energy,
+)
+from scalebook.inference.disaggregation import (
+    batch_under_target,
+    cache_rate,
+    capacity_disaggregated,
+    disaggregating,
+    disaggregation_bound,
+    disaggregation_gain,
+    handover_by_layers,
+    handover_whole,
+)
+from scalebook.inference.prefix import (
+    computed_rate,
+    lru_hit_share,
+    prompt_time_prefix,
+    prompt_time_prefix_attention,
+    zipf,
+)
 from scalebook.inference.queues import (
     batch_together,
     capacity_open,
@@ -20,7 +50,51 @@ from scalebook.inference.queues import (
     tpot_open,
     tpot_open_swinging,
 )
+from scalebook.inference.scaling import (
+    best_replicas,
+    best_tp_ring,
+    best_tp_tree,
+    idle_tp_ring,
+    least_token_time_ring,
+    least_token_time_tree,
+    replica_imbalance,
+    scaling_efficiency,
+    scaling_up,
+    token_time_replicas,
+    token_time_ring,
+    token_time_tree,
+)
+from scalebook.inference.speculation import (
+    speculating,
+    speculation_batch,
+    speculation_gain_free,
+    speculation_gain_linear,
+    step_tokens,
+    step_tokens_two,
+)
+from scalebook.inference.tail import (
+    gamma_function,
+    mean_of_largest,
+    slowest_exponential,
+    slowest_normal,
+    slowest_pareto,
+    slowest_shifted,
+    traded_bandwidth,
+    waiting,
+)
 from scalebook.language import OutsideDomain, symbol
+from scalebook.tables import accelerators, models
+from scalebook.training.checkpoints import (
+    checkpoint_interval_daly,
+    checkpoint_interval_far,
+    checkpoint_interval_young,
+    checkpointing,
+    goodput,
+    lost_share,
+    lost_share_at_best,
+    lost_share_tiers,
+    near_checkpoint_interval,
+)
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 
@@ -167,8 +241,9 @@ def test_a_benchmark_begins_with_a_burst():
 # Served together
 
 
-def together(rate, base_time, added_time, requests=200_000, seed=1):
-    """Mean time from request to answer where all that wait make the next batch."""
+def together(rate, base_time, added_time, seed=5):
+    """Mean time from request to answer, and mean batch, where all that wait make the next batch."""
+    requests = int(1e6 * rate**2)  # at a high load they are seldom independent, and come in large batches
     arrivals = np.random.default_rng(seed).exponential(1 / rate, requests).cumsum()
     now, i, spent, batches = 0.0, 0, 0.0, 0
     while i < requests:
@@ -185,7 +260,7 @@ def test_batch_service(rate, said):
     time, batch = together(**known)
     bound = response_time_together(known)
     assert bound == pytest.approx(said, rel=1e-3)
-    assert 0.95 * time < bound < 1.08 * time  # the least batch is within some percent
+    assert 0.98 * time < bound < 1.08 * time  # the least batch is within some percent
     assert response_time_together(known, batch=batch) == pytest.approx(time, rel=0.03)  # the batch itself is exact
 
 
@@ -195,3 +270,316 @@ def test_batch_service_as_it_was_published():
     least = r * t / (1 - r * a)
     assert (response_time_together.rhs.subs(symbol("batch"), least) - published).simplify() == 0
     assert response_time_together(rate=1e-9, base_time=5, added_time=1) == pytest.approx(6)  # alone: exact too
+
+
+# Two pools
+
+
+@pytest.mark.parametrize("target", [0.011, 0.02, 0.1])
+@pytest.mark.parametrize("prompt_time", [0.001, 0.03, 10.0])
+def test_what_two_pools_gain(target, prompt_time):
+    known = {**SERVER, "prompt_time": prompt_time, "tpot_target": target}
+    gain = disaggregation_gain(known)
+    assert gain == pytest.approx(capacity_disaggregated(known) / capacity_open(known))
+    assert 1 < gain < disaggregation_bound(known)
+    row = disaggregating(known, rate=100, load=1.0)  # both pools busy all the time take what the capacity says
+    assert 100 / (row.prefill_devices + row.decode_devices) == pytest.approx(row.capacity)
+    assert row.prefill_devices / row.decode_devices == pytest.approx(row.pool_ratio)
+    assert row.batch == batch_under_target(known) and row.tpot == pytest.approx(target)
+
+
+def test_gain_of_the_example_and_its_bound():
+    known = {**SERVER, "tpot_target": 0.02}
+    assert disaggregation_gain(known) == pytest.approx(1.6) and disaggregation_bound(known) == pytest.approx(2)
+
+
+def test_caches_that_are_sent():
+    assert cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) == 70_272 * 7839  # 0.55 GB/s
+    assert cache_rate(models.llama3_70b, kv_bits=16, prompt_rate=1) == 327_680
+    known = dict(prompt=1000, kv_cache_per_token=327_680, prompt_time=0.03)
+    least = cache_rate(known)
+    assert handover_whole(known, link_bandwidth=least) == pytest.approx(0.03)
+    assert handover_by_layers(known, link_bandwidth=least, layers=80) == pytest.approx(0.03 / 80)
+    for handover, more in ((handover_whole, {}), (handover_by_layers, {"layers": 80})):
+        with pytest.raises(OutsideDomain, match="a link that carries caches as fast as prompts are read, not at"):
+            handover(known, link_bandwidth=0.99 * least, **more)
+
+
+# Speculation
+
+DRAFT = {"acceptance": 0.8, "drafted": 5, "draft_cost": 0.05}
+STEP = {"base_time": 0.01, "added_time": 50e-6}
+
+
+@pytest.mark.parametrize(("acceptance", "drafted"), [(0.8, 5), (0.5, 1), (0.95, 16)])
+def test_tokens_of_a_step(acceptance, drafted):
+    accepted = np.random.default_rng(0).random((200_000, drafted)) < acceptance
+    simulated = 1 + accepted.cumprod(axis=1).sum(axis=1).mean()
+    assert simulated == pytest.approx(step_tokens(acceptance=acceptance, drafted=drafted), rel=0.01)
+
+
+def test_the_gain_of_drafts():
+    assert step_tokens(acceptance=0.8, drafted=5) == pytest.approx(3.689, abs=5e-4)
+    assert speculation_gain_free(DRAFT) == pytest.approx(2.95, abs=0.005)
+    assert speculation_gain_linear(DRAFT, STEP, batch=1e-9) == pytest.approx(speculation_gain_free(DRAFT))
+    assert (step_tokens(drafted=1).rhs - step_tokens_two.rhs).simplify() == 0
+    assert speculating(DRAFT, STEP, batch=16).tpot == pytest.approx(
+        0.0108 / speculation_gain_linear(DRAFT, STEP, batch=16)
+    )
+
+
+def test_the_batch_at_which_drafts_stop_paying():
+    batch = speculation_batch(DRAFT, STEP)
+    assert speculation_gain_linear(DRAFT, STEP, batch=batch) == pytest.approx(1)
+    solved = speculation_gain_linear.solve("batch")
+    assert solved(DRAFT, STEP, speculation_gain=1) == pytest.approx(batch)
+    with pytest.raises(OutsideDomain, match="drafts that pay for a single sequence, not at"):
+        speculation_batch(STEP, acceptance=0.1, drafted=5, draft_cost=0.5)
+    with pytest.raises(OutsideDomain, match="an acceptance below 1, not at"):
+        step_tokens(acceptance=1, drafted=5)
+
+
+# Prefixes
+
+
+def lru(shares, held, requests=60_000, seed=0):
+    """The share found in a cache that drops the least recently used, after it has filled."""
+    cache, found = {}, 0
+    asked = np.random.default_rng(seed).choice(len(shares), requests, p=shares).tolist()
+    for i, item in enumerate(asked):
+        hit = cache.pop(item, None)
+        found += hit is not None and i >= requests // 3
+        cache[item] = True
+        if len(cache) > held:
+            del cache[next(iter(cache))]
+    return found / (requests - requests // 3)
+
+
+@pytest.mark.parametrize(("items", "skew", "held"), [(2000, 0.8, 100), (2000, 0.8, 1000), (2000, 1.2, 50), (20, 1, 5)])
+def test_what_a_cache_of_prefixes_finds(items, skew, held):
+    shares = zipf(items, skew)
+    assert lru(shares, held) == pytest.approx(lru_hit_share(shares, held), abs=0.012)
+
+
+@pytest.mark.parametrize("shares", [[], [1, 0], [[0.5, 0.5]], [1, float("nan")]])
+def test_what_is_no_popularity(shares):
+    with pytest.raises(ValueError, match=r"^shares is a list of positive numbers"):
+        lru_hit_share(shares, 1)
+
+
+def test_prompts_with_prefixes():
+    assert computed_rate(prompt_rate=73_700, hit_share=0.563) == pytest.approx(32_200, rel=1e-3)
+    kept = {"whole_prompt_time": 0.03, "hit_share": 0.6}
+    assert prompt_time_prefix(kept) == pytest.approx(0.012) == prompt_time_prefix_attention(kept, attention_share=0)
+    assert prompt_time_prefix_attention(kept, attention_share=1) == pytest.approx(0.03 * (1 - 0.6**2))
+    known = {x: SERVER[x] for x in ("base_time", "added_time", "output")}
+    row = open_loop.using(prompt_time_prefix)(known, kept, rate=8, tpot_target=0.02)
+    assert row.capacity == pytest.approx(0.5 / (0.01 + 0.012))
+
+
+# Tails
+
+
+def simulated_largest(draw, ways):
+    """The mean of the largest of so many draws, and its standard error."""
+    rng, rounds = np.random.default_rng(ways), max(400, 1_000_000 // ways)
+    largest = np.array([draw(rng, ways).max() for _ in range(min(rounds, 20_000))])
+    return largest.mean(), largest.std() / len(largest) ** 0.5
+
+
+@pytest.mark.parametrize("ways", [2, 8, 72, 2048])
+@pytest.mark.parametrize(
+    ("draw", "form", "slack"),
+    [
+        (lambda rng, n: rng.exponential(1, n), lambda n: slowest_exponential(mean_delay=1, ways=n), 1e-4),
+        (
+            lambda rng, n: 5 + rng.exponential(1, n),
+            lambda n: slowest_shifted(least_delay=5, mean_delay=6, ways=n),
+            1e-4,
+        ),
+        (lambda rng, n: 1 + rng.pareto(3, n), lambda n: slowest_pareto(least_delay=1, tail_exponent=3, ways=n), 1e-4),
+        (
+            lambda rng, n: 10 + rng.standard_normal(n),
+            lambda n: slowest_normal(mean_delay=10, delay_spread=1, ways=n),
+            0.02,
+        ),
+        (lambda rng, n: rng.lognormal(0, 0.5, n), lambda n: mean_of_largest(lambda z: np.exp(0.5 * z), n), 1e-6),
+        (lambda rng, n: rng.standard_normal(n), lambda n: mean_of_largest(lambda z: z, n), 1e-6),
+    ],
+)
+def test_the_slowest_of_a_group(draw, form, slack, ways):
+    mean, error = simulated_largest(draw, ways)
+    assert form(ways) == pytest.approx(mean, rel=slack, abs=4.5 * error)
+
+
+@pytest.mark.parametrize(("ways", "said", "excess"), [(8, 2.718, 0.07), (72, 4.861, 0.025), (16_384, 10.28, 0.006)])
+def test_the_slowest_of_a_group_exactly(ways, said, excess):
+    harmonic = sum(1 / k for k in range(1, ways + 1))
+    assert slowest_exponential(mean_delay=1, ways=ways) == pytest.approx(harmonic, rel=1e-7)
+    assert harmonic == pytest.approx(said, rel=5e-4)
+    limit, exact = slowest_normal(mean_delay=1, delay_spread=1, ways=ways) - 1, mean_of_largest(lambda z: z, ways)
+    assert exact < limit < (1 + excess) * exact
+    law = math.exp(math.lgamma(ways + 1) + math.lgamma(0.5) - math.lgamma(ways + 0.5))
+    assert slowest_pareto(least_delay=1, tail_exponent=2, ways=ways) == pytest.approx(law, rel=1e-6)
+
+
+@pytest.mark.parametrize("x", [0.01, 0.3, 1, 2.5, 20])
+def test_the_gamma_function(x):
+    assert float(gamma_function(sympy.Float(x))) == pytest.approx(math.gamma(x), rel=1e-6)
+
+
+def test_what_less_waiting_is_worth():
+    known = {"traffic": 16.5e9, "hbm_bandwidth": 3.3e12}
+    now, then = (waiting(layers=80, ways=8, mean_delay=x).waiting_time for x in (2e-6, 1e-6))
+    bandwidth = traded_bandwidth(known, saved_waiting=now - then)
+    assert 16.5e9 / bandwidth + then == pytest.approx(16.5e9 / 3.3e12 + now)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: slowest_pareto(least_delay=1, tail_exponent=1, ways=8), "holds for a tail_exponent above 1, not at"),
+        (lambda: slowest_normal(mean_delay=1, delay_spread=1, ways=1), "holds for groups of two or more, not at"),
+        (lambda: slowest_shifted(mean_delay=1, least_delay=2, ways=8), "holds for a least_delay below the mean, not"),
+    ],
+)
+def test_what_has_no_slowest(call, words):
+    with pytest.raises(OutsideDomain, match=words):
+        call()
+
+
+# Checkpoints
+
+LLAMA = {"interruptions": 419, "run_time": 54 * 86400}
+
+
+def test_checkpoints_of_a_long_run():
+    row = checkpointing(LLAMA, checkpoint_time=60, restart_time=0)
+    assert row.mtbf / 3600 == pytest.approx(3.09, abs=0.005)
+    assert row.checkpoint_interval / 60 == pytest.approx(19.3, abs=0.05)
+    assert row.lost_share == pytest.approx(0.104, abs=5e-4) and row.lost_share == pytest.approx(lost_share_at_best(row))
+    for other in (0.8, 1.25):
+        assert lost_share(row, checkpoint_interval=other * row.checkpoint_interval) > row.lost_share
+
+
+def worked(checkpoint_time, checkpoint_interval, restart_time, mtbf, segments=20_000):
+    """The share of the time that was work in a run of so many checkpoints, with failures at random."""
+    rng, now = np.random.default_rng(0), 0.0
+    fails = rng.exponential(mtbf)
+    for _ in range(segments):
+        need = checkpoint_interval + checkpoint_time
+        while now + need > fails:
+            now, fails = fails, fails + rng.exponential(mtbf)
+            need = restart_time + checkpoint_interval + checkpoint_time
+        now += need
+    return segments * checkpoint_interval / now
+
+
+@pytest.mark.parametrize("writing", [10, 60, 900])
+def test_goodput(writing):
+    known = {"checkpoint_time": writing, "restart_time": 300, "mtbf": 11_135}
+    daly, young = (f(known) for f in (checkpoint_interval_daly, checkpoint_interval_young))
+    assert worked(**known, checkpoint_interval=daly) == pytest.approx(
+        goodput(known, checkpoint_interval=daly), rel=0.01
+    )
+    grid = goodput(known, checkpoint_interval=np.geomspace(daly / 5, daly * 5, 2001))
+    assert goodput(known, checkpoint_interval=young) <= goodput(known, checkpoint_interval=daly)
+    assert goodput(known, checkpoint_interval=daly) == pytest.approx(grid.max(), rel=1e-4)
+
+
+def test_two_tiers_of_checkpoints():
+    known = {"checkpoint_time": 60, "near_checkpoint_time": 2, "near_failures": 0.9, "mtbf": 11_135}
+    near, far = near_checkpoint_interval(known), checkpoint_interval_far(known)
+    loss = 2 / near + 0.9 * near / 2 / 11_135 + 60 / far + 0.1 * far / 2 / 11_135
+    assert lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
+
+
+def test_losses_that_cannot_be():
+    with pytest.raises(OutsideDomain, match="losses below all of the time, not at"):
+        lost_share_at_best(checkpoint_time=60, mtbf=100)
+    with pytest.raises(OutsideDomain, match="less than twice the time between failures, not at"):
+        checkpoint_interval_daly(checkpoint_time=60, mtbf=30)
+
+
+# More devices, or more copies
+
+RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
+
+
+def test_where_more_devices_stop_helping():
+    row = scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
+    assert row.way_time == pytest.approx(160 * 2 * 0.81e-6) and row.best_tp == pytest.approx(12.7, abs=0.05)
+    assert best_tp_ring(RING) == pytest.approx(12.7, abs=0.05)
+    ways = np.geomspace(1, 200, 5001)
+    times = token_time_ring(RING, tp=ways)
+    assert times.min() == pytest.approx(least_token_time_ring(RING), rel=1e-6)
+    assert ways[times.argmin()] == pytest.approx(best_tp_ring(RING), rel=1e-2)
+    assert token_time_ring(RING, tp=idle_tp_ring(RING)) == pytest.approx(RING["latency_floor"])
+    assert scaling_efficiency(RING, tp=1) == 1 and scaling_efficiency(RING, tp=best_tp_ring(RING)) == pytest.approx(
+        0.52, abs=5e-3
+    )
+    turn = best_tp_ring(RING) / 2**0.5
+    assert token_time_ring(RING, tp=turn) == pytest.approx(token_time_ring(RING, tp=2 * turn))
+
+
+def test_where_a_tree_stops_helping():
+    tree = {"latency_floor": 0.0421, "doubling_time": RING["way_time"]}
+    ways = np.geomspace(1, 2000, 5001)
+    times = token_time_tree(tree, tp=ways)
+    assert times.min() == pytest.approx(least_token_time_tree(tree), rel=1e-6)
+    assert ways[times.argmin()] == pytest.approx(best_tp_tree(tree), rel=1e-2)
+    with pytest.raises(OutsideDomain, match="steps that more than one device can shorten, not at"):
+        least_token_time_tree(latency_floor=1e-5, doubling_time=1e-4)
+
+
+@pytest.mark.parametrize("users", [1, 500])
+def test_copies_with_their_best_number_of_devices(users):
+    known = {**RING, "added_time": 1e-4, "users": users, "devices": 64}
+    copies = np.linspace(1, 64, 6301)
+    times = token_time_replicas(known, replicas=copies)
+    assert copies[times.argmin()] == pytest.approx(best_replicas(known), abs=0.02)
+    assert best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
+
+
+@pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
+def test_imbalance_of_copies(replicas, each):
+    loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)
+    simulated = loads.max(axis=1).mean() / each
+    assert replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)
+
+
+# The bill
+
+
+@pytest.mark.parametrize("tpot", [0.0101, 0.02, 1.0])
+def test_speed_against_cost(tpot):
+    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 8, "price_hour": 2, "tpot": tpot}
+    batch = (tpot - 0.01) / 50e-6
+    by_hand = 8 * 2 / 3600 * tpot / batch * 1e6  # a step's price over its batch
+    assert million_cost_alone(known) == pytest.approx(by_hand)
+    assert million_cost(price_hour=2, device_rate=device_rate_alone(known)) == pytest.approx(by_hand)
+    assert by_hand > least_million_cost_alone(known)
+    served = speed_cost({**SERVER, **known}, tdp=700)
+    rate = capacity_open(SERVER, tpot_target=tpot)
+    assert served.device_rate == pytest.approx(rate * 200 / 8)
+    assert served.million_cost == pytest.approx(8 * 2 / 3600 / (rate * 200) * 1e6)
+    assert served.token_energy == pytest.approx(8 * 700 / (rate * 200))
+
+
+def test_the_hyperbola_has_two_asymptotes():
+    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 1, "price_hour": 2}
+    least = least_million_cost_alone(known)
+    assert million_cost_alone(known, tpot=0.02) == pytest.approx(2 * least)
+    assert million_cost_alone(known, tpot=1e6) == pytest.approx(least)
+    solved = million_cost_alone.solve("tpot")
+    assert solved(known, million_cost=2 * least) == pytest.approx(0.02)
+    for cost in (million_cost_alone, million_cost_served):
+        with pytest.raises(OutsideDomain, match="holds for a tpot above base_time, not at"):
+            cost({**SERVER, **known}, tpot=0.01)
+
+
+def test_a_day_of_a_fleet():
+    day = {"devices": 226.75 * 8, "price_hour": 2, "run_time": 86_400}
+    assert fleet_cost(day) == pytest.approx(87_072)
+    assert million_cost_of_fleet(day, fleet_tokens=168e9) == pytest.approx(0.518, abs=5e-4)
+    assert token_energy(tdp=700, device_rate=700) == 1

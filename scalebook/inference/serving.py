@@ -16,7 +16,7 @@ import numpy as np
 from sympy import Max, S, ceiling
 
 from scalebook.block import Block
-from scalebook.inference import experts, queues, room, trust
+from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -133,16 +133,6 @@ def devices_serving(tp, pp, attention_dp, replicas):
     return tp * pp * attention_dp * replicas
 
 
-@formula("million_cost", "pope2022 §1")
-def million_cost_served(price_hour, device_rate):
-    """What the devices cost while they write a million tokens; prompts are paid with them.
-
-    >>> round(million_cost_served(price_hour="2 $/h", device_rate="1000 token/s"), 3)
-    0.556
-    """
-    return price_hour / 3600 / device_rate * 10**6
-
-
 @formula("filled", "kwon2023")
 def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
     """Weights, work space and the caches of all who are served, over what the engine may use of a device.
@@ -158,7 +148,7 @@ _SERVING = (
     batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
     queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
     devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
-    million_cost_served, *trust.RANGES,
+    bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
 

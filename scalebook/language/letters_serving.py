@@ -16,7 +16,7 @@ letter("tpot", "s", "time per output token, the first not counted", r"T_{\mathrm
 letter("end_to_end", "s", "time from a request to its last token", r"T_{\mathrm{e2e}}")
 letter("user_rate", "token/s", "tokens a second that one user sees after the first", r"R_u")
 letter("device_rate", "token/s", "output tokens a second of one device", r"R_d")
-letter("replicas", "", "copies of a model that share the requests", r"n_{\mathrm{rep}}")
+letter("replicas", "", "copies of a model among which requests are divided", r"n_{\mathrm{rep}}")
 
 # A decode step, linear in its batch: base_time + batch * added_time.
 letter("base_time", "s", "time of a decode step beside what its sequences add: weights, launches, exchanges", r"\tau_b")
@@ -135,7 +135,7 @@ letter("traded_bandwidth", "B/s", "memory bandwidth that gives the same step wit
 
 # Failures, and the checkpoints against them.
 letter("interruptions", "", "failures that stopped a run", r"n_{\mathrm{fail}}")
-letter("run_time", "s", "time of a whole run", r"T_{\mathrm{run}}")
+letter("run_time", "s", "time of a whole run, or of a count", r"T_{\mathrm{run}}")
 letter("mtbf", "s", "mean time between failures of all devices together", "M")
 letter("device_mtbf", "s", "mean time between failures of one device", "M_1")
 letter("checkpoint_time", "s", "time that writing a checkpoint stops the work", r"\delta_c")
@@ -218,3 +218,6 @@ letter("user_rate_low", "token/s", "tokens a second of one user, low end of eigh
 letter("user_rate_high", "token/s", "tokens a second of one user, high end of eight in ten", r"R_u^{+}")
 letter("million_cost_low", "$", "price of a million output tokens, low end of eight in ten", r"c_{10^6}^{-}")
 letter("million_cost_high", "$", "price of a million output tokens, high end of eight in ten", r"c_{10^6}^{+}")
+
+letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r"D_{\mathrm{out}}")
+letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")

@@ -98,7 +98,7 @@ def _asked(row, columns="{}") -> tuple:
     engine = engines[row["backend"]]
     sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
     known = {n: cell.value for n, cell in gather(knowns, letters).items()}
-    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas and n in letters}
+    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or (n in sheet.formulas and n in letters)}
 
 
 def served_rows(rows, *wanted: str) -> dict[str, np.ndarray]:
@@ -135,7 +135,9 @@ def _room(model, system, backend, prompt, output, letters: tuple) -> float:
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
     room = sheet.only("cache_room", "cached_tokens", "token_cache")
     row = room({n: known[n] for n in room.inputs})
-    return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get("attention_dp", 1)
+    return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get(
+        "attention_dp", 1
+    )
 
 
 def _value(row, letter) -> float:

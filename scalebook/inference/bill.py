@@ -1,0 +1,146 @@
+"""The bill: what output tokens cost in money and energy, and what speed costs.
+
+A token costs the price of a step over its batch; a faster token needs a smaller batch.  With the batch eliminated,
+speed against cost is a hyperbola: no token is faster than `base_time`, none cheaper than `least_million_cost`, and at
+twice the one it costs twice the other.
+
+>>> server = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, price_hour=2, devices=1)
+>>> row = speed_cost(server, tpot=[0.0125, 0.02, 0.04])
+>>> row.user_rate.tolist(), row.million_cost.round(3).tolist(), row.least_million_cost.round(3).tolist()
+([80.0, 50.0, 25.0], [0.556, 0.222, 0.148], [0.111, 0.111, 0.111])
+"""
+
+from scalebook.inference.queues import half_price_batch, user_rate
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "device_rate_alone", "device_rate_served_at", "fleet_cost", "least_million_cost_alone", "least_million_cost_served",
+    "million_cost", "million_cost_alone", "million_cost_of_fleet", "million_cost_served", "speed_cost", "token_energy",
+]  # fmt: skip
+
+_ABOVE_BASE = {"a tpot above base_time": lambda tpot, base_time: tpot > base_time}
+
+
+# From what a device writes
+
+
+@formula("million_cost", "erdil2025")
+def million_cost(price_hour, device_rate):
+    """A device's price over what it writes; `price_hour` may hold all that a device costs.
+
+    >>> round(million_cost(price_hour="2 $/h", device_rate=1850), 2)
+    0.3
+    """
+    return price_hour / 3600 / device_rate * 1_000_000
+
+
+@formula("token_energy", "patterson2021")
+def token_energy(tdp, device_rate):
+    """Every device at its thermal design power, whatever it does; host, network and cooling are left out.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(token_energy(accelerators.h100, device_rate=1850), 3)
+    0.378
+    """
+    return tdp / device_rate
+
+
+# From speed: the batch eliminated
+
+
+@formula("device_rate", "erdil2025", domain=_ABOVE_BASE)
+def device_rate_alone(base_time, added_time, tpot, devices):
+    """Tokens of a step over its time, where tokens come each step: the batch that makes steps so long.
+
+    >>> device_rate_alone(base_time="10 ms", added_time="50 us", tpot="20 ms", devices=8)
+    1250.0
+    """
+    return (1 - base_time / tpot) / (added_time * devices)
+
+
+@formula("million_cost", "erdil2025", domain=_ABOVE_BASE)
+def million_cost_alone(price_hour, devices, base_time, added_time, tpot):
+    """Speed against cost where devices only write: a hyperbola.
+
+    A step has `(tpot - base_time) / added_time` sequences, and costs its time: put together the batch is gone.
+
+    >>> known = dict(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us")
+    >>> [round(million_cost_alone(known, tpot=x), 3) for x in ("12.5 ms", "20 ms", "40 ms")]
+    [1.111, 0.444, 0.296]
+    """
+    return price_hour / 3600 * devices * added_time * tpot / (tpot - base_time) * 1_000_000
+
+
+@formula("least_million_cost", "erdil2025")
+def least_million_cost_alone(price_hour, devices, added_time):
+    """What a sequence adds to a step is paid however large the batch; everything else is shared.
+
+    >>> round(least_million_cost_alone(price_hour="2 $/h", devices=8, added_time="50 us"), 3)
+    0.222
+    """
+    return price_hour / 3600 * devices * added_time * 1_000_000
+
+
+@formula("device_rate", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
+def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devices):
+    """The same where devices read the prompts too: `output` times the capacity of an open loop at this `tpot`.
+
+    >>> device_rate_served_at(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot="20 ms",
+    ...                       devices=8)
+    312.5
+    """
+    return (1 - base_time / tpot) / ((added_time + prompt_time / output) * devices)
+
+
+@formula("million_cost", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
+def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
+    """Speed against cost in an open loop: the same hyperbola, each token with its part of a prompt.
+
+    >>> round(million_cost_served(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us",
+    ...                           prompt_time="30 ms", output=200, tpot="20 ms"), 3)
+    1.778
+    """
+    added = added_time + prompt_time / output
+    return price_hour / 3600 * devices * added * tpot / (tpot - base_time) * 1_000_000
+
+
+@formula("least_million_cost", "kleinrock1975", "erdil2025")
+def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
+    """What a request adds is paid at any load, its prompt too.
+
+    >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
+    ...                                 output=200), 3)
+    0.889
+    """
+    return price_hour / 3600 * devices * (added_time + prompt_time / output) * 1_000_000
+
+
+speed_cost = Sheet(
+    "speed_cost", device_rate_served_at, million_cost_served, least_million_cost_served, user_rate, token_energy,
+    half_price_batch,
+    doc="What a faster token costs: devices that read prompts and write answers, as full as the speed allows.",
+)  # fmt: skip
+
+
+# A fleet
+
+
+@formula("fleet_cost", "deepseek2025-inference")
+def fleet_cost(devices, price_hour, run_time):
+    """So many devices on the mean, by the hour.
+
+    >>> fleet_cost(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)  # DeepSeek's, a day of February 2025
+    87072.0
+    """
+    return devices * price_hour / 3600 * run_time
+
+
+@formula("million_cost", "deepseek2025-inference", given=[fleet_cost])
+def million_cost_of_fleet(fleet_cost, fleet_tokens):
+    """All that a fleet costs, with what reads prompts or waits, on its output tokens.
+
+    >>> day = dict(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)
+    >>> round(million_cost_of_fleet(day, fleet_tokens=168e9), 2)
+    0.52
+    """
+    return fleet_cost / fleet_tokens * 1_000_000

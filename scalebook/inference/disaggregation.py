@@ -1,0 +1,205 @@
+"""Disaggregation: prompts are read in one pool of devices and answers written in another, which caches are sent to.
+
+Where one pool does both, prompts hold up tokens, and a target for `tpot` leaves devices half empty.  Two pools are
+each as full as they can be; the price is a second kind of device group, and a cache to send for every prompt.
+
+>>> row = disaggregating(base_time="10 ms", added_time="50 us", prompt_time="30 ms", prompt=1000, output=200,
+...                      tpot_target="20 ms", rate=100, load=0.8, kv_cache_per_token=70_272, link_bandwidth="50 GB/s")
+>>> row.batch, row.prefill_devices, row.decode_devices, row.disaggregation_gain
+(200.0, 3.75, 2.0, 1.6)
+>>> round(row.ttft * 1e3, 1), round(row.handover_time * 1e3, 2)
+(91.4, 1.41)
+"""
+
+from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
+from scalebook.language import Sheet, formula
+from scalebook.memory.serving import kv_cache_per_token
+
+__all__ = [
+    "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "disaggregating",
+    "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "pool_ratio",
+    "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "tpot_alone", "ttft_handed_over",
+]  # fmt: skip
+
+
+# Two pools
+
+
+@formula("batch", "zhong2024", domain=TARGET_ABOVE_BASE)
+def batch_under_target(tpot_target, base_time, added_time):
+    """Sequences that a decode step has time for where no prompt holds it up.
+
+    >>> batch_under_target(tpot_target="20 ms", base_time="10 ms", added_time="50 us")
+    200.0
+    """
+    return (tpot_target - base_time) / added_time
+
+
+@formula("tpot", "zhong2024")
+def tpot_alone(token_time):
+    """Where no prompt holds it up, a token takes a step.
+
+    >>> tpot_alone(token_time="20 ms")
+    0.02
+    """
+    return token_time
+
+
+@formula("prefill_devices", "zhong2024")
+def prefill_devices(rate, prompt_time, load):
+    """Devices, each reading one prompt after another, that are busy for this share of the time.
+
+    >>> prefill_devices(rate=100, prompt_time="30 ms", load=0.8)
+    3.75
+    """
+    return rate * prompt_time / load
+
+
+@formula("decode_devices", "zhong2024", "little1961")
+def decode_devices(rate, output, token_time, batch):
+    """By Little's law `rate * output * token_time` answers are being written, `batch` on each device.
+
+    >>> decode_devices(rate=100, output=200, token_time="20 ms", batch=200)
+    2.0
+    """
+    return rate * output * token_time / batch
+
+
+@formula("pool_ratio", "zhong2024")
+def pool_ratio(prompt_time, batch, output, token_time):
+    """Pools that keep up with each other, both busy all the time.
+
+    >>> pool_ratio(prompt_time="30 ms", batch=200, output=200, token_time="20 ms")
+    1.5
+    """
+    return prompt_time * batch / (output * token_time)
+
+
+@formula("capacity", "zhong2024", domain=TARGET_ABOVE_BASE)
+def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_target):
+    """Requests a second for each device of both pools, where every answer is written within the target.
+
+    A request takes a device `prompt_time` in the one pool and `output * tpot_target / batch` in the other.
+
+    >>> capacity_disaggregated(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200,
+    ...                        tpot_target="20 ms")
+    20.0
+    """
+    decoding = output * added_time / (1 - base_time / tpot_target)
+    return 1 / (prompt_time + decoding)
+
+
+@formula("disaggregation_gain", "zhong2024", domain=TARGET_ABOVE_BASE)
+def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target):
+    """Requests under a target with two pools over those with one: the two capacities divided.
+
+    It comes from the target alone: a loose one leaves one pool nothing to gain, and without prompts there is none.
+    Both pools are taken to be as fast as the one, whole devices and the handover aside.
+
+    >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
+    >>> disaggregation_gain(server, tpot_target="20 ms"), round(disaggregation_gain(server, tpot_target="100 ms"), 2)
+    (1.6, 1.08)
+    """
+    writing = output * added_time
+    return (writing + prompt_time) / (writing + prompt_time * (1 - base_time / tpot_target))
+
+
+@formula("disaggregation_bound", "zhong2024", domain=TARGET_ABOVE_BASE)
+def disaggregation_bound(base_time, tpot_target):
+    """The gain where prompts are all there is: however long they are, it is no larger.
+
+    >>> disaggregation_bound(base_time="10 ms", tpot_target="20 ms")
+    2.0
+    """
+    return 1 / (1 - base_time / tpot_target)
+
+
+# Handing the caches over
+
+
+@formula("prompt_rate", "patel2023")
+def prompt_rate_of_one(prompt, prompt_time):
+    """Prompt tokens a second of a device that reads one prompt after another.
+
+    >>> round(prompt_rate_of_one(prompt=1000, prompt_time="30 ms"))
+    33333
+    """
+    return prompt / prompt_time
+
+
+@formula("cache_rate", "patel2023", given=[kv_cache_per_token, prompt_rate_of_one])
+def cache_rate(prompt_rate, kv_cache_per_token):
+    """What a device that reads prompts makes, and its link must carry.
+
+    >>> from scalebook.tables import models
+    >>> cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) / 1e9  # of 50 GB/s
+    0.550862208
+    >>> round(cache_rate(models.llama3_70b, kv_bits=16, prompt_rate=7839) / 1e9, 2)
+    2.57
+    """
+    return prompt_rate * kv_cache_per_token
+
+
+_CARRIES = {
+    "a link that carries caches as fast as prompts are read": (
+        lambda prompt, kv_cache_per_token, link_bandwidth, prompt_time: (
+            prompt * kv_cache_per_token <= link_bandwidth * prompt_time
+        )
+    )
+}
+
+
+@formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
+def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
+    """The cache is sent when the prompt has been read; a link slower than the reading would fall ever further behind.
+
+    >>> handover_whole(prompt=1000, kv_cache_per_token=327_680, link_bandwidth="50 GB/s", prompt_time="30 ms")
+    0.0065536
+    >>> handover_whole(prompt=1000, kv_cache_per_token=327_680, link_bandwidth="10 GB/s", prompt_time="30 ms")
+    Traceback (most recent call last):
+        ...
+    scalebook.language.domain.OutsideDomain: handover_whole holds for a link that carries caches as fast as prompts
+    are read, not at kv_cache_per_token=327.7 kB, link_bandwidth=10 GB/s, prompt=1,000, prompt_time=30 ms
+    """
+    return prompt * kv_cache_per_token / link_bandwidth
+
+
+@formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
+def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
+    """Each block's cache is sent while the next is read, and the last one is left.
+
+    >>> send = dict(prompt=1000, kv_cache_per_token=327_680, layers=80, prompt_time="30 ms")
+    >>> round(handover_by_layers(send, link_bandwidth="50 GB/s") * 1e3, 3)
+    0.082
+    """
+    return prompt * kv_cache_per_token / (link_bandwidth * layers)
+
+
+@formula("queue_time", "kleinrock1975", domain={"a load below 1": lambda load: load < 1})
+def queue_time_pool(prompt_time, load):
+    """M/D/1: requests dealt out at random to devices that do nothing but read prompts, `load` of the time.
+
+    >>> round(queue_time_pool(prompt_time="30 ms", load=0.8) * 1e3, 1)
+    60.0
+    """
+    return load * prompt_time / (2 * (1 - load))
+
+
+@formula("ttft", "patel2023")
+def ttft_handed_over(queue_time, prompt_time, handover_time):
+    """The prompt waits, is read, and its cache is sent before the answer goes on.
+
+    The first token is known before; it is told here when the second can follow, which leaves `tpot` to the steps.
+
+    >>> round(ttft_handed_over(queue_time="60 ms", prompt_time="30 ms", handover_time="1.4 ms"), 4)
+    0.0914
+    """
+    return queue_time + prompt_time + handover_time
+
+
+disaggregating = Sheet(
+    "disaggregating", batch_under_target, token_time_linear, tpot_alone, prefill_devices, decode_devices, pool_ratio,
+    capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token, prompt_rate_of_one,
+    cache_rate, handover_whole, queue_time_pool, ttft_handed_over, end_to_end,
+    doc="Prompts read in one pool and answers written in another: how large they are, what they gain, what they send.",
+)  # fmt: skip

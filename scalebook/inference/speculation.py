@@ -1,0 +1,100 @@
+"""Speculation: some tokens are drafted and checked in one step, which gives those before the first wrong one, and one.
+
+A step is bound by memory while its batch is small, so that checking some more tokens costs it little; with the batch
+that turns, and from `speculation_batch` on drafts only cost.
+
+>>> row = speculating(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us", batch=16)
+>>> round(row.step_tokens, 2), round(row.speculation_gain, 2), round(row.speculation_batch), round(row.tpot * 1e3, 2)
+(3.69, 2.15, 128, 5.01)
+"""
+
+from scalebook.inference.queues import token_time_linear
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "speculating", "speculation_batch", "speculation_gain_free", "speculation_gain_linear", "step_tokens",
+    "step_tokens_two", "tpot_speculative",
+]  # fmt: skip
+
+
+@formula("step_tokens", "leviathan2022 §3.1", domain={"an acceptance below 1": lambda acceptance: acceptance < 1})
+def step_tokens(acceptance, drafted):
+    """Drafts that are each accepted with the same probability, until one is not: a geometric series, capped.
+
+    The step gives a token of its own whatever happens: in the place of the draft that was wrong, or after the last.
+    At an acceptance of 1 it would be `drafted + 1`.
+
+    >>> round(step_tokens(acceptance=0.8, drafted=5), 2)
+    3.69
+    """
+    return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
+
+
+@formula("step_tokens", "deepseek2024-v3 §5.4.3")
+def step_tokens_two(acceptance):
+    """Multi-token prediction with one more token: the special case of one draft.
+
+    >>> step_tokens_two(acceptance=0.85), step_tokens_two(acceptance=0.9)  # a rate of 1.8 times was reported for these
+    (1.85, 1.9)
+    """
+    return 1 + acceptance
+
+
+@formula("speculation_gain", "leviathan2022 §3.3", given=[step_tokens])
+def speculation_gain_free(step_tokens, drafted, draft_cost):
+    """The speed-up where a step checks drafts in the time that it takes anyway: few sequences, weights to read.
+
+    >>> round(speculation_gain_free(acceptance=0.8, drafted=5, draft_cost=0.05), 2)
+    2.95
+    """
+    return step_tokens / (1 + drafted * draft_cost)
+
+
+@formula("speculation_gain", "leviathan2022 §3.3", given=[step_tokens])
+def speculation_gain_linear(step_tokens, drafted, draft_cost, base_time, added_time, batch):
+    """The speed-up where a step grows with its tokens: each draft adds to it as a sequence would.
+
+    So it does where arithmetic is what a sequence adds; where that is its cache, drafts share one reading of it,
+    and the speed-up is above this.
+
+    >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
+    >>> [round(speculation_gain_linear(known, batch=x), 2) for x in (1, 16, 128, 1024)]
+    [2.88, 2.15, 1.0, 0.57]
+    """
+    slower = (base_time + batch * (drafted + 1) * added_time) / (base_time + batch * added_time)
+    return step_tokens / (1 + drafted * draft_cost) / slower
+
+
+_PAYS = {
+    "drafts that pay for a single sequence": (
+        lambda step_tokens, drafted, draft_cost: step_tokens > 1 + drafted * draft_cost
+    )
+}
+
+
+@formula("speculation_batch", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)
+def speculation_batch(step_tokens, drafted, draft_cost, base_time, added_time):
+    """The batch at which the speed-up is 1: it is a share of the half-price batch, whatever the model.
+
+    >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
+    >>> round(speculation_batch(known), 1)
+    127.9
+    """
+    gain = step_tokens / (1 + drafted * draft_cost)
+    return base_time / added_time * (gain - 1) / (drafted + 1 - gain)
+
+
+@formula("tpot", "leviathan2022 §3.3")
+def tpot_speculative(token_time, speculation_gain):
+    """The time of a step without drafts, sped up.
+
+    >>> tpot_speculative(token_time="12 ms", speculation_gain=2)
+    0.006
+    """
+    return token_time / speculation_gain
+
+
+speculating = Sheet(
+    "speculating", step_tokens, token_time_linear, speculation_gain_linear, speculation_batch, tpot_speculative,
+    doc="Drafted tokens: how many a step gives, how much faster that is, and for which batches.",
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""Failures of a long run, and the checkpoints against them: how often to write one, and what is left of the time.
+
+Failures come at random, the time between two being `mtbf` on the mean; each takes the work since the last checkpoint
+and a restart.  To the first order Young's interval balances writing against work done again; Daly's is close to the
+best even where writing takes a good part of the time between failures.
+
+>>> row = checkpointing(interruptions=419, run_time=54 * 86400, checkpoint_time="60 s", restart_time="0 s")
+>>> round(row.mtbf / 3600, 2), round(row.checkpoint_interval / 60, 1), round(row.lost_share, 3), round(row.goodput, 3)
+(3.09, 19.3, 0.104, 0.9)
+"""
+
+from sympy import exp, sqrt
+
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "checkpoint_interval_daly", "checkpoint_interval_far", "checkpoint_interval_young", "checkpointing", "goodput",
+    "lost_share", "lost_share_at_best", "lost_share_tiers", "mtbf_of_devices", "mtbf_of_run",
+    "near_checkpoint_interval",
+]  # fmt: skip
+
+
+@formula("mtbf", "llama3-2024 §3.3.4")
+def mtbf_of_run(run_time, interruptions):
+    """What a run had: its time over its failures.
+
+    >>> round(mtbf_of_run(run_time=54 * 86400, interruptions=419) / 3600, 2)
+    3.09
+    """
+    return run_time / interruptions
+
+
+@formula("mtbf", "daly2006")
+def mtbf_of_devices(device_mtbf, devices):
+    """Any device stops all of them, and each fails on its own account.
+
+    >>> mtbf_of_devices(device_mtbf=50_000 * 3600, devices=16_384) / 3600
+    3.0517578125
+    """
+    return device_mtbf / devices
+
+
+@formula("checkpoint_interval", "young1974")
+def checkpoint_interval_young(checkpoint_time, mtbf):
+    """The least of `checkpoint_time / interval + interval / (2 mtbf)`: half an interval is lost with each failure.
+
+    >>> round(checkpoint_interval_young(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
+    19.3
+    """
+    return sqrt(2 * checkpoint_time * mtbf)
+
+
+_SHORT = {
+    "checkpoints that take less than twice the time between failures": (
+        lambda checkpoint_time, mtbf: checkpoint_time < 2 * mtbf
+    )
+}
+
+
+@formula("checkpoint_interval", "daly2006 §4", domain=_SHORT)
+def checkpoint_interval_daly(checkpoint_time, mtbf):
+    """Three terms of the best interval where work is also lost while checkpoints are written and work is done again.
+
+    >>> round(checkpoint_interval_daly(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
+    18.6
+    """
+    share = checkpoint_time / (2 * mtbf)
+    return sqrt(2 * checkpoint_time * mtbf) * (1 + sqrt(share) / 3 + share / 9) - checkpoint_time
+
+
+_SOME_LEFT = {"losses below all of the time": lambda lost_share: lost_share < 1}
+
+
+@formula("lost_share", "young1974", domain=_SOME_LEFT)
+def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
+    """To the first order: checkpoints written, and with each failure half an interval and a restart.
+
+    >>> round(lost_share(checkpoint_time="60 s", checkpoint_interval=1156, restart_time="0 s", mtbf=11_135), 3)
+    0.104
+    """
+    return checkpoint_time / checkpoint_interval + (checkpoint_interval / 2 + restart_time) / mtbf
+
+
+@formula("lost_share", "young1974", domain=_SOME_LEFT)
+def lost_share_at_best(checkpoint_time, mtbf):
+    """The same at Young's interval, without restarts: half of it is writing, half is work done again.
+
+    >>> round(lost_share_at_best(checkpoint_time="60 s", mtbf=11_135), 3)
+    0.104
+    """
+    return sqrt(2 * checkpoint_time / mtbf)
+
+
+@formula("goodput", "daly2006 §3")
+def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
+    """Work over the time that it takes, to all orders: failures strike checkpoints, restarts and work done again too.
+
+    Each failure throws back to the last checkpoint, so an interval and its checkpoint are tried until they pass,
+    which with failures that have no memory takes `mtbf` (exp((interval + checkpoint) / mtbf) - 1), and a restart each.
+
+    >>> round(goodput(checkpoint_time="60 s", checkpoint_interval=1156, restart_time=300, mtbf=11_135), 3)
+    0.876
+    """
+    tried = mtbf * exp(restart_time / mtbf) * (exp((checkpoint_interval + checkpoint_time) / mtbf) - 1)
+    return checkpoint_interval / tried
+
+
+# Two tiers: most failures leave a copy in a neighbour's memory, the others need one in far storage
+
+
+@formula("near_checkpoint_interval", "moody2010", "young1974")
+def near_checkpoint_interval(near_checkpoint_time, near_failures, mtbf):
+    """Young's interval for the failures that a nearby checkpoint survives.
+
+    >>> round(near_checkpoint_interval(near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135))
+    222
+    """
+    return sqrt(2 * near_checkpoint_time * mtbf / near_failures)
+
+
+@formula("checkpoint_interval", "moody2010", "young1974")
+def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
+    """Young's interval for the other failures, which come more rarely.
+
+    >>> round(checkpoint_interval_far(checkpoint_time="60 s", near_failures=0.9, mtbf=11_135) / 60, 1)
+    60.9
+    """
+    return sqrt(2 * checkpoint_time * mtbf / (1 - near_failures))
+
+
+@formula("lost_share", "moody2010", "young1974", domain=_SOME_LEFT)
+def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf):
+    """Both tiers at their own intervals: to the first order their losses add up.
+
+    >>> round(lost_share_tiers(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135), 3)
+    0.051
+    """
+    near = sqrt(2 * near_checkpoint_time * near_failures / mtbf)
+    return near + sqrt(2 * checkpoint_time * (1 - near_failures) / mtbf)
+
+
+checkpointing = Sheet(
+    "checkpointing", mtbf_of_run, checkpoint_interval_young, lost_share, goodput,
+    doc="A long run that fails now and then: how often to write checkpoints, and what is left of the time.",
+)  # fmt: skip
