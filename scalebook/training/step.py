@@ -19,7 +19,6 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.row import Cell, quantity
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
-from scalebook.memory.state import filled
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
 from scalebook.training import assumptions
@@ -27,7 +26,7 @@ from scalebook.training import parts as training_time
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.memory import bytes_of, memory_formulas
+from scalebook.training.memory import bytes_of, filled, memory_formulas
 from scalebook.training.rules import check
 from scalebook.training.shardings import Sharding
 from scalebook.training.strategy import WORDS, Strategy
@@ -52,7 +51,7 @@ from scalebook.training.totals import (
     wide_efficiency,
 )
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "training_sheet", "training_step"]
+__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step"]
 
 # What a call that says nothing else means.
 USUAL = {
@@ -170,6 +169,31 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     used = {i for f in formulas for i in f.inputs}
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
+    )
+
+
+@cache
+def memory_sheet(dense: Block | None, moe: Block | None = None, strategy: Strategy = Strategy()) -> Sheet:
+    """The part of a step's sheet that says what a device of a stage holds: of the fullest where none is asked for.
+
+    No rule refuses it stages of unequal blocks: give those of each stage, and those of the last.
+
+    >>> from scalebook.block import LLAMA
+    >>> from scalebook.tables import models
+    >>> one = USUAL | dict(dp=1, microbatches=1, seq=4096)
+    >>> sheet = memory_sheet(LLAMA)
+    >>> row = sheet(models.llama3_8b, **{x: one[x] for x in sheet.inputs if x in one})
+    >>> round((row.weight_memory + row.gradient_memory + row.optimizer_memory) / 1e9, 1)
+    144.5
+    >>> round(row.activation_memory / 1e9, 1), round(row.logits_memory / 1e9, 1)
+    (18.3, 3.2)
+    """
+    step = training_sheet(dense, moe, strategy, assumptions.expert_ways_same)
+    asked = ["filled", "memory", *(["offload_memory", "train_away"] if strategy.offload else [])]
+    return Sheet(
+        "training memory",
+        *step.only(*asked).formulas.values(),
+        doc="What a device of a pipeline stage holds in training.",
     )
 
 
