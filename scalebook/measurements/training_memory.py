@@ -13,7 +13,7 @@ from scalebook import pipeline
 from scalebook.block import GPT, LLAMA
 from scalebook.memory import replicated, zero1
 from scalebook.tables import accelerators
-from scalebook.training import Strategy, memory_sheet
+from scalebook.training import memory_sheet
 
 from .confrontation import Confrontation, number
 
@@ -59,7 +59,7 @@ def _gpt(row):
 def _stage(block, letters, *, attention="unfused", **words):
     """What a stage holds; of chunks it is interleaved, and without them a pipeline is plain 1F1B."""
     schedule = "interleaved" if letters.get("chunks", 1) > 1 else "1f1b"
-    sheet = memory_sheet(block, None, Strategy(schedule=schedule, attention=attention, **words))
+    sheet = memory_sheet(block, schedule=schedule, attention=attention, **words)
     used = {*sheet.inputs, *sheet.formulas}
     return sheet(**{x: value for x, value in letters.items() if x in used})
 

@@ -92,7 +92,8 @@ def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_b
     """The largest model for whose activations the first 1F1B stage has room, were its state split to nothing.
 
     That stage keeps one micro-batch of a whole model, however many stages there are.  The models are `aspect` times
-    as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a key-value head.
+    as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a key-value head, which no two
+    devices share.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)

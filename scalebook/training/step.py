@@ -173,10 +173,11 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 
 
 @cache
-def memory_sheet(dense: Block | None, moe: Block | None = None, strategy: Strategy = Strategy()) -> Sheet:
+def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """The part of a step's sheet that says what a device of a stage holds: of the fullest where none is asked for.
 
-    No rule refuses it stages of unequal blocks: give those of each stage, and those of the last.
+    Of a strategy's words, those not said are the usual.  No rule refuses it stages of unequal blocks: give how many
+    each stage has, and the last.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
@@ -188,6 +189,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, strategy: Strate
     >>> round(row.activation_memory / 1e9, 1), round(row.logits_memory / 1e9, 1)
     (18.3, 3.2)
     """
+    strategy = Strategy(**words)
     step = training_sheet(dense, moe, strategy, assumptions.expert_ways_same)
     asked = ["filled", "memory", *(["offload_memory", "train_away"] if strategy.offload else [])]
     return Sheet(
