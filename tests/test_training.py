@@ -146,6 +146,11 @@ def test_a_word_that_no_strategy_has(word):
         Strategy(**{word: "nonsense"})
 
 
+def test_a_word_that_is_none():
+    with pytest.raises(TypeError, match="no word 'shardin'; did you mean 'sharding'"):
+        memory_sheet(LLAMA, shardin="zero3")
+
+
 def test_needs_a_model():
     with pytest.raises(TypeError, match="needs a model's row"):
         training_step(H100, tp=8)

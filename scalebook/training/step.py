@@ -16,6 +16,7 @@ from sympy import Integer, Max, Min, floor
 from scalebook import offload
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
@@ -172,7 +173,6 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     )
 
 
-@cache
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """The part of a step's sheet that says what a device of a stage holds: of the fullest where none is asked for.
 
@@ -189,7 +189,13 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     >>> round(row.activation_memory / 1e9, 1), round(row.logits_memory / 1e9, 1)
     (18.3, 3.2)
     """
-    strategy = Strategy(**words)
+    if stray := [x for x in words if x not in WORDS]:
+        raise TypeError(f"a strategy has no word {stray[0]!r}; {nearest(stray[0], WORDS)}")
+    return _memory_sheet(dense, moe, Strategy(**words))
+
+
+@cache
+def _memory_sheet(dense, moe, strategy):
     step = training_sheet(dense, moe, strategy, assumptions.expert_ways_same)
     asked = ["filled", "memory", *(["offload_memory", "train_away"] if strategy.offload else [])]
     return Sheet(
