@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
+from scalebook import memory
 from scalebook.language import symbol
 from scalebook.machine.collectives import OWN_PART
 from scalebook.training import CHOICES, SHARDINGS, WORDS
@@ -181,3 +182,10 @@ def test_hpz_trades_memory_for_links():
         bytes_of("weight", SHARDINGS[x], symbol("params"), sympy.S.Zero).subs(at) for x in ("zero3", "zero3_hpz")
     )
     assert np.isclose(float(hpz - plain), 70e9 * 2 / 8)
+
+
+@pytest.mark.parametrize("f", [memory.replicated, memory.zero1, memory.zero2, memory.zero3], ids=lambda f: f.name)
+def test_what_a_parameter_takes_is_what_the_sharding_deals_out(f):
+    """The formulas of one parameter, from which chapters derive, are the step's of a model of one parameter."""
+    state = sum(bytes_of(x, SHARDINGS[f.name], sympy.S.One, sympy.S.Zero) for x in ("weight", "gradient", "optimizer"))
+    assert sympy.simplify(8 * state - f.rhs.subs(symbol("dp"), symbol("shards"))) == 0

@@ -13,12 +13,11 @@ from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.block.work import work
 from scalebook.language import NOTATION, code, symbol
 from scalebook.language.units import check
-from scalebook.memory.state import training as training_memory
 from scalebook.tables import accelerators, models
 from scalebook.training import assumptions
 from scalebook.training import parts as training_time
 from scalebook.training.profile import profile
-from scalebook.training.step import training_sheet, training_step
+from scalebook.training.step import USUAL, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
 from .support import JavaScript, draw
@@ -120,16 +119,16 @@ def test_every_stage_and_the_fullest():
     )
 
 
-@pytest.mark.parametrize("name", ["llama3_8b", "llama3_70b"])
-@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (8, 1), (4, 8)])
-def test_memory_is_that_of_the_memory_chapter(name, tp, pp):
-    """What the chapter on sharded memory sums in another way, stage by stage."""
-    knowns = dict(tp=tp, pp=pp, dp=4, batch=2, seq=4096)
-    bits = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96, activation_bits=16, logit_bits=48)
-    stage = np.arange(1, pp + 1)
-    run = training_step(models[name], H100, **knowns, microbatches=32, stage=stage)
-    row = training_memory(models[name], **knowns, **bits, microbatches=32, stage=stage)
-    assert np.asarray(run.train_memory) == pytest.approx(np.asarray(row.train_memory), rel=2e-3)
+@pytest.mark.parametrize("words", [{}, dict(sharding="zero3"), dict(schedule="gpipe"), dict(recompute="full")], ids=str)
+@pytest.mark.parametrize(("tp", "pp"), [(16, 1), (4, 9)])
+def test_the_sheet_of_memory_is_the_steps_own(words, tp, pp):
+    model, knowns = models.llama3_70b, dict(tp=tp, pp=pp, dp=4, microbatches=32, seq=4096)
+    sheet, given = memory_sheet(LLAMA, **words), USUAL | knowns
+    for stage in ({}, dict(stage=np.arange(1, pp + 1))):
+        row = sheet(model, H100, **{x: given[x] for x in sheet.inputs if x in given}, **stage)
+        run = training_step(model, H100, **knowns, **words, **stage)
+        assert not row.missing
+        assert all(np.all(row[x] == run[x]) for x in sheet.formulas)
 
 
 def test_model_flops_are_those_of_the_papers():
@@ -145,6 +144,11 @@ def test_model_flops_are_those_of_the_papers():
 def test_a_word_that_no_strategy_has(word):
     with pytest.raises(ValueError, match=f"{word} is '.*not 'nonsense'"):
         Strategy(**{word: "nonsense"})
+
+
+def test_a_word_that_is_none():
+    with pytest.raises(TypeError, match="no word 'shardin'; did you mean 'sharding'"):
+        memory_sheet(LLAMA, shardin="zero3")
 
 
 def test_needs_a_model():

@@ -73,11 +73,8 @@ letter("device_memory", "B", "weights and caches on one of the devices that shar
 letter("kv_cache", "B", "key-value cache of the whole batch", r"M_{kv}")
 letter("decode_memory", "B", "memory decoding takes: weights and cache", r"M_{\mathrm{dec}}")
 letter("saved_activations", "B", "activations a block keeps for its backward pass", r"M_{\mathrm{act}/L}")
-letter("stage_params", "", "parameters one device of a pipeline stage holds", r"N_i")
-letter("stage_embeddings", "", "embedding matrices a pipeline stage holds", r"n_{V,i}", _ZERO)
 letter("state_bits", "bit", "bits of weight, gradient and optimizer state a device holds per parameter", r"\beta_s")
 letter("logit_bits", "bit", "bits held per logit while the loss is taken, copies included", r"\beta_l")
-letter("state_memory", "B", "weights, gradients and optimizer state on one device", r"M_{\mathrm{state}}")
 letter(
     "activation_memory",
     "B",

@@ -71,7 +71,6 @@ letter("messages", "", "tensors sent between the devices of a pipeline in one st
 letter("pipeline_traffic", "B", "bytes sent between the devices of a pipeline in one step", r"B_{pp}", _ZERO)
 letter("pipeline_latency", "s", "time one input takes through all stages of a pipeline", r"T_{pp}")
 letter("stage", "", "which pipeline stage; the first is 1", "i")
-letter("padded_layers", "", "blocks of the model, rounded up to a multiple of the stages", r"L^{+}")
 letter("aspect", "", "hidden width over layers", r"\alpha_{hL}")
 letter("held_microbatches", "", "micro-batches whose activations a pipeline stage holds at once", r"m_i")
 letter("devices", "", "devices that share the work", "n_d")

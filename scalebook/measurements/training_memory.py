@@ -1,5 +1,6 @@
 """The memory of training as published: Korthikanti's figures, Megatron-LM's own tests, and nanotron's sweep.
 
+What is confronted is the training step's memory, and nothing summed beside it (`scalebook.training.memory_sheet`).
 Megatron's tests record what is allocated between steps and at the peak, on the last pipeline stage;
 nanotron's sweep the peak, on up to 512 H100, and which runs failed.
 """
@@ -9,9 +10,10 @@ from functools import cache
 import numpy as np
 
 from scalebook import pipeline
-from scalebook.memory import activations
-from scalebook.memory import state as memory
+from scalebook.block import GPT, LLAMA
+from scalebook.memory import replicated, zero1
 from scalebook.tables import accelerators
+from scalebook.training import memory_sheet
 
 from .confrontation import Confrontation, number
 
@@ -23,9 +25,9 @@ MIXED = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)  # Megatron's 
 # Korthikanti et al.: a GPT block with dropout, 16 bits, as many values as queries, four times as wide inside.
 
 KEPT = {
-    "baseline(TP only)": activations.saved_gpt_parallel, "SP": activations.saved_gpt_sequence_parallel,
-    "selective": activations.saved_gpt_selective, "SP+selective": activations.saved_gpt_sequence_selective,
-    "full recompute": activations.saved_gpt_full,
+    "baseline(TP only)": dict(sequence_parallel=False), "SP": {},
+    "selective": dict(recompute="selective", sequence_parallel=False), "SP+selective": dict(recompute="selective"),
+    "full recompute": dict(recompute="full", sequence_parallel=False),
 }  # fmt: skip
 
 # What Calculon (isaev2023, at caa4b11) gives for the same rows, from its shipped validation runs: bytes of weights,
@@ -54,31 +56,30 @@ def _gpt(row):
     )
 
 
-def _only(formula, letters):
-    return formula(**{x: letters[x] for x in formula.inputs})
+def _stage(block, letters, *, attention="unfused", **words):
+    """What a stage holds; of chunks it is interleaved, and without them a pipeline is plain 1F1B."""
+    schedule = "interleaved" if letters.get("chunks", 1) > 1 else "1f1b"
+    sheet = memory_sheet(block, schedule=schedule, attention=attention, **words)
+    used = {*sheet.inputs, *sheet.formulas}
+    return sheet(**{x: value for x, value in letters.items() if x in used})
 
 
-def _held(**letters):
-    """Interleaved stages run further ahead, even of one chunk: without chunks a pipeline is plain 1F1B."""
-    return _only(pipeline.held_interleaved if letters["chunks"] > 1 else pipeline.held_1f1b, letters)
+def _first_stage(row, mode):
+    """All micro-batches in flight; there are always enough of them."""
+    shape = dict(layers=number(row, "layers"), pp=number(row, "pp"), chunks=number(row, "vpp"))
+    return _stage(GPT, _gpt(row) | shape | dict(cp=1, stage=1, microbatches=1e6), **KEPT[mode])
 
 
 def _activations(row, mode):
-    """Bytes that the first stage keeps, all micro-batches in flight; there are always enough of them."""
-    pp, chunks = number(row, "pp"), number(row, "vpp")
-    held = _held(microbatches=1e6, pp=pp, stage=1, chunks=chunks)
-    saved = _only(KEPT[mode], _gpt(row))
-    return activations.activation_memory(
-        held_microbatches=held, layers=number(row, "layers"), pp=pp, saved_activations=saved
-    )
+    return _first_stage(row, mode).activation_memory
 
 
 def _korthikanti_state(rows):
     """GiB of the blocks alone, without embeddings: the figure's digits are theirs."""
 
     def state(row):
-        block = _only(memory.block_params_gpt, _gpt(row))
-        return memory.state_memory(stage_params=block * number(row, "layers") / number(row, "pp"), **MIXED)
+        held = _first_stage(row, "SP")
+        return held.block_params * held.stage_blocks * replicated(**MIXED) / 8
 
     return np.array([state(row) for row in rows]) / GIB
 
@@ -175,38 +176,33 @@ def golden_letters(row) -> dict[str, float]:
         embeddings=1 if row["tie_embed"] == "True" else 2,
         chunks=number(row, "layers") / pp / per_chunk,
         microbatches=max(1, number(row, "gbs") / (dp * number(row, "mbs"))),
-        dp=dp * cp if row["dist_opt"] == "True" else 1,
+        shards=dp * cp if row["dist_opt"] == "True" else 1,
         logit_bits=48,
+        fp32_bits=32,
+        cp=cp,
+        ep=1,
     )
-    return letters | PRECISIONS[row["precision"]] | {"cp": cp}
+    return letters | PRECISIONS[row["precision"]]
+
+
+def _last_stage(row):
+    words = dict(sequence_parallel=row["sp"] == "True", attention="flash" if row["attn"] == "flash" else "unfused")
+    return _stage(LLAMA if row["swiglu"] == "True" else GPT, golden_letters(row), **words)
 
 
 def static_bytes(row) -> float:
     """What a run of megatron_memory.csv holds between steps, work space aside."""
-    x = golden_letters(row)
-    block = _only(memory.block_params_llama if row["swiglu"] == "True" else memory.block_params_gpt, x)
-    held = memory.stage_params(memory.stage_embeddings)
-    params = _only(held, x | {"block_params": block})
-    if x["pp"] == 1 and not row["pos"]:  # learned positions
-        params += x["seq"] * x["hidden"]
-    bits = _only(memory.zero1, x)
-    return memory.state_memory(stage_params=params, state_bits=bits)
+    held, x = _last_stage(row), golden_letters(row)
+    positions = 0  # learned ones, with the embedding
+    if x["pp"] == 1 and not row["pos"]:
+        positions = x["seq"] * x["hidden"] * zero1(**PRECISIONS[row["precision"]], dp=x["shards"]) / 8
+    return held.weight_memory + held.gradient_memory + held.optimizer_memory + positions
 
 
 def peak_bytes(row) -> float:
     """What is added at the peak: what the last stage keeps of its micro-batches in flight, and the logits."""
-    x = golden_letters(row)
-    kinds = {
-        (False, False): activations.saved_gpt_parallel,
-        (True, False): activations.saved_gpt_sequence_parallel,
-        (False, True): activations.saved_gpt_selective,
-        (True, True): activations.saved_gpt_sequence_selective,
-    }
-    kept = kinds[row["sp"] == "True", row["attn"] == "flash"]
-    local = x | {"seq": x["seq"] / x["cp"]}  # context parallelism splits the sequence
-    held = _held(**x)
-    blocks = held * x["layers"] / x["pp"] * _only(kept, local)
-    return blocks + _only(activations.logits_memory, local)
+    held = _last_stage(row)
+    return held.activation_memory + held.logits_memory
 
 
 def _golden(rows):
@@ -269,20 +265,23 @@ def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR) -> np.ndarray:
     )
     given = [{c: int(float(row[c])) for c in columns} for row in rows]
     stages = [nanotron_stages(*(g[c] for c in ("layers", "hidden", "ffn", "vocab", "pp"))) for g in given]
+    stages = [x[: 1 + [last for *_, last in x].index(True)] for x in stages]  # behind the head nothing is held
     which = np.repeat(np.arange(len(rows)), [len(s) for s in stages])
     of = {c: np.array([g[c] for g in given], float)[which] for c in columns}
-    layers, first, last = np.array([s for x in stages for s in x], float).T
-    tied = np.array([row["tied_embed"] == "True" for row in rows])[which]
     stage = np.concatenate([np.arange(1, len(s) + 1) for s in stages])
-    shape = {x: of[x] for x in ("hidden", "heads", "kv_heads", "ffn", "tp")} | {"head_dim": of["hidden"] / of["heads"]}
-    tokens = dict(batch=of["mbs"], seq=of["seq_len"])
-    params = memory.block_params_llama(**shape) * layers
-    params += np.where(tied, np.maximum(first, last), first + last) * of["vocab"] * of["hidden"] / of["tp"]
-    bits = memory.zero1(**NANOTRON, dp=np.where(of["zero_stage"] > 0, of["dp"], 1))
-    held = pipeline.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage)
-    saved = activations.saved_llama(**shape, **tokens, activation_bits=16)
-    logits = activations.logits_memory(**tokens, vocab=of["vocab"], tp=of["tp"], pp=1, stage=1, logit_bits=LOGIT_BITS)
-    peak = params * bits / 8 + factor * held * layers * saved + last * logits
+    layers = np.array([n for x in stages for n, *_ in x], float)
+    tied = np.array([row["tied_embed"] == "True" for row in rows])[which]
+    shape = {x: of[x] for x in ("hidden", "heads", "kv_heads", "ffn", "vocab", "tp")}
+    held = memory_sheet(LLAMA)(
+        **shape, **NANOTRON,
+        head_dim=of["hidden"] / of["heads"], batch=of["mbs"], seq=of["seq_len"], cp=1, ep=1, stage=stage,
+        pp=np.array([len(x) for x in stages])[which],  # the last that holds anything
+        stage_blocks=np.maximum(layers, 1), last_blocks=layers,  # the last may have none
+        embeddings=np.where(tied, 1, 2),
+        held_microbatches=pipeline.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage),
+        shards=np.where(of["zero_stage"] > 0, of["dp"], 1), activation_bits=16, fp32_bits=32, logit_bits=LOGIT_BITS,
+    )  # fmt: skip
+    peak = held.train_memory + (factor - 1) * held.activation_memory
     fullest = np.zeros(len(rows))
     np.maximum.at(fullest, which, peak)
     return fullest

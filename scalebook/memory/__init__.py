@@ -1,8 +1,7 @@
-"""Memory: what a model holds where it serves, and where it is trained."""
+"""Memory: what a model holds where it serves; the state of its training, and the walls."""
 
-from . import activations, serving, state
-from .activations import *
+from . import serving, state
 from .serving import *
 from .state import *
 
-__all__ = [*activations.__all__, *serving.__all__, *state.__all__]
+__all__ = [*serving.__all__, *state.__all__]

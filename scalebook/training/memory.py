@@ -1,5 +1,8 @@
 """The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
 
+Left out as small: the last norm, learned positions, the batch itself.  Left out too: work space of libraries,
+fragments, buffers of communication, what tensor parallelism gathers, steps that are not fused.
+
 >>> {f.letter: f for f in memory_formulas()}["memory"]
 memory = Max(first_memory, last_memory)
 """
@@ -12,7 +15,7 @@ from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bytes_of", "fullest_stage", "memory_formulas"]
+__all__ = ["bytes_of", "filled", "fullest_stage", "memory_formulas"]
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -25,6 +28,16 @@ def fullest_stage(first_memory, last_memory, pp):
     1.0
     """
     return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
+
+
+@formula("filled", "korthikanti2022 §1")
+def filled(train_memory, hbm_capacity):
+    """How full the device is; above 1 the stage does not fit.
+
+    >>> filled(train_memory="60 GB", hbm_capacity="80 GB")
+    0.75
+    """
+    return train_memory / hbm_capacity
 
 
 def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:

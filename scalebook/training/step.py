@@ -16,11 +16,11 @@ from sympy import Integer, Max, Min, floor
 from scalebook import offload
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
-from scalebook.memory.state import filled
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
 from scalebook.training import assumptions
@@ -28,7 +28,7 @@ from scalebook.training import parts as training_time
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.memory import bytes_of, memory_formulas
+from scalebook.training.memory import bytes_of, filled, memory_formulas
 from scalebook.training.rules import check
 from scalebook.training.shardings import Sharding
 from scalebook.training.strategy import WORDS, Strategy
@@ -50,7 +50,7 @@ from scalebook.training.totals import (
     ways_left,
 )
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "training_sheet", "training_step"]
+__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step"]
 
 # What a call that says nothing else means.
 USUAL = {
@@ -168,6 +168,38 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     used = {i for f in formulas for i in f.inputs}
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
+    )
+
+
+def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
+    """The part of a step's sheet that says what a device of a stage holds: of the fullest where none is asked for.
+
+    Of a strategy's words, those not said are the usual.  No rule refuses it stages of unequal blocks: give how many
+    each stage has, and the last.
+
+    >>> from scalebook.block import LLAMA
+    >>> from scalebook.tables import models
+    >>> one = USUAL | dict(dp=1, microbatches=1, seq=4096)
+    >>> sheet = memory_sheet(LLAMA)
+    >>> row = sheet(models.llama3_8b, **{x: one[x] for x in sheet.inputs if x in one})
+    >>> round((row.weight_memory + row.gradient_memory + row.optimizer_memory) / 1e9, 1)
+    144.5
+    >>> round(row.activation_memory / 1e9, 1), round(row.logits_memory / 1e9, 1)
+    (18.3, 3.2)
+    """
+    if stray := [x for x in words if x not in WORDS]:
+        raise TypeError(f"a strategy has no word {stray[0]!r}; {nearest(stray[0], WORDS)}")
+    return _memory_sheet(dense, moe, Strategy(**words))
+
+
+@cache
+def _memory_sheet(dense, moe, strategy):
+    step = training_sheet(dense, moe, strategy, assumptions.expert_ways_same)
+    asked = ["filled", "memory", *(["offload_memory", "train_away"] if strategy.offload else [])]
+    return Sheet(
+        "training memory",
+        *step.only(*asked).formulas.values(),
+        doc="What a device of a pipeline stage holds in training.",
     )
 
 
