@@ -215,7 +215,6 @@ CONFIGS = {  # row of models.toml: the configuration its publisher released
 DIFFERS = {  # what the configuration says otherwise than the source of the row, and rightly so
     ("gemma3_4b", "vocab"): 262208,  # 64 entries more, for images
     ("gemma3_27b", "vocab"): 262208,
-    ("falcon_180b", "embeddings"): 1,  # transformers ties them where it is not said; the published count has both
     ("deepseek_v2_lite", "max_context"): 163840,  # the limit of the positions; the README prints 32K
 }
 LITERAL = {  # kinds of which models.toml has no row: the letters worth a check
