@@ -3,7 +3,7 @@
 >>> from scalebook.inference.serving import serve
 >>> from scalebook.tables import accelerators, models
 >>> most = capacity(serve, models.llama3_70b, accelerators.h200.at("fp8"), tp=8, prompt=1000, output=300, tpot="20 ms")
->>> most.binds, most.users > 100, most.row.tpot <= 0.02
+>>> most.binds, most.users > 50, most.row.tpot <= 0.02
 ('tpot', True, True)
 """
 

@@ -6,7 +6,7 @@ in a step of its own beside the sequences that decode, and delays them by what i
 >>> from scalebook.tables import accelerators, models
 >>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
 >>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
-(12.0, 140)
+(12.0, 172)
 """
 
 from collections.abc import Mapping
