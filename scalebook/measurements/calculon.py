@@ -235,13 +235,11 @@ _WHAT = "Step time of Calculon's runs; its outputs are predictions too, not meas
 CONFRONTATIONS = {
     "calculon": _Runs(
         "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times,
-        "total_time",
-        "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
+        "total_time", "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
     ),
     "calculon_mended": Confrontation(
         "calculon_mended", "calculon.csv",
         f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times,
-        "total_time",
-        "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
+        "total_time", "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
     ),
 }  # fmt: skip
