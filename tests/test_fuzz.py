@@ -13,6 +13,7 @@ import pytest
 import scalebook.measurements as measurements
 from scalebook.calculon import Strategies, application, calculon_step, execution, library, system
 from scalebook.display.calculator import calculator
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, letter, parse, show, symbol, tex
 from scalebook.language.row import quantity
@@ -33,6 +34,12 @@ from .test_huggingface import CONFIGS
 LETTERS = list(NOTATION)
 CLOSED = [f for f in STATED if f.inputs]
 STEP = dict(tp=2, pp=2, dp=2, microbatches=4, batch=1, seq=4096)
+SERVED = {
+    serve: dict(tp=2, users=8, prompt=1024, output=256, engine="vllm"),
+    decode_step: dict(tp=2, batch=8, context=4096),
+    prefill_step: dict(tp=2, read_chunk=2048),
+    mixed_step: dict(tp=2, batch=8, context=4096, read_chunk=512),
+}
 
 
 def mutated(rng, valid, names=(), depth=0):
@@ -297,6 +304,13 @@ def steps(rng, record):
     record("training_step", (known, letters), lambda: training_step(*known, **letters))
 
 
+def services(rng, record):
+    known, step = _knowns(rng), rng.choice(list(SERVED))
+    free = ["engine", "exchange", "ep", "etp", "attention_dp", "pp", "replicas", "past", "prompts", *training_letters()]
+    letters = mutated(rng, SERVED[step], free)
+    record(step.name, (known, letters), lambda: step(*known, **letters))
+
+
 def training_letters():
     return [
         "weight_offload",
@@ -337,7 +351,8 @@ def many(trial, number, seed, *more):
     return record
 
 
-CALLED = [(formulas, 700), (methods, 500), (words, 1000), (sheets, 400), (tables, 400), (steps, 60), (simulations, 200)]
+CALLED = [(formulas, 700), (methods, 500), (words, 1000), (sheets, 400), (tables, 400), (steps, 60), (services, 120)]
+CALLED += [(simulations, 200)]
 
 
 @pytest.mark.parametrize(("trial", "number"), CALLED)

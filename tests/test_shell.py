@@ -10,6 +10,7 @@ import pytest
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, search, training_step
 from scalebook.__main__ import main
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.language import Formula, Sheet, show
 from scalebook.shell.named import find, things
 
@@ -17,7 +18,13 @@ from .fuzz import Record
 from .support import ROOT, SHEETS, STATED
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
+SERVE = ["serve", "llama3_70b", "h200", "tp=8", "users=64", "prompt=1024", "output=1024"]
 STEP = ["training_step", "llama3_70b", "h100", "tp=8", "pp=4", "dp=8", "global_batch=512", "seq=8192"]
+STEPS = {
+    decode_step: dict(tp=8, batch=64, context=4096),
+    prefill_step: dict(tp=8, read_chunk=4096),
+    mixed_step: dict(tp=8, batch=64, context=4096, read_chunk=512),
+}
 
 
 def run(*arguments, **more):
@@ -75,6 +82,29 @@ def test_a_sheet_that_does_not_fit_says_so():
 def test_a_precision_is_the_word_of_the_table():
     row = training_step(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, pp=4, dp=8, global_batch=512, seq=8192)
     assert main([*STEP, "precision=fp8"]).startswith(repr(row))
+
+
+def test_serving_and_its_steps():
+    model, device = models.llama3_70b, accelerators.h200.at("fp8")
+    asked = dict(tp=8, users=64, prompt=1024, output=1024)
+    row = serve(model, device, **asked, engine="vllm")
+    told = main([*SERVE, "precision=fp8", "engine=vllm"])
+    assert told.startswith(repr(row)) and f"\npass_time {show(row.pass_time, 's'):>20}  is the sum of" in told
+    for step, asked in STEPS.items():
+        said = [f"{n}={x}" for n, x in asked.items()]
+        told = main([step.name, "llama3_70b", "h200", "precision=fp8", "exchange=gather", *said])
+        assert told.startswith(repr(step(model, device, **asked, exchange="gather")))
+
+
+def test_a_service_is_searched():
+    asked = ["precision=fp8", "engine=ideal,vllm", "tp=1,3,8", *SERVE[4:], "maximize=device_rate"]
+    found = search(
+        serve, models.llama3_70b, accelerators.h200.at("fp8"), engine=["ideal", "vllm"], tp=[1, 3, 8], users=64,
+        prompt=1024, output=1024, maximize="device_rate"
+    )  # fmt: skip
+    best = found.best[0]
+    assert main(["search", *SERVE[:3], *asked]) == repr(found) and found.rejected["tp divides heads"] == 2
+    assert best.device_rate == pytest.approx(best.row.device_rate, rel=1e-12)
 
 
 def test_a_formula():
@@ -136,6 +166,13 @@ WRONG = {
     "no model": (["training_step", "h100"], "training_step needs a model's row"),
     "a strategy": ([*STEP[:3], "tp=3", *STEP[4:]], "tp=3 does not divide the 64 heads"),
     "a word": ([*STEP, "recompute=ful"], "recompute is 'none', 'selective' or 'full', not 'ful'"),
+    "an engine": ([*SERVE, "engine=vlm"], "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', not 'vlm'"),
+    "an exchange": ([*SERVE, "exchange=ring"], "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'ring'"),
+    "no device to serve on": (["serve", "llama3_70b", *SERVE[3:]], "serve needs a device's row, such as"),
+    "no model to serve": (["serve", *SERVE[2:]], "serve needs a model's row"),
+    "ways to serve": ([*SERVE[:3], "tp=7", *SERVE[4:]], "tp=7 does not divide the 64 heads: tp=1, 2, 4"),
+    "a model that does not fit": ([*SERVE[:3], "tp=1", *SERVE[4:]], "tp=2 would hold them"),
+    "a word of training": ([*SERVE, "recompute=full"], "'recompute' is neither a letter nor a word of serve"),
     "less than needed": (["weight_memory", "weight_bits=4"], "weight_memory needs params to be worked out"),
     "search what": (["search"], "search what? Name it"),
     "nothing sought": (["search", "decoding", "llama3_8b", "batch=1..3"], "say what is sought of decoding"),
@@ -174,13 +211,14 @@ TEXTS = [
     "batch=-1", "tp=nan", "seq=1e400", "seq=٣", "=3", "a=b=c", "precision=fp8", "precision=", "model=",
     "hbm_bandwidth=4 TB/s", "best=0", "lift=x", "subject_to=mfu > 3", "minimize=x", "maximize=batch",
     "against=memory", "most=1e9", "most=0", "offload=true", "schedule=1f1b", "recompute=full",
-    "sequence_parallel=1", "weight_offload=1", "tp=3", "params=7e9", "context=1..2000001", "--x", "\x00", "x" * 9999,
+    "sequence_parallel=1", "weight_offload=1", "engine=vllm", "ep=2", "users=1e9", "attention_dp=2", "tp=3",
+    "params=7e9", "context=1..2000001", "--x", "\x00", "x" * 9999,
 ]  # fmt: skip
 
 
 def strange(rng, record):
     sought = ["search", *DECODING[:3], *DECODING[4:], "batch=1..4", "maximize=batch"]
-    known = rng.choice([DECODING, STEP, sought, ["weight_memory", "params=7e9"], [rng.choice(TEXTS)]])
+    known = rng.choice([DECODING, STEP, SERVE, sought, ["weight_memory", "params=7e9"], [rng.choice(TEXTS)]])
     arguments = [x for x in known if rng.random() > 0.1] + rng.sample(TEXTS, rng.choice([0, 1, 1, 2]))
     record("main", arguments, lambda: shell._told(arguments))
 

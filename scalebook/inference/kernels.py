@@ -48,7 +48,7 @@ class Work:
     """What a step does: "decode", "prefill" or "mixed"; and how tokens reach their experts.
 
     `exchange` is "all_reduce" (every device of a group has all tokens), "all_to_all" (tokens are sent to their
-    experts) or "gather" (all tokens are gathered, and sums scattered).
+    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.
     """
 
     phase: str
@@ -75,6 +75,8 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
         for part, time in _block(block, work).items() if block else ():
             total[part] += count * time
     total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
+    if work.exchange == "none":
+        total["exchange_time"] = S.Zero
     return {part: total[part] for part in PARTS}
 
 

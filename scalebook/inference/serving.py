@@ -19,11 +19,9 @@ from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import Capacity, capacity
 from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
-from scalebook.language.notation import word
-from scalebook.language.row import gather
-from scalebook.tables import engines
 
 __all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
 
@@ -196,7 +194,8 @@ def _queue() -> Formula:
     """The wait of a benchmark's mean request among the users of one group, whose prompts are read in steps."""
     f = queues.queue_time_benchmark
     wait = f.of(users=symbol("batch"), prompt_time=symbol("chunks_of_prompt") * symbol("mixed_time"))
-    return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__)
+    several = [x for x in f.domain if x.letters == ("output",)]
+    return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__, domain=several)
 
 
 @cache
@@ -233,37 +232,29 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 class Serve(Step):
     """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
-    `users` each send the next request when the last is answered; `engine` is a row of `tables.engines`, or its name.
+    `users` each send the next request when the last is answered; the engine is "ideal" unless it is said.
     A range that eight of ten public measurements lie in stands beside each answer (`tpot_low`, `tpot_high`).  Raises
-    ValueError, saying what would do, for weights that do not fit and for users whose caches do not.
+    ValueError, saying what would do, for weights that do not fit and for users whose caches do not, and what a step
+    raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
+    engine = "ideal"
 
     def __init__(self):
-        super().__init__("decode")
+        super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
 
     def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, exchange, *more)
 
-    def plan(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        letters = dict(letters)
-        engine = letters.pop("engine", "ideal")
-        row = engines[word(engine, "an engine")] if not isinstance(engine, Mapping) else engine
-        given = {n for k in knowns if isinstance(k, Mapping) for n in k} | letters.keys()
-        left = Row(row.name, {n: cell for n, cell in row.cells.items() if n not in given})
-        return super().plan((*knowns, left), letters)
-
     def __call__(self, *knowns, **letters) -> Row:
-        sheet, knowns, letters = self.plan(knowns, letters)
-        known = gather(knowns, letters)
-        priced = "price_hour" in known
+        sheet, knowns, letters, known = self.checked(knowns, letters)
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
-        if len(here) == len(memory.inputs) and all(np.ndim(cell.value) == 0 for cell in here.values()):
-            refuse_what_does_not_fit(memory, {n: float(cell.value) for n, cell in here.items()})
-        return (sheet if priced else _unpriced(sheet))(*knowns, **letters)
+        if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
+            refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
+        return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
 
     def capacity(self, *knowns, **letters) -> Capacity:
         """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""
@@ -295,19 +286,20 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         devices = known["tp"] * known["pp"] * known["attention_dp"]
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
         wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
-        would = next((f"tp={n:g} would hold them" for n in wider), "no tp up to 64 times as large would hold them")
-        total, each, whole = (
-            show(x, "B") for x in (here.held_weights * devices, here.held_weights, known["hbm_capacity"])
-        )
+        wider = (n for n in wider if not reason(known | {"tp": n}))
+        would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
+        each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
+        if devices > 1:
+            each += f" on each of {devices:g} devices, {show(here.held_weights * devices, 'B')} in all"
         raise ValueError(
-            f"{total} of weights are {each} on each of {devices:g} devices of {whole}, of which "
-            f"{show(usable, 'B')} can be used; {would}"
+            f"weights of {each} do not fit in {whole}, of which {show(usable, 'B')} are for weights, caches and "
+            f"{show(here.workspace, 'B')} of work space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
     if full.filled > 1:
         raise ValueError(
-            f"the caches of {known['users']:g} users at {full.cached_tokens:,.0f} tokens do not fit: "
-            f"{full.max_users:g} fit; more devices, fewer kv_bits or shorter prompts would let more in"
+            f"the caches of {known['users']:,.0f} users at {full.cached_tokens:,.0f} tokens do not fit: "
+            f"{full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
         )
 
 

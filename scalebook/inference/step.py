@@ -9,18 +9,25 @@
 from collections.abc import Mapping
 from functools import cache
 
+import numpy as np
+import sympy
+
 from scalebook.block import Block, blocks_of
 from scalebook.inference import assumptions, experts
 from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
 from scalebook.language import Formula, Row, Sheet, formula
-from scalebook.language.row import Cell
+from scalebook.language.notation import either, quoted, word
+from scalebook.language.row import Cell, gather, quantity, refuse_parts
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
-from scalebook.tables import precisions
+from scalebook.search.space import Space
+from scalebook.tables import engines, precisions
 
 __all__ = [
     "EXCHANGES",
     "PARTS",
+    "SERVING",
     "Step",
     "decode_step",
     "engine_time",
@@ -171,54 +178,127 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     )
 
 
+def _searched(known: Mapping) -> dict[str, tuple]:
+    """How tokens reach experts is searched where nothing is said of it."""
+    return {"exchange": EXCHANGES} if known.get("experts") else {}
+
+
+SERVING = Space(
+    words={"engine": tuple(engines), "exchange": EXCHANGES},
+    usual=_searched,
+    letters=USUAL,
+    rules=RULES,
+    reason=reason,
+    is_signed=True,
+    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+)
+
+
 class Step:
     """Callable as a sheet is: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
     The model's row decides the blocks.  Bits of weights, caches, activations and experts are those of the device's
-    precision unless they are given; caches and activations may be wider.  `exchange` says how tokens reach experts:
-    "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual with attention_dp), "gather".
+    precision unless they are given; caches and activations may be wider.  Two words stand beside letters: `exchange`
+    says how tokens reach experts: "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual
+    with attention_dp), "gather"; `engine` is a row of `tables.engines`, or its name.  Of one device no network is
+    asked.  Raises ValueError with one sentence for what cannot run (`scalebook.inference.rules`), TypeError for what
+    is lacking.
     """
 
     usual = USUAL
+    space = SERVING
+    engine: str | None = None  # where nothing is said
 
-    def __init__(self, phase: str):
-        self.phase, self.name = phase, f"{phase}_step"
+    def __init__(self, phase: str, doc: str):
+        self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
 
     def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
         """The sheet for these blocks."""
         return step_sheet(dense, moe, Work(self.phase, exchange), *more)
 
-    def plan(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """The sheet for what is known, what it is called with, and the letters that are no words."""
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it."""
+        return self.plan(knowns, letters)
+
+    def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
+        """The sheet for what is known, what it is called with, and the letters that are no words.
+
+        `may_be_one`: where a single device lacks a network, its sheet asks for none.
+        """
         letters = dict(letters)
+        has_engine = "engine" in letters or self.engine is not None
+        engine, exchange = letters.pop("engine", self.engine), letters.pop("exchange", None)
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
-        exchange = letters.pop(
-            "exchange", "all_to_all" if is_over_one(letters.get("attention_dp", 1)) else "all_reduce"
-        )
-        if exchange not in EXCHANGES:
-            raise ValueError(f"exchange is {exchange!r}, not {' or '.join(EXCHANGES)}")
+        if has_engine:
+            row = _engine(engine)
+            knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in known}))
+            known = {**row, **known}
+        groups = quantity("attention_dp", known.get("attention_dp", 1))
+        exchange = _exchange(exchange, is_over_one(groups))
+        ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]
+        if may_be_one and not {*NETWORK} <= {*known} and not any(map(is_over_one, (groups, *ways))):
+            exchange = "none"
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
         dense, moe = blocks_of(model)
         sheet = self.sheet_of(dense, moe, exchange, *more)
+        if swapped := [x for x in knowns if isinstance(x, Formula)]:
+            sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
         return sheet, (*knowns, Row("usual", filled)), letters
 
+    def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
+        """What `plan` gives and all that is known, by letter; raises what a call raises."""
+        sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
+        known = {n: cell.value for n, cell in gather(rows, left).items()}
+        if symbols := [n for n, x in known.items() if isinstance(x, sympy.Basic)]:
+            raise TypeError(f"{self.name} is priced for numbers, not for symbols ({', '.join(symbols)})")
+        for name, value in known.items():
+            refuse_parts(name, value)
+        if lacking := [x for x in ("hbm_bandwidth", "peak_flops") if x not in known]:
+            raise TypeError(f"{self.name} needs a device's row, such as accelerators.h100, for {either(lacking)}")
+        check(known | {x: letters[x] for x in ("exchange",) if letters.get(x)})
+        if lacking := [x for x in NETWORK if x in sheet.inputs and x not in known]:
+            name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")
+            raise ValueError(
+                f"{name} has no {either(lacking)}, which devices that share a model need: "
+                f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
+            )
+        used = {*sheet.inputs, *sheet.formulas}
+        return sheet, rows, {n: x for n, x in left.items() if n in used or n not in COUNTS}, known
+
     def __call__(self, *knowns, **letters) -> Row:
-        sheet, knowns, letters = self.plan(knowns, letters)
+        sheet, knowns, letters, _ = self.checked(knowns, letters)
         return sheet(*knowns, **letters)
 
 
+def _engine(engine) -> Row:
+    """A row of the table, or the one of a name."""
+    if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
+        said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
+        raise TypeError(f"engine is {either(map(repr, engines))}, or a row of tables.engines, not {said}")
+    return engine if isinstance(engine, Row) else engines[word(engine)]
+
+
+def _exchange(said, has_groups: bool) -> str:
+    """How tokens reach experts: what is said, or what is usual."""
+    if said is None:
+        return "all_to_all" if has_groups else "all_reduce"
+    if not isinstance(said, str) or said not in EXCHANGES:
+        raise ValueError(f"exchange is {either(map(repr, EXCHANGES))}, not {quoted(said)}")
+    return said
+
+
 def is_over_one(value) -> bool:
-    """Whether a letter, or any of its values, says more than one."""
-    return max(value) > 1 if hasattr(value, "__len__") else value > 1
+    """Whether a letter, or any of its values, says more than one; a symbol may."""
+    return isinstance(value, sympy.Basic) or bool(np.any(np.asarray(value) > 1))
 
 
 def _bits(rows) -> dict[str, float]:
@@ -229,4 +309,6 @@ def _bits(rows) -> dict[str, float]:
     return bits | {"expert_bits": bits["weight_bits"]}
 
 
-decode_step, prefill_step, mixed_step = Step("decode"), Step("prefill"), Step("mixed")
+decode_step = Step("decode", "A step that gives each sequence a token, kernel by kernel, on shared devices.")
+prefill_step = Step("prefill", "A step that reads prompts, or parts of them.")
+mixed_step = Step("mixed", "A step that reads parts of prompts beside sequences that decode.")

@@ -125,8 +125,38 @@ def served_rows(rows, *wanted: str, using=(), **letters: float) -> dict[str, np.
     return found
 
 
+_READ = (
+    "backend",
+    "model_path",
+    "system",
+    "precision",
+    "mode",
+    "isl",
+    "osl",
+    "gemm_quant_mode",
+    "moe_quant_mode",
+    "batch_size",
+    "tp_size",
+    "pp_size",
+    "attention_dp_size",
+    "moe_tp_size",
+    "moe_ep_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
+    "concurrency",
+    "origin",
+)  # fmt: skip  (what a prediction or a reason rests on)
+
+
+@cache
+def _served(keys: tuple[tuple[str, ...], ...]) -> dict[str, np.ndarray]:
+    """All that the three sets hold rows to, once for the same rows."""
+    rows = [dict(zip(_READ, key, strict=True)) for key in keys]
+    return served_rows(rows, "tpot", "ttft", "end_to_end")
+
+
 def _predict(letter):
-    return lambda rows: 1e3 * served_rows(rows, letter)[letter]
+    return lambda rows: 1e3 * _served(tuple(tuple(row[x] for x in _READ) for row in rows))[letter]
 
 
 @cache
@@ -158,6 +188,12 @@ def _fitting(row) -> float:
 
 
 def _left_out(row) -> str:
+    return _reason(tuple(row[x] for x in _READ))
+
+
+@cache
+def _reason(key: tuple[str, ...]) -> str:
+    row = dict(zip(_READ, key, strict=True))
     if row["mode"] != "agg":
         return "of prompts and answers on devices of their own"
     if not _model(row):

@@ -240,8 +240,10 @@ def _is_usual(letter: str, value) -> bool:
 
 
 class Training:
-    """Callable as a sheet is, with a strategy's words beside letters:
-    `training_step(model, device, tp=8, recompute="full")`.
+    """A step of training by a strategy: its time, its memory and what it costs.
+
+    Callable as a sheet is, with the strategy's words beside letters: `training_step(model, device, tp=8,
+    recompute="full")`.
 
     The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
     outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With

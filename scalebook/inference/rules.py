@@ -1,0 +1,158 @@
+"""Which ways of serving can run: rules of the letters that deal a model out to devices, each with its sentence.
+
+>>> check({"tp": 7, "heads": 64})
+Traceback (most recent call last):
+    ...
+ValueError: tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scalebook.language.code import broadcast
+from scalebook.language.notation import either
+
+__all__ = ["COUNTS", "NETWORK", "RULES", "Rule", "check", "not_whole", "reason"]
+
+COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users", "prompts")
+NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # what devices that share a model need
+_MOST = 1024  # values tried
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A condition on letters and words: its name, the letter to change, and the sentence where it does not hold.
+
+    >>> next(x for x in RULES if x.name == "pp within layers").of({"pp": np.array([64, 256]), "layers": 128})
+    array([ True, False])
+    """
+
+    name: str
+    letter: str
+    holds: Callable
+    says: str
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """The letters and words that it is about."""
+        return tuple(inspect.signature(self.holds).parameters)
+
+    def of(self, values: Mapping[str, Any]):
+        """Whether it holds, of numbers or of arrays; None where something is not known."""
+        values = _derived(values)
+        return self.holds(*(values[x] for x in self.needs)) if all(x in values for x in self.needs) else None
+
+
+RULES = (
+    Rule("tp divides heads", "tp", lambda tp, heads: heads % tp == 0, "tp={tp} does not divide the {heads} heads"),
+    Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: (kv_heads % tp == 0) | (tp % kv_heads == 0),
+         "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
+    Rule("tp divides ffn", "tp", lambda tp, ffn: ffn % tp == 0, "tp={tp} does not divide the ffn of {ffn}"),
+    Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
+    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
+         "ep={ep} spreads experts, and the model has none"),
+    Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | (experts % ep == 0),
+         "ep={ep} does not divide the {experts} experts"),
+    Rule("ep divides the devices", "ep", lambda ep, tp, attention_dp, experts: (experts == 0)
+         | (tp * attention_dp % ep == 0),
+         "ep={ep} does not divide the {group} devices (tp attention_dp) that share a layer's experts"),
+    Rule("etp has experts", "etp", lambda etp, experts: (etp == 1) | (experts > 0),
+         "etp={etp} splits the widths of experts, and the model has none"),
+    Rule("ep and etp are the devices", "etp", lambda ep, etp, tp, attention_dp, experts: (experts == 0)
+         | (ep * etp == tp * attention_dp),
+         "ep={ep} times etp={etp} is not the {group} devices (tp attention_dp) that share a layer's experts"),
+    Rule("etp divides expert_ffn", "ep", lambda etp, ep, tp, attention_dp, expert_ffn: expert_ffn % etp == 0,
+         "etp={etp} (tp attention_dp/ep) does not divide the expert_ffn of {expert_ffn}"),
+    Rule("groups exchange tokens", "attention_dp", lambda attention_dp, experts, exchange: (attention_dp == 1)
+         | (experts == 0) | (exchange != "all_reduce"),
+         "exchange='all_reduce' leaves tokens within a group, and attention_dp={attention_dp} groups share the "
+         "experts: exchange='all_to_all' would do"),
+    Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
+         "moe_layers={moe_layers} is more than the {layers} layers"),
+    Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
+         "top_k={top_k} is more than the {experts} experts"),
+)  # fmt: skip
+_ABOUT = {x for rule in RULES for x in rule.needs}
+
+
+def _derived(values: Mapping) -> dict:
+    """With what a call means that says nothing of it."""
+    known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0} | dict(values)
+    if "etp" not in known:
+        known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
+    return known
+
+
+def check(values: Mapping[str, Any]) -> None:
+    """Raise ValueError, in one sentence, for what cannot run: which letter it is, and which values would do.
+
+    `values` are letters, numbers or arrays, and words; rules about what is not known are left out.
+    """
+    own = {n: x for n, x in values.items() if n in _ABOUT or n in COUNTS}
+    arrays = {n: x for n, x in own.items() if np.ndim(x)}
+    if not arrays:
+        if said := reason(own):
+            raise ValueError(said)
+        return
+    shape = broadcast(arrays)
+    fails = np.zeros(shape, bool)
+    for letter in COUNTS:
+        if letter in own:
+            fails |= (np.asarray(own[letter]) % 1 != 0) | (np.asarray(own[letter]) < 1)
+    with np.errstate(all="ignore"):
+        for rule in RULES:
+            if (holds := rule.of(own)) is not None:
+                fails |= ~np.asarray(holds, bool)
+    if fails.any():
+        place = np.unravel_index(np.flatnonzero(fails)[0], shape)
+        first = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in own.items()}
+        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(first)}")
+
+
+def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:
+    """Why it cannot run, or nothing, but for the rules lifted by name; the sheet's own conditions it leaves to it.
+
+    >>> reason({"ep": 8, "experts": 0})
+    'ep=8 spreads experts, and the model has none: ep=1 would do'
+    """
+    for letter in COUNTS:
+        if letter in values and (said := not_whole(letter, values[letter])):
+            return said
+    for rule in RULES:
+        if rule.name not in lifted and rule.of(values) == False:  # noqa: E712  (None is not known)
+            known = _derived(values)
+            said = {n: x if isinstance(x, str) else f"{x:g}" for n, x in known.items() if n in _ABOUT}
+            said["group"] = f"{known['tp'] * known['attention_dp']:g}"
+            return rule.says.format_map(said) + ("" if "would do" in rule.says else _listed(rule, values, lifted))
+    return None
+
+
+def not_whole(letter: str, value: float) -> str | None:
+    """The sentence for a number that does not count anything.
+
+    >>> not_whole("tp", 2.5)
+    'tp=2.5 is no whole number: tp=2 or 3 would do'
+    """
+    if value % 1 or value < 1:
+        near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1]
+        return f"{letter}={value:.12g} is no whole number: {letter}={either(near)} would do"
+    return None
+
+
+def _listed(rule: Rule, values: Mapping, lifted) -> str:
+    """The values of a rule's letter that break no rule about it, as the end of a sentence."""
+    tried = np.arange(1.0, _MOST + 1)
+    fine = np.ones(tried.shape, bool)
+    for x in RULES:
+        if x.letter == rule.letter and x.name not in lifted:
+            holds = x.of({**values, rule.letter: tried})
+            fine &= True if holds is None else holds
+    said = [f"{x:g}" for x in tried[fine]]
+    if not said:
+        return f": no {rule.letter} would do"
+    return f": {rule.letter}={either(said) if len(said) <= 12 else ', '.join(said[:8]) + ', ...'} would do"

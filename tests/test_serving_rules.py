@@ -1,0 +1,105 @@
+"""What cannot be served is refused in one sentence that says what would do; what can be is not."""
+
+import numpy as np
+import pytest
+
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.inference.rules import RULES, check, reason
+from scalebook.tables import accelerators, engines, models
+
+DENSE, MOE, H200 = models.llama3_70b, models.mixtral_8x7b, accelerators.h200.at("fp8")
+SERVED = dict(tp=8, users=64, prompt=1024, output=256)
+STEPS = {
+    decode_step: dict(tp=8, batch=64, context=4096),
+    prefill_step: dict(tp=8, read_chunk=4096),
+    mixed_step: dict(tp=8, batch=64, context=4096, read_chunk=512),
+    serve: SERVED,
+}
+REFUSED = {
+    "heads": (DENSE, dict(tp=7), "tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do"),
+    "half a way": (DENSE, dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
+    "no way": (DENSE, dict(tp=0), "tp must be positive, not 0"),
+    "no number": (DENSE, dict(tp="x"), "tp: 'x' is not a plain number"),
+    "one of several": (DENSE, dict(tp=[1, 7]), "in 1 of 2 rows, the first: tp=7 does not divide the 64 heads"),
+    "layers": (DENSE, dict(pp=81), "pp=81 is more than the 80 layers"),
+    "ep of a dense model": (DENSE, dict(ep=8), "ep=8 spreads experts, and the model has none: ep=1 would do"),
+    "etp of a dense model": (DENSE, dict(etp=4), "and the model has none: etp=1 would do"),
+    "experts": (MOE, dict(ep=3), "ep=3 does not divide the 8 experts: ep=1, 2, 4 or 8 would do"),
+    "more than devices": (MOE, dict(ep=8, tp=4), "ep=8 does not divide the 4 devices (tp attention_dp)"),
+    "etp and ep": (MOE, dict(ep=4, etp=4), "ep=4 times etp=4 is not the 8 devices (tp attention_dp)"),
+    "groups": (MOE, dict(attention_dp=2, exchange="all_reduce"), "exchange='all_to_all' would do"),
+    "groups of nothing": (MOE, dict(attention_dp=None), "attention_dp must be a number, not None"),
+    "an exchange": (MOE, dict(exchange="a2a"), "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'a2a'"),
+    "an engine": (DENSE, dict(engine="vlm"), "did you mean 'vllm'?"),
+    "no engine": (DENSE, dict(engine=None), "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', or a row of"),
+    "a device as an engine": (DENSE, dict(engine=H200), "or a row of tables.engines, not NVIDIA H200 SXM"),
+}
+
+
+def refused(step, *knowns, **letters) -> str:
+    with pytest.raises((ValueError, TypeError, LookupError)) as stopped:
+        step(*knowns, **letters)
+    said = str(stopped.value)
+    assert "\n" not in said and len(said) < 400
+    return said
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda x: x.name)
+@pytest.mark.parametrize(("model", "letters", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_run_is_refused(step, model, letters, said):
+    assert said in refused(step, model, H200, **{**STEPS[step], **letters})
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda x: x.name)
+def test_what_is_lacking_is_named(step):
+    assert f"{step.name} needs a device's row, such as accelerators.h100" in refused(step, DENSE, **STEPS[step])
+    assert f"{step.name} needs a model's row" in refused(step, H200, **STEPS[step])
+    said = refused(step, DENSE, accelerators.rtx_4090, **{**STEPS[step], "weight_bits": 4, "kv_bits": 4})
+    assert "RTX 4090 has no scaleup_size or scaleout_bandwidth, which devices that share a model need: give" in said
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda x: x.name)
+def test_one_device_needs_no_network(step):
+    asked = {**STEPS[step], "tp": 1} | ({"users": 4} if step is serve else {})
+    alone = step(models.llama3_8b, accelerators.rtx_4090, **asked, weight_bits=8)
+    assert alone.pass_time > 0 and alone.exchange_time == 0
+    network = dict(scaleup_size=1, scaleout_bandwidth="12.5 GB/s")
+    assert step(models.llama3_8b, accelerators.rtx_4090, **asked, **network, weight_bits=8).pass_time == alone.pass_time
+
+
+def test_an_engine_is_a_row_or_its_name():
+    assert serve(DENSE, H200, **SERVED, engine="vllm").ttft == serve(DENSE, H200, **SERVED, engine=engines.vllm).ttft
+    slow = decode_step(DENSE, H200, **STEPS[decode_step], engine="vllm", step_overhead="1 ms")
+    assert slow.pass_time - decode_step(DENSE, H200, **STEPS[decode_step]).pass_time == pytest.approx(1e-3)
+
+
+def test_what_does_not_fit_says_what_would():
+    one = refused(serve, DENSE, accelerators.h100, **{**SERVED, "tp": 1})
+    assert one.startswith("weights of 141.1 GB do not fit in 80 GB, of which 80 GB are for weights, caches and 1.5 GB")
+    assert one.endswith("tp=2 would hold them") and serve(DENSE, accelerators.h100, **{**SERVED, "tp": 2, "users": 1})
+    said = refused(serve, DENSE, H200, **{**SERVED, "users": 100_000})
+    assert "the caches of 100,000 users at 1,152 tokens do not fit: " in said
+    most = serve(DENSE, H200, **SERVED).max_users
+    assert f"{most:,.0f} fit" in said and serve(DENSE, H200, **{**SERVED, "users": most}).filled <= 1
+
+
+def test_an_answer_of_one_token_has_no_time_per_token():
+    row = serve(DENSE, H200, **{**SERVED, "output": 1})
+    assert "holds for answers of more than one token, not at output=1" in row.missing["tpot"] and row.pass_time > 0
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda x: x.name)
+def test_rules_say_the_same_of_arrays(rule):
+    rng = np.random.default_rng(1)
+    known = {n: rng.choice([1.0, 2, 3, 4, 8, 64], 50) for n in rule.needs if n != "exchange"} | {
+        "exchange": "all_reduce"
+    }
+    holds = np.broadcast_to(rule.of(known), 50)
+    assert [bool(rule.of({n: x if n == "exchange" else x[i] for n, x in known.items()})) for i in range(50)] == [*holds]
+
+
+def test_arrays_name_the_first_that_cannot_run():
+    check({"tp": np.array([1.0, 2]), "heads": 64})
+    with pytest.raises(ValueError, match="in 2 of 6 rows, the first: tp=5 does not divide the 8 heads"):
+        check({"tp": np.array([[1.0], [2], [5]]), "heads": np.array([8.0, 16])})
+    assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
