@@ -68,11 +68,11 @@ def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time):
     return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False)
 
 
-@formula("token_time", "yu2022", domain={"weights and caches that fit": lambda filled: filled <= 1})
+@formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
 def token_time_step(pass_time):
     """Every step gives each sequence a token; what does not fit has no time.
 
-    >>> token_time_step(pass_time="10 ms", filled=0.9)
+    >>> token_time_step(pass_time="10 ms", users=64, max_users=100)
     0.01
     """
     return pass_time
@@ -296,7 +296,7 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
             f"{show(here.workspace, 'B')} of work space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
-    if full.filled > 1:
+    if known["users"] > full.max_users:
         raise ValueError(
             f"the caches of {known['users']:,.0f} users at {full.cached_tokens:,.0f} tokens do not fit: "
             f"{full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
