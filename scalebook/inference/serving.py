@@ -289,11 +289,13 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         wider = (n for n in wider if not reason(known | {"tp": n}))
         would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
+        weights = f"{each} of weights are too many for a device of {whole}"
         if devices > 1:
-            each += f" on each of {devices:g} devices, {show(here.held_weights * devices, 'B')} in all"
+            total = show(here.held_weights * devices, "B")
+            weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
         raise ValueError(
-            f"weights of {each} do not fit in {whole}, of which {show(usable, 'B')} are for weights, caches and "
-            f"{show(here.workspace, 'B')} of work space; {would}"
+            f"{weights}, of which {show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work "
+            f"space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > full.max_users:
