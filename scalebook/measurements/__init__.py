@@ -24,6 +24,7 @@ from . import (
     offload,
     pipeline,
     serving,
+    serving_static,
     training,
     training_long_context,
     training_megatron,
@@ -59,6 +60,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training_torchtitan.CONFRONTATIONS,
     **training_long_context.CONFRONTATIONS,
     **serving.CONFRONTATIONS,
+    **serving_static.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 
