@@ -24,6 +24,7 @@ from . import (
     offload,
     pipeline,
     serving,
+    serving_mlperf,
     serving_static,
     training,
     training_long_context,
@@ -61,6 +62,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training_long_context.CONFRONTATIONS,
     **serving.CONFRONTATIONS,
     **serving_static.CONFRONTATIONS,
+    **serving_mlperf.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 
