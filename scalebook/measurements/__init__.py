@@ -24,6 +24,7 @@ from . import (
     offload,
     pipeline,
     serving,
+    serving_amd,
     serving_mlperf,
     serving_static,
     training,
@@ -63,6 +64,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving.CONFRONTATIONS,
     **serving_static.CONFRONTATIONS,
     **serving_mlperf.CONFRONTATIONS,
+    **serving_amd.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 
