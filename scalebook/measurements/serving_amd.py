@@ -118,7 +118,7 @@ CONFRONTATIONS = {
             ("rocm-vllm",),
             _no_load,
             _kind,
-            "the share of the predicted rate that is reached under full load, on the curves of the 70B",
+            "the share of the rate of kernels alone that is reached under full load, on the curves of the 70B",
             lambda row: not _no_load(row) and is_fitted_curve(row),
         ),
     )
