@@ -230,7 +230,7 @@ def queue_time_open(prompt_time, prompt_load, token_time):
     >>> round(queue_time_open(rate=8, prompt_time="30 ms", token_time="11.2 ms") * 1e3, 2)
     10.34
     """
-    return queue_time_prompts.of() + token_time / 2
+    return queue_time_prompts.of(prompt_time=prompt_time, prompt_load=prompt_load) + token_time / 2
 
 
 open_loop = Sheet(
@@ -306,7 +306,8 @@ def queue_time_benchmark(users, output, prompt_time, generations):
     >>> round(queue_time_benchmark(users=32, output=200, prompt_time="30 ms", generations=10) * 1e3, 1)
     48.6
     """
-    burst, later = queue_time_burst.of(), queue_time_closed.of()
+    burst = queue_time_burst.of(users=users, prompt_time=prompt_time)
+    later = queue_time_closed.of(users=users, output=output, prompt_time=prompt_time)
     return (burst + (generations - 1) * later) / generations
 
 

@@ -6,7 +6,7 @@ in a step of its own beside the sequences that decode, and delays them by what i
 >>> from scalebook.tables import accelerators, models
 >>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
 >>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
-(12.0, 140)
+(12.0, 172)
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from sympy import Max, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
+from scalebook.inference.capacity import Capacity, capacity
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -31,12 +32,12 @@ _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
 @formula("batch", "kwon2023")
 def batch_of_users(users, replicas, attention_dp):
-    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own.
+    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own; one is in one.
 
-    >>> batch_of_users(users=256, replicas=2, attention_dp=8)
-    16.0
+    >>> batch_of_users(users=256, replicas=2, attention_dp=8), batch_of_users(users=1, replicas=2, attention_dp=8)
+    (16.0, 1.0)
     """
-    return users / (replicas * attention_dp)
+    return Max(1, users / (replicas * attention_dp), evaluate=False)
 
 
 @formula("context", "kwon2023")
@@ -80,17 +81,17 @@ def token_time_step(pass_time):
 
 
 @formula("ttft", "yu2022", "agrawal2024 §3")
-def ttft_served(queue_time, chunks_of_prompt, pass_time, prompt_time, first_overhead, first_tokens):
+def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens):
     """A request waits for the step that runs, half of one in the mean, and for prompts before its own; then it is read.
 
     An engine may gather some tokens before it sends the first.
 
-    >>> alone = dict(queue_time=0, chunks_of_prompt=1, pass_time="10 ms", prompt_time="30 ms", first_overhead="5 ms")
+    >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
     >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
     (0.05, 0.14)
     """
-    steps = chunks_of_prompt + first_tokens - 1 + S.Half
-    return first_overhead + queue_time + steps * pass_time + prompt_time
+    steps = first_tokens - 1 + S.Half
+    return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
 
 
 @formula("end_to_end", "little1961")
@@ -192,9 +193,9 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
 
 
 def _queue() -> Formula:
-    """The wait of a benchmark's mean request, among the users of one group."""
+    """The wait of a benchmark's mean request among the users of one group, whose prompts are read in steps."""
     f = queues.queue_time_benchmark
-    wait = f.of(users=symbol("batch"))
+    wait = f.of(users=symbol("batch"), prompt_time=symbol("chunks_of_prompt") * symbol("mixed_time"))
     return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__)
 
 
@@ -263,6 +264,10 @@ class Serve(Step):
         if len(here) == len(memory.inputs) and all(np.ndim(cell.value) == 0 for cell in here.values()):
             refuse_what_does_not_fit(memory, {n: float(cell.value) for n, cell in here.items()})
         return (sheet if priced else _unpriced(sheet))(*knowns, **letters)
+
+    def capacity(self, *knowns, **letters) -> Capacity:
+        """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""
+        return capacity(self, *knowns, **letters)
 
 
 @cache

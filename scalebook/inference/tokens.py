@@ -161,7 +161,7 @@ def token_time_fitting(compute_time, memory_time):
     >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
     0.005
     """
-    return token_time.of()
+    return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])

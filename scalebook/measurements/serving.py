@@ -213,7 +213,7 @@ CONFRONTATIONS = {
     for c in (
         Confrontation(
             "serving_tpot",
-            "serving.csv.gz",
+            "serving.csv",
             "Time per output token of users of one engine, by the kernels of its steps.",
             _predict("tpot"),
             "silicon_tpot_ms",
@@ -224,7 +224,7 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "serving_ttft",
-            "serving.csv.gz",
+            "serving.csv",
             "Time to the first token, the mean of a benchmark whose users all begin at once.",
             _predict("ttft"),
             "silicon_ttft_ms",
@@ -237,7 +237,7 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "serving_end_to_end",
-            "serving.csv.gz",
+            "serving.csv",
             "Time from a request to its last token.",
             _predict("end_to_end"),
             "end_to_end_ms",
