@@ -544,6 +544,13 @@ def test_copies_with_their_best_number_of_devices(users):
     assert best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
 
 
+def test_copies_have_a_device_each():
+    known = {**RING, "added_time": 1e-4, "users": 100, "devices": 64}
+    assert token_time_replicas(known, replicas=64) == pytest.approx(RING["latency_floor"] + 1e-4 * 100 / 64)
+    with pytest.raises(OutsideDomain, match="holds for no more replicas than devices, not at"):
+        token_time_replicas(known, replicas=65)
+
+
 @pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
 def test_imbalance_of_copies(replicas, each):
     loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)

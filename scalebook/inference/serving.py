@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Max, S, ceiling
+from sympy import Expr, Max, Min, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
@@ -158,6 +158,17 @@ _WHILE_READING = {
 }  # fmt: skip
 
 
+def _put(expr: Expr, places: Mapping, made: dict) -> Expr:
+    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
+    if expr in places or not expr.args:
+        return places.get(expr, expr)
+    if expr not in made:
+        args = [_put(x, places, made) for x in expr.args]
+        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
+        made[expr] = expr.func(*args, **kept)
+    return made[expr]
+
+
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tuple[Formula, ...]:
     """A step that reads an equal part of a prompt beside the other sequences of its group.
@@ -176,7 +187,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
 
     def reading(f: Formula) -> Formula:
         name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-        return Formula(name, letter, f.rhs.xreplace(given).xreplace(letters), f.sources, f.__doc__)
+        return Formula(name, letter, _put(_put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
     parts = sum(step_parts(dense, moe, Work("mixed", exchange)).values(), x("engine_time"))
     whole = Formula("mixed_step", "mixed_time", parts, _SOURCES, "A part of a prompt is read beside all others.")
