@@ -16,6 +16,7 @@ from scalebook.display.calculator import calculator
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, letter, parse, show, symbol, tex
+from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 from scalebook.machine.roofline import ridge_intensity, roofline, roofline_time
 from scalebook.measurements import CONFRONTATIONS, confront
@@ -88,7 +89,7 @@ def _methods(rng):
     yield "compose", (f.name, other.name), lambda: f.compose(other)
     yield "worked", (f.name, letters), lambda: f.worked(**letters)
     yield "of", (f.name, of), lambda: f.of(**of)
-    yield "of", (f.name, strange), lambda: f.of(**{str(unknown)[:50]: symbol("batch")})
+    yield "of", (f.name, strange), lambda: f.of(**{quoted(unknown)[:50]: symbol("batch")})
     yield (
         "Formula",
         (strange, between),

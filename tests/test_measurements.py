@@ -1,6 +1,7 @@
 """The formulas against published measurements: how far apart they are, and what the calibrated numbers rest on."""
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -188,6 +189,10 @@ def once(monkeypatch):
     monkeypatch.setattr("scalebook.measurements.__main__.confront", known)
 
 
+def text(path):
+    return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
+
+
 @pytest.mark.parametrize("name", NAMES)
 class TestEvery:
     def test_has_finite_errors_and_all_figures(self, name):
@@ -201,10 +206,9 @@ class TestEvery:
 
     def test_accounts_for_every_row(self, name):
         result = known(name)
-        with (FOLDER / result.confrontation.file).open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(text(FOLDER / result.confrontation.file).splitlines()))
         assert len(result.rows) + sum(result.left_out.values()) == len(rows)
-        assert len({row["row_id"] for row in rows}) == len(rows)
+        assert len({row.get("row_id", place) for place, row in enumerate(rows)}) == len(rows)
         assert all(row.get("source", "in the README") for row in rows)
 
     def test_shows_its_worst_rows_first(self, name):
@@ -225,13 +229,13 @@ class TestEvery:
 
     def test_another_file_with_the_same_rows_gives_the_same(self, name, tmp_path):
         own = FOLDER / CONFRONTATIONS[name].file
-        other = tmp_path / "other.csv"
+        other = tmp_path / own.name
         other.write_bytes(own.read_bytes())
         assert confront(name, other).groups == known(name).groups
 
     def test_rows_that_were_not_calibrated_on_are_a_test(self, name, tmp_path):
         other = tmp_path / "other.csv"
-        head, *rows = (FOLDER / CONFRONTATIONS[name].file).read_text().splitlines()
+        head, *rows = text(FOLDER / CONFRONTATIONS[name].file).splitlines()
         other.write_text("\n".join([head, *("new_" + row for row in rows)]))
         assert not confront(name, other).fitted.any()
 
@@ -312,8 +316,8 @@ def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
 
 def test_every_file_has_its_source_and_licence():
     said = (FOLDER / "README.md").read_text().split("\n## ")[1:]
-    assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv")}
-    assert {c.file for c in CONFRONTATIONS.values()} == {path.name for path in FOLDER.glob("*.csv")}
+    assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv*")}
+    assert {c.file for c in CONFRONTATIONS.values()} == {path.name for path in FOLDER.glob("*.csv*")}
     assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
 
 

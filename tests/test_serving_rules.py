@@ -75,7 +75,9 @@ def test_an_engine_is_a_row_or_its_name():
 
 def test_what_does_not_fit_says_what_would():
     one = refused(serve, DENSE, accelerators.h100, **{**SERVED, "tp": 1})
-    assert one.startswith("weights of 141.1 GB do not fit in 80 GB, of which 80 GB are for weights, caches and 1.5 GB")
+    assert one.startswith(
+        "141.1 GB of weights are too many for a device of 80 GB, of which 80 GB are for weights, caches"
+    )
     assert one.endswith("tp=2 would hold them") and serve(DENSE, accelerators.h100, **{**SERVED, "tp": 2, "users": 1})
     said = refused(serve, DENSE, H200, **{**SERVED, "users": 100_000})
     assert "the caches of 100,000 users at 1,152 tokens do not fit: " in said

@@ -24,16 +24,14 @@ from .support import JavaScript, draw
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
-    "cp_exposed",
-    "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed",
+    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed",
 )  # fmt: skip
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
 STRATEGIES = [
     Strategy(), Strategy(recompute="full", sequence_parallel=False, sharding="replicated", schedule="gpipe"),
     Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
     Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid",
-    quantized=True),
-    Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
+    quantized=True), Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
     Strategy(schedule="dualpipe"),
 ]  # fmt: skip
 BUILT = [
@@ -232,8 +230,7 @@ def test_a_model_with_windows_attends_to_less():
 
 OF_A_DEVICE = (
     "block_params", "forward_compute", "input_gradient_compute", "weight_gradient_compute", "again_compute",
-    "saved_activations",
-    "working_activations", "tp_forward", "cp_forward", "cp_backward", "memory",
+    "saved_activations", "working_activations", "tp_forward", "cp_forward", "cp_backward", "memory",
 )  # fmt: skip
 
 

@@ -41,8 +41,7 @@ QUIRKS = {
     ),
     "again_exposed": Quirk(
         "an overlapped exchange that is repeated counts as exposed what it was forward, though it is repeated beside "
-        "the gradient of the weights",
-        lambda c: c.overlap != "none" and _repeats(c),
+        "the gradient of the weights", lambda c: c.overlap != "none" and _repeats(c),
     ),
     "fused_traffic": Quirk(
         "an activation function fused with the product before it keeps its memory traffic", lambda c: c.fused,
@@ -59,8 +58,7 @@ QUIRKS = {
     ),
     "dropped_input": Quirk(
         "the input of queries, keys and values, and of the feed-forward layer where it is gathered again, is kept by "
-        "nobody where there is no shard of it",
-        lambda c: c.overlap == "none" and not (c.split and c.sequence_parallel)
+        "nobody where there is no shard of it", lambda c: c.overlap == "none" and not (c.split and c.sequence_parallel)
         and (c.recompute == "attn_only" or c.gather_again),
     ),
     "dropout_gradient": Quirk("the gradient of a dropout's result takes one byte an element", lambda c: True),

@@ -36,8 +36,7 @@ _WAYS = ("tp", "pp", "dp")
 _TIERS = tuple(f"{way}_tier" for way in _WAYS)
 _WORDS = {
     "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
-    "pipe"),
-    "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
+    "pipe"), "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
 }  # fmt: skip
 # What says nothing where there is one way of something, or where all is run again.
 _IDLE = {

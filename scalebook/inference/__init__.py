@@ -24,6 +24,7 @@ from . import (
 )
 from .assumptions import *
 from .bill import *
+from .capacity import Capacity
 from .disaggregation import *
 from .experts import *
 from .prefix import *
@@ -43,4 +44,4 @@ _ROOM = (
     assumptions, bill, disaggregation, experts, prefix, queues, room, scaling, served, serving, shared, simulation,
     speculation, step, tail, tokens,
 )  # fmt: skip
-__all__ = [name for module in _ROOM for name in module.__all__]
+__all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -21,8 +21,9 @@ from scalebook.language import Sheet, formula
 
 __all__ = [
     "batch_closed", "batch_open", "batch_together", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
-    "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
-    "queue_time_benchmark", "queue_time_burst", "queue_time_closed", "queue_time_open", "queue_time_prompts",
+    "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "load_together", "met_batch",
+    "open_loop", "prompt_load", "queue_time_benchmark", "queue_time_burst", "queue_time_closed", "queue_time_open",
+    "queue_time_prompts",
     "rate_closed", "response_time_together", "token_time_linear", "tpot_from_ends", "tpot_open", "tpot_open_swinging",
     "ttft", "user_rate",
 ]  # fmt: skip
@@ -230,7 +231,7 @@ def queue_time_open(prompt_time, prompt_load, token_time):
     >>> round(queue_time_open(rate=8, prompt_time="30 ms", token_time="11.2 ms") * 1e3, 2)
     10.34
     """
-    return queue_time_prompts.of() + token_time / 2
+    return queue_time_prompts.of(prompt_time=prompt_time, prompt_load=prompt_load) + token_time / 2
 
 
 open_loop = Sheet(
@@ -306,7 +307,8 @@ def queue_time_benchmark(users, output, prompt_time, generations):
     >>> round(queue_time_benchmark(users=32, output=200, prompt_time="30 ms", generations=10) * 1e3, 1)
     48.6
     """
-    burst, later = queue_time_burst.of(), queue_time_closed.of()
+    burst = queue_time_burst.of(users=users, prompt_time=prompt_time)
+    later = queue_time_closed.of(users=users, output=output, prompt_time=prompt_time)
     return (burst + (generations - 1) * later) / generations
 
 
@@ -319,29 +321,48 @@ closed_loop = Sheet(
 
 # Served together: all that wait make the next batch, which is answered as one (embeddings, rankings, pools of prompts)
 
-_SERVED = {"requests whose added_time leaves time to spare": lambda rate, added_time: rate * added_time < 1}
+
+@formula("load", "inoue2019")
+def load_together(rate, added_time):
+    """What requests add to batches: the rest of the time is for what each batch takes anyway.
+
+    >>> load_together(rate=0.6, added_time=1)
+    0.6
+    """
+    return rate * added_time
 
 
-@formula("batch", "inoue2019", domain=_SERVED)
-def batch_together(rate, base_time, added_time):
+@formula("batch", "inoue2019", given=[load_together], domain=SPARE_TIME)
+def batch_together(rate, base_time, load):
     """The least that the mean batch can be: one, and what comes while as much is served.
 
     >>> batch_together(rate=0.6, base_time=5, added_time=1)
     7.5
     """
-    return Max(1, rate * base_time / (1 - rate * added_time), evaluate=False)
+    return Max(1, rate * base_time / (1 - load), evaluate=False)
 
 
-@formula("response_time", "inoue2019", "little1961", given=[batch_together], domain=_SERVED)
-def response_time_together(rate, base_time, added_time, batch):
+@formula("met_batch", "inoue2019", given=[load_together, batch_together], domain=SPARE_TIME)
+def met_batch(rate, base_time, load, batch):
+    """Large batches serve more, so a request meets a larger one than the mean: the mean square over the mean.
+
+    A batch is what came while the last was served, or one: the means and mean squares of the two are the same.
+
+    >>> round(met_batch(rate=0.6, base_time=5, added_time=1), 2)
+    9.06
+    """
+    came = rate * base_time
+    return (1 + 2 * load * came + came**2 / batch) / (1 - load**2)
+
+
+@formula("response_time", "inoue2019", "little1961", given=[load_together, batch_together, met_batch])
+def response_time_together(rate, base_time, added_time, load, batch, met_batch):
     """Exact for the mean batch, and above the truth for the least that it can be: within some percent of it.
 
-    A batch that ends leaves those that came meanwhile to the next: means and mean squares of the two are the same,
-    and give the time that requests spend waiting and served.  With the least batch it is Inoue's bound.
+    By Little's law it is the time that all requests of a batch are served, and those that come meanwhile wait, over
+    the requests.  With the least batch it is Inoue's bound.
 
     >>> round(response_time_together(rate=0.6, base_time=5, added_time=1), 2)
     20.78
     """
-    u = rate * added_time
-    served = added_time * (1 + u / 2) * (1 + 2 * u * rate * base_time) / (1 - u**2) + base_time * (1 + u)
-    return served + rate * base_time**2 * (1 + 2 * u) / (2 * (1 - u**2)) / batch
+    return added_time * met_batch * (1 + load / 2) + base_time * (1 + load) + rate * base_time**2 / (2 * batch)

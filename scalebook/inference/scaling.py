@@ -146,7 +146,10 @@ def least_token_time_tree(latency_floor, doubling_time):
 # More copies of the model
 
 
-@formula("token_time", "erdil2025", given=[latency_floor, way_time_ring])
+_ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <= devices}
+
+
+@formula("token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_ENOUGH)
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
     """The step of one of several copies that share devices and users evenly.
 

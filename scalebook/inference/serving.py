@@ -6,17 +6,18 @@ in a step of its own beside the sequences that decode, and delays them by what i
 >>> from scalebook.tables import accelerators, models
 >>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
 >>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
-(12.0, 140)
+(12.0, 172)
 """
 
 from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Max, S, ceiling
+from sympy import Expr, Max, Min, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
+from scalebook.inference.capacity import Capacity, capacity
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
@@ -29,12 +30,12 @@ _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
 @formula("batch", "kwon2023")
 def batch_of_users(users, replicas, attention_dp):
-    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own.
+    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own; one is in one.
 
-    >>> batch_of_users(users=256, replicas=2, attention_dp=8)
-    16.0
+    >>> batch_of_users(users=256, replicas=2, attention_dp=8), batch_of_users(users=1, replicas=2, attention_dp=8)
+    (16.0, 1.0)
     """
-    return users / (replicas * attention_dp)
+    return Max(1, users / (replicas * attention_dp), evaluate=False)
 
 
 @formula("context", "kwon2023")
@@ -67,28 +68,28 @@ def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time):
     return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False)
 
 
-@formula("token_time", "yu2022", domain={"weights and caches that fit": lambda filled: filled <= 1})
+@formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
 def token_time_step(pass_time):
     """Every step gives each sequence a token; what does not fit has no time.
 
-    >>> token_time_step(pass_time="10 ms", filled=0.9)
+    >>> token_time_step(pass_time="10 ms", users=64, max_users=100)
     0.01
     """
     return pass_time
 
 
 @formula("ttft", "yu2022", "agrawal2024 §3")
-def ttft_served(queue_time, chunks_of_prompt, pass_time, prompt_time, first_overhead, first_tokens):
+def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens):
     """A request waits for the step that runs, half of one in the mean, and for prompts before its own; then it is read.
 
     An engine may gather some tokens before it sends the first.
 
-    >>> alone = dict(queue_time=0, chunks_of_prompt=1, pass_time="10 ms", prompt_time="30 ms", first_overhead="5 ms")
+    >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
     >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
     (0.05, 0.14)
     """
-    steps = chunks_of_prompt + first_tokens - 1 + S.Half
-    return first_overhead + queue_time + steps * pass_time + prompt_time
+    steps = first_tokens - 1 + S.Half
+    return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
 
 
 @formula("end_to_end", "little1961")
@@ -157,6 +158,17 @@ _WHILE_READING = {
 }  # fmt: skip
 
 
+def _put(expr: Expr, places: Mapping, made: dict) -> Expr:
+    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
+    if expr in places or not expr.args:
+        return places.get(expr, expr)
+    if expr not in made:
+        args = [_put(x, places, made) for x in expr.args]
+        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
+        made[expr] = expr.func(*args, **kept)
+    return made[expr]
+
+
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tuple[Formula, ...]:
     """A step that reads an equal part of a prompt beside the other sequences of its group.
@@ -175,7 +187,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
 
     def reading(f: Formula) -> Formula:
         name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-        return Formula(name, letter, f.rhs.xreplace(given).xreplace(letters), f.sources, f.__doc__)
+        return Formula(name, letter, _put(_put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
     parts = sum(step_parts(dense, moe, Work("mixed", exchange)).values(), x("engine_time"))
     whole = Formula("mixed_step", "mixed_time", parts, _SOURCES, "A part of a prompt is read beside all others.")
@@ -190,9 +202,9 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
 
 
 def _queue() -> Formula:
-    """The wait of a benchmark's mean request, among the users of one group."""
+    """The wait of a benchmark's mean request among the users of one group, whose prompts are read in steps."""
     f = queues.queue_time_benchmark
-    wait = f.of(users=symbol("batch"))
+    wait = f.of(users=symbol("batch"), prompt_time=symbol("chunks_of_prompt") * symbol("mixed_time"))
     several = [x for x in f.domain if x.letters == ("output",)]
     return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__, domain=several)
 
@@ -255,6 +267,10 @@ class Serve(Step):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
         return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
 
+    def capacity(self, *knowns, **letters) -> Capacity:
+        """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""
+        return capacity(self, *knowns, **letters)
+
 
 @cache
 def _unpriced(sheet: Sheet) -> Sheet:
@@ -284,14 +300,16 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         wider = (n for n in wider if not reason(known | {"tp": n}))
         would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
+        weights = f"{each} of weights are too many for a device of {whole}"
         if devices > 1:
-            each += f" on each of {devices:g} devices, {show(here.held_weights * devices, 'B')} in all"
+            total = show(here.held_weights * devices, "B")
+            weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
         raise ValueError(
-            f"weights of {each} do not fit in {whole}, of which {show(usable, 'B')} are for weights, caches and "
-            f"{show(here.workspace, 'B')} of work space; {would}"
+            f"{weights}, of which {show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work "
+            f"space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
-    if full.filled > 1:
+    if known["users"] > full.max_users:
         raise ValueError(
             f"the caches of {known['users']:,.0f} users at {full.cached_tokens:,.0f} tokens do not fit: "
             f"{full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"

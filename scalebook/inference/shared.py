@@ -125,7 +125,7 @@ def token_time_shared(compute_time, memory_time):
     >>> token_time_shared(compute_time="1 ms", memory_time="5 ms", device_memory="75 GB", hbm_capacity="80 GB")
     0.005
     """
-    return token_time.of()
+    return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
 sharing = Sheet(

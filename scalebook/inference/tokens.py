@@ -161,7 +161,7 @@ def token_time_fitting(compute_time, memory_time):
     >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
     0.005
     """
-    return token_time.of()
+    return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
@@ -223,8 +223,7 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
 decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
     read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
-    token_time_fitting,
-    decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
+    token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
     doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
     changes=CHANGES,
 )  # fmt: skip

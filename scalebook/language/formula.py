@@ -157,9 +157,10 @@ class Formula:
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
         """The right-hand side of a decorated function, which runs anew with expressions in the place of letters.
 
-        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.  Raises
-        TypeError for a letter that it does not have, for what is no expression,
-        and for a formula that is not decorated.
+        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.  Within another
+        formula's function hand on its parameters: a letter left out is the letter itself, whatever they are.
+        Raises TypeError for a letter that it does not have, for what is no expression, and for a formula that is not
+        decorated.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")

@@ -95,6 +95,7 @@ letter("generations", "", "requests that each user of a benchmark sends", r"n_{\
 letter(
     "response_time", "s", "time from a request to its answer where all that wait are served at once", r"T_{\mathrm{r}}"
 )
+letter("met_batch", "", "requests in the batch that a request is served in, on the mean", r"b_{\mathrm{met}}")
 letter("half_price_batch", "", "batch at which a token costs twice the least", r"b_{1/2}")
 
 # Disaggregation: prompts are read in one pool of devices, answers written in another.

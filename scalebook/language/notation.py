@@ -225,6 +225,8 @@ def expression(value) -> sympy.Basic:
         raise TypeError(
             f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}"
         )
+    if value.is_Rational and max(abs(value.p), value.q) >= 10**4300:  # Python prints no more digits
+        raise TypeError("an expression's numbers have fewer than 4,300 digits")
     return value
 
 

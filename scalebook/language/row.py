@@ -71,7 +71,8 @@ def quantity(name: str, value) -> Value:
             return in_letters(expression(value))
         except TypeError as error:
             raise TypeError(f"{name}: {error}; {_what(name)}") from None
-    if isinstance(value, np.ma.MaskedArray):
+    in_list = isinstance(value, list | tuple) and any(x is np.ma.masked for x in value)
+    if in_list or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} has masked values, which are no numbers: give those that there are; {_what(name)}")
     try:
         array = np.asarray(value)

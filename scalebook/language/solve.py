@@ -26,9 +26,13 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
     roots = (part for part in formula.rhs.atoms(sympy.Pow) if not part.exp.is_integer)
     is_long = formula.rhs.is_Add and formula.rhs.count_ops() > 12
     hidden |= is_long and any(x in part.free_symbols for part in roots)
+    # Of an unknown under a logarithm and beside it, or under two, there is none that SymPy would find.
+    deep = {part: sympy.Dummy() for part in formula.rhs.atoms(sympy.log, sympy.exp) if x in part.free_symbols}
+    hidden |= len(deep) > 1 or (bool(deep) and x in formula.rhs.xreplace(deep).free_symbols)
     if not hidden and between is None:
         # What the unknown is not in is put aside: SymPy would otherwise compare it again at every turn.
-        aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in formula.rhs.atoms(*_OBSTACLES)}
+        others = (part for part in formula.rhs.atoms(*_OBSTACLES, sympy.log, sympy.exp) if x not in part.free_symbols)
+        aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in others}
         back = {dummy: part for part, dummy in aside.items()}
         try:
             branches = sympy.solve(sympy.Eq(y, formula.rhs.xreplace(aside)), x)

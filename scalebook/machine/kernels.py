@@ -47,8 +47,9 @@ _TILES = "nvidia-matmul-guide §3.1"
 def tile_rows():
     """The least that a library falls back to: with the smallest tile it best leaves no core idle.
 
-    Libraries choose between tiles of up to 256 by 128 and split the inner size, so that measured times hardly jump
-    where a large tile would not fit.  Tiles of 64 by 64 predict them better than larger ones.
+    Libraries choose between tiles of up to 256 by 128 and split the inner size, so that times of products for serving
+    hardly jump where a large tile would not fit: tiles of 64 by 64 predict them better than larger ones.  Sweeps of
+    older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would (`gemm_eleuther`).
 
     >>> tile_rows()
     64.0

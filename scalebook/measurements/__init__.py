@@ -24,6 +24,9 @@ from . import (
     offload,
     pipeline,
     serving,
+    serving_amd,
+    serving_mlperf,
+    serving_static,
     training,
     training_long_context,
     training_megatron,
@@ -59,6 +62,9 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training_torchtitan.CONFRONTATIONS,
     **training_long_context.CONFRONTATIONS,
     **serving.CONFRONTATIONS,
+    **serving_static.CONFRONTATIONS,
+    **serving_mlperf.CONFRONTATIONS,
+    **serving_amd.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

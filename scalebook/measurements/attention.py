@@ -28,8 +28,7 @@ FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
 DEVICES = {
     "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200",
-    "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
+    "gb200": "gb200", "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
 }  # fmt: skip
 BITS = {"bfloat16": 16, "fp8": 8}
 PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}

@@ -15,6 +15,7 @@ import numpy as np
 
 from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
 from scalebook.calculon import priced as price
+from scalebook.language.notation import quoted
 
 from .confrontation import Confrontation, Measurement, Result, _read
 
@@ -159,6 +160,14 @@ def _met(row):
     return ", ".join(met) or "no quirk"
 
 
+def _reported(row, column) -> float:
+    """What Calculon says, zero too; raises ValueError, naming row and column, for what is no number."""
+    try:
+        return float(row[column])
+    except ValueError:
+        raise ValueError(f"{row['row_id']}: {column} is {quoted(row[column])}, not a number") from None
+
+
 @dataclass(frozen=True, eq=False)
 class Outputs(Result):
     """A result that also compares all other outputs of the runs, and says why the others cannot run."""
@@ -179,7 +188,7 @@ class Outputs(Result):
                 for letter, column in letters.items():
                     if row.get(column, "") in ("", "None"):
                         continue
-                    theirs, compared = float(row[column]), compared + 1
+                    theirs, compared = _reported(row, column), compared + 1
                     error = abs(ours[letter] / theirs - 1) if theirs else float(ours[letter] != 0)
                     if error > worst:
                         worst, where = error, f"{column} of {row['row_id']}"
@@ -235,13 +244,11 @@ _WHAT = "Step time of Calculon's runs; its outputs are predictions too, not meas
 CONFRONTATIONS = {
     "calculon": _Runs(
         "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times,
-        "total_time",
-        "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
+        "total_time", "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
     ),
     "calculon_mended": Confrontation(
         "calculon_mended", "calculon.csv",
         f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times,
-        "total_time",
-        "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
+        "total_time", "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
     ),
 }  # fmt: skip

@@ -26,16 +26,14 @@ __all__ = ["CONFRONTATIONS", "OPERATOR", "SCALED_BLOCKS", "gemm_seconds", "produ
 # its traffic, in seconds on Hopper and on Blackwell, fitted on the even rows.
 OPERATOR = {
     ("TRTLLM", "fp8"): (9.7e-6, 12.3e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6,
-    6.1e-6),
-    ("VLLM", "fp8"): (5.6e-6, 10.1e-6), ("VLLM", "nvfp4"): (3.6e-6, 3.6e-6),
+    6.1e-6), ("VLLM", "fp8"): (5.6e-6, 10.1e-6), ("VLLM", "nvfp4"): (3.6e-6, 3.6e-6),
 }  # fmt: skip
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on the same rows.
 SCALED_BLOCKS = {"h100": 0.547, "h200": 0.568, "b200": 0.682, "gb200": 0.655, "b300": 0.81, "gb300": 0.778}
 
 DEVICES = {
     "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200",
-    "gb300": "gb300",
+    "gb200": "gb200", "gb300": "gb300",
 }  # fmt: skip
 # Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
 FORMATS = {

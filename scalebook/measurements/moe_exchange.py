@@ -39,8 +39,7 @@ COMBINE = {
 }  # fmt: skip
 _KINDS = {
     "h100": ("hopper", 8), "h200": ("hopper", 8), "b200": ("blackwell", 8), "b300": ("blackwell", 8),
-    "gb200": ("grace", 4),
-    "gb300": ("grace", 4),
+    "gb200": ("grace", 4), "gb300": ("grace", 4),
 }  # fmt: skip
 # A collective's share of the link's rate, about what NCCL reaches (near_efficiency in the table of accelerators).
 _LINK = 0.8

@@ -101,28 +101,62 @@ def _asked(row, columns="{}") -> tuple:
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or (n in sheet.formulas and n in letters)}
 
 
-def served_rows(rows, *wanted: str) -> dict[str, np.ndarray]:
+def served_rows(rows, *wanted: str, using=(), **letters: float) -> dict[str, np.ndarray]:
     """What `serve` says of rows: letters to arrays.  Rows of one sheet are priced together.
 
+    Formulas of `using`, and letters that are given a value, take the place of what the rows and the sheet say.
     Raises KeyError for a letter that it does not give.
     """
     found = {name: np.zeros(len(rows)) for name in wanted}
+    swapped = {f.letter for f in using} | letters.keys()
     together: dict[tuple, list] = {}
     for place, row in enumerate(rows):
         sheet, known = _asked(row)
+        known = {n: x for n, x in known.items() if n not in swapped}
         together.setdefault((id(sheet), *sorted(known)), []).append((place, sheet, known))
     for group in together.values():
         _, sheet, first = group[0]
-        priced = sheet.only(*wanted)
-        columns = {n: np.array([known[n] for *_, known in group], float) for n in first}
+        used = {*sheet.inputs, *sheet.formulas}
+        priced = sheet.using(*(f for f in using if f.letter in used)).only(*wanted)
+        columns = {n: np.array([known[n] for *_, known in group], float) for n in first} | letters
         row = priced({n: x for n, x in columns.items() if n in priced.inputs or n in priced.formulas})
         for name in wanted:
             found[name][[place for place, *_ in group]] = row[name]
     return found
 
 
+_READ = (
+    "backend",
+    "model_path",
+    "system",
+    "precision",
+    "mode",
+    "isl",
+    "osl",
+    "gemm_quant_mode",
+    "moe_quant_mode",
+    "batch_size",
+    "tp_size",
+    "pp_size",
+    "attention_dp_size",
+    "moe_tp_size",
+    "moe_ep_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
+    "concurrency",
+    "origin",
+)  # fmt: skip  (what a prediction or a reason rests on)
+
+
+@cache
+def _served(keys: tuple[tuple[str, ...], ...]) -> dict[str, np.ndarray]:
+    """All that the three sets hold rows to, once for the same rows."""
+    rows = [dict(zip(_READ, key, strict=True)) for key in keys]
+    return served_rows(rows, "tpot", "ttft", "end_to_end")
+
+
 def _predict(letter):
-    return lambda rows: 1e3 * served_rows(rows, letter)[letter]
+    return lambda rows: 1e3 * _served(tuple(tuple(row[x] for x in _READ) for row in rows))[letter]
 
 
 @cache
@@ -154,6 +188,12 @@ def _fitting(row) -> float:
 
 
 def _left_out(row) -> str:
+    return _reason(tuple(row[x] for x in _READ))
+
+
+@cache
+def _reason(key: tuple[str, ...]) -> str:
+    row = dict(zip(_READ, key, strict=True))
     if row["mode"] != "agg":
         return "of prompts and answers on devices of their own"
     if not _model(row):
@@ -213,7 +253,7 @@ CONFRONTATIONS = {
     for c in (
         Confrontation(
             "serving_tpot",
-            "serving.csv.gz",
+            "serving.csv",
             "Time per output token of users of one engine, by the kernels of its steps.",
             _predict("tpot"),
             "silicon_tpot_ms",
@@ -224,7 +264,7 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "serving_ttft",
-            "serving.csv.gz",
+            "serving.csv",
             "Time to the first token, the mean of a benchmark whose users all begin at once.",
             _predict("ttft"),
             "silicon_ttft_ms",
@@ -237,7 +277,7 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "serving_end_to_end",
-            "serving.csv.gz",
+            "serving.csv",
             "Time from a request to its last token.",
             _predict("end_to_end"),
             "end_to_end_ms",

@@ -221,8 +221,7 @@ def offload_efficiency(block_forward, block_backward, exposed_time):
 offloading = Sheet(
     "offloading", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
     block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time,
-    offload_efficiency,
-    break_even_tokens,
+    offload_efficiency, break_even_tokens,
     held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
     doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",
 )  # fmt: skip

@@ -68,12 +68,11 @@ def checkpoint_interval_daly(checkpoint_time, mtbf):
     return sqrt(2 * checkpoint_time * mtbf) * (1 + sqrt(share) / 3 + share / 9) - checkpoint_time
 
 
-_SOME_LEFT = {"losses below all of the time": lambda lost_share: lost_share < 1}
-
-
-@formula("lost_share", "young1974", domain=_SOME_LEFT)
+@formula("lost_share", "young1974")
 def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
     """To the first order: checkpoints written, and with each failure half an interval and a restart.
+
+    Where that is more than all of the time it has no value: failures come too often for any interval, or this one.
 
     >>> round(lost_share(checkpoint_time="60 s", checkpoint_interval=1156, restart_time="0 s", mtbf=11_135), 3)
     0.104
@@ -81,7 +80,7 @@ def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
     return checkpoint_time / checkpoint_interval + (checkpoint_interval / 2 + restart_time) / mtbf
 
 
-@formula("lost_share", "young1974", domain=_SOME_LEFT)
+@formula("lost_share", "young1974")
 def lost_share_at_best(checkpoint_time, mtbf):
     """The same at Young's interval, without restarts: half of it is writing, half is work done again.
 
@@ -101,8 +100,8 @@ def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
     >>> round(goodput(checkpoint_time="60 s", checkpoint_interval=1156, restart_time=300, mtbf=11_135), 3)
     0.876
     """
-    tried = mtbf * exp(restart_time / mtbf) * (exp((checkpoint_interval + checkpoint_time) / mtbf) - 1)
-    return checkpoint_interval / tried
+    passed = exp(-(checkpoint_interval + checkpoint_time) / mtbf)  # the share of the tries that do
+    return checkpoint_interval / mtbf * exp(-restart_time / mtbf) * passed / (1 - passed)
 
 
 # Two tiers: most failures leave a copy in a neighbour's memory, the others need one in far storage
@@ -128,7 +127,7 @@ def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
     return sqrt(2 * checkpoint_time * mtbf / (1 - near_failures))
 
 
-@formula("lost_share", "moody2010", "young1974", domain=_SOME_LEFT)
+@formula("lost_share", "moody2010", "young1974")
 def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf):
     """Both tiers at their own intervals: to the first order their losses add up.
 

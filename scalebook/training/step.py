@@ -243,12 +243,13 @@ class Training:
     """A step of training by a strategy: its time, its memory and what it costs.
 
     Callable as a sheet is, with the strategy's words beside letters: `training_step(model, device, tp=8,
-    recompute="full")`.  The model's row decides the blocks, and what they attend to: where some slide, fused attention
-    leaves out what lies outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved
-    is the same.  With 8-bit products attention and logits stay in 16 bits; on a device without bf16 these too run at
-    the peak that it was asked for.  Of fewer key-value heads than devices each is held by several.  A letter that only
-    other strategies have may be given at its usual value (`chunks=1`). Raises ValueError with one sentence for a
-    strategy that cannot run.
+    recompute="full")`.
+
+    The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
+    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With
+    8-bit products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was
+    asked for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have
+    may be given at its usual value (`chunks=1`). Raises ValueError with one sentence for a strategy that cannot run.
     """
 
     name = "training_step"

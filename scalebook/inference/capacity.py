@@ -1,0 +1,66 @@
+"""The most requests a second that a model on devices serves within targets, and what binds there.
+
+>>> from scalebook.inference.serving import serve
+>>> from scalebook.tables import accelerators, models
+>>> most = capacity(serve, models.llama3_70b, accelerators.h200.at("fp8"), tp=8, prompt=1000, output=300, tpot="20 ms")
+>>> most.binds, most.users > 50, most.row.tpot <= 0.02
+('tpot', True, True)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalebook.language import Row, show
+from scalebook.language.row import quantity
+
+__all__ = ["Capacity", "capacity"]
+
+_LONG = 10**6  # requests of each user: the first burst no longer counts
+_MOST = 10**6  # users tried
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Requests a second, the users who then wait for an answer, the target that binds, and all that follows there."""
+
+    rate: float
+    users: int
+    binds: str
+    row: Row
+
+    def __repr__(self):
+        return f"{show(self.rate, 'request/s')} by {self.users:,} users, bound by {self.binds}"
+
+
+def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
+    """The largest number of users who all keep to the targets, in steady state; without one, as many as have room.
+
+    Times grow with users, so the last that keeps to them is found by halving.  Raises ValueError, with the nearest that
+    can be met, for a target that not even one user keeps to, and what `serve` raises.
+    """
+    targets = {"ttft": ttft, "tpot": tpot}
+    targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}
+    asked = letters | dict(generations=_LONG)
+    alone = serve(*knowns, **asked, users=1)
+    for letter, target in targets.items():
+        if alone[letter] > target:
+            said, own = show(target, "s"), show(alone[letter], "s")
+            raise ValueError(f"{letter}={said} is met by no user: one alone has {own}, the nearest that can be")
+    room = int(min(alone.max_users, _MOST))
+
+    def broken(users: int) -> str:
+        row = serve(*knowns, **asked, users=users)
+        return next((letter for letter, target in targets.items() if row[letter] > target), "")
+
+    low, high, binds = 1, room, "memory"
+    if said := broken(high):
+        binds = said
+        while high - low > 1:
+            middle = (low + high) // 2
+            said = broken(middle)
+            low, high, binds = (low, middle, said) if said else (middle, high, binds)
+    else:
+        low = high
+    row = serve(*knowns, **asked, users=low)
+    return Capacity(float(np.asarray(row.request_rate)), low, binds, row)

@@ -1,0 +1,47 @@
+"""Many calls of a step or a service priced together: those that one sheet answers, as arrays."""
+
+from functools import cache
+
+import numpy as np
+
+from scalebook.language import Sheet
+from scalebook.language.row import gather
+
+__all__ = ["priced"]
+
+
+@cache
+def _part(sheet: Sheet, wanted: tuple[str, ...]) -> tuple[Sheet, frozenset[str]]:
+    """What these letters rest on, and the letters that it uses."""
+    part = sheet.only(*wanted)
+    return part, frozenset(part.inputs) | part.formulas.keys()
+
+
+def priced(step, asked: list[tuple[tuple, dict]], *wanted: str) -> dict[str, np.ndarray]:
+    """Letters of `step` (decode_step, serve) for each call, which is its rows and its letters.
+
+    Letters may be arrays, of one length for all calls: then each call has a line of the results.
+    Raises KeyError for a letter that has no value.
+
+    >>> from scalebook.inference import decode_step
+    >>> from scalebook.tables import accelerators, models
+    >>> device = accelerators.h100.at("bf16")
+    >>> calls = [((models.llama3_8b, device), dict(batch=b, context=4096)) for b in (1, 64)]
+    >>> (priced(decode_step, calls, "pass_time")["pass_time"] * 1e3).round(1).tolist()
+    [7.5, 17.3]
+    """
+    together: dict[tuple, list] = {}
+    shape: tuple[int, ...] = ()
+    for place, (rows, letters) in enumerate(asked):
+        sheet, rows, letters = step.plan(rows, letters)
+        part, used = _part(sheet, wanted)
+        known = {n: cell.value for n, cell in gather(rows, letters).items() if n in used}
+        shape = np.broadcast_shapes(shape, *map(np.shape, known.values()))
+        together.setdefault((part, *sorted(known)), []).append((place, known))
+    found = {name: np.zeros((len(asked), *shape)) for name in wanted}
+    for (part, *names), group in together.items():
+        columns = {n: np.array([np.broadcast_to(known[n], shape) for _, known in group], float) for n in names}
+        row = part(**{n: column.ravel() for n, column in columns.items()})
+        for name in wanted:
+            found[name][[place for place, _ in group]] = np.reshape(row[name], (len(group), *shape))
+    return found

@@ -1,0 +1,124 @@
+"""MLPerf inference of Llama 2 70B: the most output tokens a second, offline and under limits of latency.
+
+The submitters' layouts are not in the results, so ours is taken: the best of 1, 2, 4 and 8 ways with copies beside each
+other, and of the batches that memory holds.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, number
+from .load import room_for, step_of_load
+from .serving_static import alone, is_fitted_curve
+
+__all__ = ["CONFRONTATIONS", "TAIL", "rate_of_device"]
+
+# The limits are on the 99th percentile: so much longer than in the mean tokens take there.  Fitted on half of the
+# accelerators under the interactive limit; a test fits it again.
+TAIL = 1.6
+LIMITS = {"Offline": np.inf, "Server": 0.2, "Interactive": 0.04}  # seconds per output token, MLPerf's rules
+PROMPT = OUTPUT = 294  # means of its samples of OpenOrca
+WAYS = (1, 2, 4, 8)
+BATCHES = np.unique(np.round(2 ** np.arange(2, 11.01, 0.125)))  # engines are set to 2,048 at most
+USABLE = 0.9  # of a device's memory
+
+DEVICES = {
+    "AMD Instinct MI300X 192GB HBM3": "mi300x", "AMD Instinct MI300X-NPS1-SPX-192GB-750W": "mi300x",
+    "AMD MI300X-NPS1-SPX-192GB-750W": "mi300x", "AMD Instinct MI325X 256GB HBM3e": "mi325x",
+    "NVIDIA B200-SXM-180GB": "b200", "NVIDIA GB200": "gb200", "NVIDIA H100-NVL-94GB": "h100_nvl",
+    "NVIDIA H100-SXM-80GB": "h100", "NVIDIA H200-SXM-141GB": "h200", "NVIDIA H200-SXM-141GB-CTS": "h200",
+    "Virtualized NVIDIA H200-SXM-141GB": "h200", "NVIDIA L40S": "l40s",
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx_pro_6000",
+}  # fmt: skip
+
+
+def _precision(row) -> str:
+    """As said; where nothing is, the narrowest that round 4.1 used: fp4 on Blackwell, else fp8."""
+    return row["weight_dtype"] or ("fp4" if "B200" in row["accelerator"] else "fp8")
+
+
+@cache
+def _batches(name: str, precision: str) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds per token and tokens a second of one device, by ways and batch; 0 tokens where caches do not fit."""
+    device = accelerators[name].at(precision)
+    letters = dict(weight_bits=4.5 if precision == "fp4" else 8, activation_bits=8, kv_bits=8, **alone(device))
+    letters["cores"] = device.get("cores", accelerators.h100.cores)  # the H100 NVL has the chip of the H100
+    asked = [((models.llama2_70b, device), letters | dict(tp=tp)) for tp in WAYS]
+    one = dict(users=1, prompt=PROMPT, output=OUTPUT)
+    room = room_for([(rows, x | one) for rows, x in asked], PROMPT + OUTPUT / 2, USABLE)
+    lines = np.tile(BATCHES, (len(WAYS), 1))
+    step, prompt = step_of_load(asked, lines, [PROMPT] * len(WAYS), [OUTPUT] * len(WAYS))
+    each = step + lines / OUTPUT * prompt
+    return each, np.where(lines <= room[:, None], lines / each, 0) / np.array(WAYS)[:, None]
+
+
+def rate_of_device(name: str, precision: str, limit: float) -> float:
+    """The most output tokens a second of one device with no token slower than `limit` seconds.
+
+    >>> round(rate_of_device("h200", "fp8", np.inf)), round(rate_of_device("h200", "fp8", 0.02))
+    (4070, 1967)
+    """
+    each, rates = _batches(name, precision)
+    return float(np.where(each <= limit, rates, 0).max())
+
+
+def predicted(rows, tail: float) -> np.ndarray:
+    """Tokens a second of all devices of each row."""
+    rates = [rate_of_device(DEVICES[r["accelerator"]], _precision(r), LIMITS[r["scenario"]] / tail) for r in rows]
+    return np.array(rates) * [number(row, "n_accel") for row in rows]
+
+
+def _left_out(scenario):
+    def reason(row):
+        if not row["model"].startswith("llama2-70b"):
+            return "of a model whose lengths are not described here"
+        if row["scenario"] != scenario:
+            return "of another scenario"
+        if row["accelerator"] not in DEVICES:
+            return "of devices of two kinds, or that the tables lack"
+        return "" if row["n_accel"] else "without a number of devices"
+
+    return reason
+
+
+def _accelerator(row):
+    return f"{accelerators[DEVICES[row['accelerator']]].name}, {row['round']}"
+
+
+def fits(row) -> bool:
+    """Whether a row is of the half of the accelerators that the tail is fitted on."""
+    return is_fitted_curve(row, ("accelerator",))
+
+
+def _confrontation(scenario, what, calibrated=""):
+    left_out = _left_out(scenario)
+    return Confrontation(
+        f"mlperf_{scenario.lower()}",
+        "mlperf_inference.csv",
+        f"Output tokens a second of Llama 2 70B in MLPerf 4.1 and 5.1, {what}.",
+        lambda rows: predicted(rows, TAIL),
+        "result",
+        "token/s",
+        ("mlperf-inference",),
+        left_out,
+        _accelerator,
+        calibrated,
+        (lambda row: not left_out(row) and fits(row)) if calibrated else (lambda row: False),
+    )
+
+
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        _confrontation("Offline", "all requests there from the start"),
+        _confrontation("Server", "200 ms for each token at the 99th percentile"),
+        _confrontation(
+            "Interactive",
+            "40 ms for each token at the 99th percentile",
+            "how much longer than in the mean tokens take at the 99th percentile, on half of the accelerators",
+        ),
+    )
+}

@@ -1,0 +1,178 @@
+"""A step of serving and what follows from it: parts that sum, three evaluators that agree, experts by simulation."""
+
+import numpy as np
+import pytest
+
+from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of
+from scalebook.inference import (
+    PARTS,
+    decode_step,
+    devices_touched,
+    experts_touched,
+    fullest_share,
+    mixed_step,
+    prefill_step,
+    serve,
+    step_sheet,
+    token_cache_latent,
+    visited_by_shares,
+)
+from scalebook.inference.kernels import Work
+from scalebook.inference.serving import serve_sheet
+from scalebook.language import code
+from scalebook.language.units import check
+from scalebook.measurements.moe_exchange import devices_visited
+from scalebook.tables import accelerators, engines, models
+
+from .support import JavaScript, draw
+
+H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
+CASES = {
+    "llama": (models.llama3_70b, H200, dict(tp=8)),
+    "pairs of devices": (models.llama3_70b, accelerators.h100.at("bf16"), dict(tp=2, pp=2)),
+    "deepseek": (models.deepseek_v3, B200, dict(tp=8)),
+    "deepseek, experts apart": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8)),
+    "gathered": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8, exchange="gather")),
+    "windows": (models.gpt_oss_120b, accelerators.h100.at("bf16"), dict(tp=4, expert_bits=4.25)),
+    "mesh": (models.llama3_70b, accelerators.mi300x.at("fp8"), dict(tp=8)),
+}
+STEPS = {
+    "decode": (decode_step, dict(batch=32, context=4096)),
+    "prefill": (prefill_step, dict(read_chunk=2048, past=2048)),
+    "mixed": (mixed_step, dict(batch=32, context=4096, read_chunk=512)),
+}
+SHEETS = [
+    step_sheet(LLAMA, None, Work("decode")),
+    step_sheet(None, MOE, Work("mixed", "all_to_all")),
+    step_sheet(MLA_ABSORBED, MLA_MOE, Work("decode", "gather")),
+    serve_sheet(*blocks_of(models.gpt_oss_120b), "all_reduce"),
+    serve_sheet(*blocks_of(models.deepseek_v3), "all_to_all"),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("phase", STEPS)
+def test_parts_sum_to_a_step(case, phase):
+    model, device, layout = CASES[case]
+    step, asked = STEPS[phase]
+    row = step(model, device, **layout, **asked)
+    parts = [row[part] for part in PARTS]
+    assert sum(parts) + row.engine_time == pytest.approx(row.pass_time, rel=1e-12)
+    assert all(x >= 0 for x in parts) and row.weights_time > 0
+    assert (row.cache_time > 0) == (phase != "prefill") and (row.reading_time > 0) == (phase != "decode")
+    assert (row.experts_time > 0) == ("experts" in model and model.experts > 0)
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=[str(i) for i in range(len(SHEETS))])
+def test_python_numpy_and_javascript_agree(sheet):
+    values = draw(sheet.inputs, 6)
+    statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
+    with np.errstate(all="ignore"):
+        arrays = [np.broadcast_to(x, 6) for x in code.vector(sheet.inputs, statements, outputs)(*values.values())]
+    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(6)]
+    for i, page in enumerate(JavaScript().each(sheet.js, [[row] for row in rows])):
+        fine = {n: float(x[i]) for n, x in zip(outputs, arrays, strict=True) if np.isfinite(x[i])}
+        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-9)
+
+
+MADE = {
+    (f.name, f.letter, f.rhs): f for sheet in SHEETS for f in sheet.formulas.values() if "__wrapped__" not in vars(f)
+}
+
+
+@pytest.mark.parametrize("f", MADE.values(), ids=lambda f: f.name)
+def test_a_formula_made_from_a_listing_has_its_unit_a_meaning_and_a_source(f):
+    assert f.meaning.endswith(".") and f.sources
+    if f.rhs != 0:
+        check(f)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_more_of_a_device_is_never_slower_and_more_users_never_faster(case):
+    model, device, layout = CASES[case]
+    asked = layout | dict(users=64, prompt=1024, output=512, hbm_capacity="2 TB")
+    before = serve(model, device, **asked)
+    for letter in ("hbm_bandwidth", "scaleup_bandwidth", "peak_flops", "stream_efficiency", "matmul_efficiency"):
+        more = min(1.0, device[letter] * 1.2) if letter.endswith("efficiency") else device[letter] * 1.2
+        after = serve(model, device, **asked | {letter: more})
+        assert after.tpot <= before.tpot * (1 + 1e-12) and after.ttft <= before.ttft * (1 + 1e-12), letter
+    users = np.arange(1, 200)
+    rows = serve(model, device, **asked | dict(users=users))
+    assert (np.diff(rows.tpot) >= -1e-12).all() and (np.diff(rows.ttft) >= -1e-12).all()
+    assert rows.tpot[63] == pytest.approx(before.tpot, rel=1e-12)
+
+
+def test_the_end_of_a_request_is_its_first_token_and_the_others():
+    row = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine="vllm")
+    assert row.end_to_end == pytest.approx(row.ttft + 1023 * row.tpot)
+    assert row.request_rate * row.end_to_end == pytest.approx(64)  # Little's law
+    assert row.device_rate == pytest.approx(row.request_rate * 1024 / 8)
+    assert row.tpot_low < row.tpot < row.tpot_high and row.ttft_low < row.ttft < row.ttft_high
+    assert row.million_cost == pytest.approx(row.price_hour / 3600 / row.device_rate * 1e6)
+    ideal = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine=engines.ideal)
+    assert ideal.ttft < row.ttft
+
+
+def test_a_long_prompt_is_read_in_several_steps():
+    asked = dict(tp=8, users=16, output=256)
+    short, long = (serve(models.llama3_70b, H200, **asked, prompt=n) for n in (8192, 8193))
+    assert (short.chunks_of_prompt, long.chunks_of_prompt) == (1, 2)
+    assert long.prompt_time == pytest.approx(short.prompt_time, rel=0.1)
+
+
+def test_what_does_not_fit_has_no_time_but_a_sentence():
+    said = r"680\.1 GB of weights are 85\.01 GB on each of 8 devices of 80 GB, of which .* tp=16 would hold them"
+    with pytest.raises(ValueError, match=said):
+        serve(models.deepseek_v3, H100, tp=8, users=64, prompt=1024, output=1024)
+    with pytest.raises(ValueError, match=r"caches of 6,400 users at 1,536 tokens do not fit: \d+ fit"):
+        serve(models.llama3_70b, H100, tp=2, users=6400, prompt=1024, output=1024)
+
+
+def test_capacity_is_the_last_number_of_users_within_targets():
+    asked = dict(tp=8, prompt=1000, output=300)
+    most = serve.capacity(models.llama3_70b, H200, **asked, ttft=1, tpot="20 ms")
+    assert most.binds == "tpot" and most.row.tpot <= 0.02 and most.rate == most.row.request_rate
+    over = serve(models.llama3_70b, H200, **asked, users=most.users + 1, generations=10**6)
+    assert over.tpot > 0.02
+    with pytest.raises(ValueError, match=r"tpot=1 ms is met by no user: one alone has 7\.\d+ ms"):
+        serve.capacity(models.llama3_70b, H200, **asked, tpot="1 ms")
+
+
+# Experts, by simulation
+
+
+def drawn(tokens, experts, top_k, rng):
+    """The experts that each token picks, all choices equally likely."""
+    return np.argsort(rng.random((tokens, experts)), axis=1)[:, :top_k]
+
+
+@pytest.mark.parametrize(("experts", "top_k", "tokens"), [(256, 8, 64), (256, 8, 8), (8, 2, 5), (128, 4, 100)])
+def test_experts_touched(experts, top_k, tokens):
+    rng = np.random.default_rng(0)
+    seen = np.mean([len(np.unique(drawn(tokens, experts, top_k, rng))) for _ in range(300)])
+    said = experts_touched(experts=experts, top_k=top_k, layer_tokens=tokens)
+    assert said == pytest.approx(seen, rel=0.01)
+    assert visited_by_shares([top_k / experts] * experts, tokens) == pytest.approx(said)
+    skewed = np.r_[np.full(experts // 2, 1.5), np.full(experts - experts // 2, 0.5)] * top_k / experts
+    assert visited_by_shares(skewed, tokens) < said  # a crowd leaves others idle
+
+
+def test_published_numbers():
+    assert experts_touched(experts=256, top_k=8, layer_tokens=64) == pytest.approx(222.45, abs=0.01)
+    assert token_cache_latent(models.deepseek_v3, pp=1, kv_bits=16) == 70272
+    assert fullest_share(ep=144, assigned_tokens=88 * 8) == pytest.approx(1.12, abs=0.005)
+
+
+@pytest.mark.parametrize(("experts", "top_k", "ep"), [(256, 8, 8), (256, 8, 64), (128, 8, 16), (8, 2, 4), (64, 6, 8)])
+def test_devices_touched(experts, top_k, ep):
+    said = devices_touched(experts=experts, top_k=top_k, ep=ep)
+    assert said == pytest.approx(devices_visited(experts, top_k, ep), rel=0.01)
+
+
+@pytest.mark.parametrize(("ep", "tokens"), [(8, 64), (32, 512), (144, 12672)])
+def test_the_fullest_device_is_at_most_as_full_as_said(ep, tokens):
+    rng, experts = np.random.default_rng(1), 288 if ep == 144 else 256
+    loads = [np.bincount(drawn(tokens, experts, 8, rng).ravel() * ep // experts, minlength=ep) for _ in range(20)]
+    seen = np.mean([x.max() / x.mean() for x in loads])
+    said = fullest_share(ep=ep, assigned_tokens=tokens * 8 / ep)
+    assert seen - 0.01 <= said <= seen * 1.15
