@@ -105,3 +105,18 @@ def test_arrays_name_the_first_that_cannot_run():
     with pytest.raises(ValueError, match="in 2 of 6 rows, the first: tp=5 does not divide the 8 heads"):
         check({"tp": np.array([[1.0], [2], [5]]), "heads": np.array([8.0, 16])})
     assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(users=3), "capacity finds the users: leave users out"),
+        (dict(tp=[1, 8]), "capacity is of one way to serve: give tp one value"),
+        (dict(tpot=["20 ms", "30 ms"]), "tpot must be a number"),
+        (dict(tpot=[0.02, 0.03]), "capacity is of one way to serve: give tpot one value"),
+        (dict(tp=7), "tp=7 does not divide the 64 heads"),
+    ],
+)
+def test_a_capacity_is_refused_in_one_sentence(letters, said):
+    asked = dict(tp=8, prompt=1000, output=300, weight_bits=8, kv_bits=8)
+    assert said in refused(serve.capacity, DENSE, H200, **{**asked, **letters})

@@ -41,8 +41,12 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """
     targets = {"ttft": ttft, "tpot": tpot}
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}
+    if "users" in letters:
+        raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
     asked = letters | dict(generations=_LONG)
     alone = serve(*knowns, **asked, users=1)
+    if several := [n for n, x in {**alone, **targets}.items() if np.ndim(x) and n in {*letters, *targets}]:
+        raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
         if alone[letter] > target:
             said, own = show(target, "s"), show(alone[letter], "s")
