@@ -25,6 +25,7 @@ from . import (
     pipeline,
     serving,
     serving_amd,
+    serving_load,
     serving_mlperf,
     serving_static,
     training,
@@ -65,6 +66,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving_static.CONFRONTATIONS,
     **serving_mlperf.CONFRONTATIONS,
     **serving_amd.CONFRONTATIONS,
+    **serving_load.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 
