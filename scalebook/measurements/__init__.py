@@ -25,6 +25,7 @@ from . import (
     pipeline,
     serving,
     serving_amd,
+    serving_disaggregated,
     serving_load,
     serving_mlperf,
     serving_static,
@@ -67,6 +68,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving_mlperf.CONFRONTATIONS,
     **serving_amd.CONFRONTATIONS,
     **serving_load.CONFRONTATIONS,
+    **serving_disaggregated.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

@@ -13,8 +13,8 @@ from .serving_static import alone, is_fitted_curve
 
 __all__ = ["CONFRONTATIONS", "CURVE", "SEQUENCE_TIME", "rates", "release"]
 
-# Two numbers of TensorRT-LLM, fitted on half of the curves; a test fits them again: what the host adds to a step for each
-# sequence, in seconds, in the C++ runtime of 0.14 and since 1.0.
+# Two numbers of TensorRT-LLM, fitted on half of the curves; a test fits them again: what the host adds to a step for
+# each sequence, in seconds, in the C++ runtime of 0.14 and since 1.0.
 SEQUENCE_TIME = {"0.14": 46e-6, "1": 10e-6}
 MOST = 2048  # sequences of a group, the default
 USABLE = 0.9
