@@ -25,6 +25,8 @@ from . import (
     pipeline,
     serving,
     serving_amd,
+    serving_disaggregated,
+    serving_load,
     serving_mlperf,
     serving_static,
     training,
@@ -65,6 +67,8 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving_static.CONFRONTATIONS,
     **serving_mlperf.CONFRONTATIONS,
     **serving_amd.CONFRONTATIONS,
+    **serving_load.CONFRONTATIONS,
+    **serving_disaggregated.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

@@ -2,27 +2,45 @@
 
 import numpy as np
 
-from scalebook.inference import decode_step, mixed_step, serve
+from scalebook.inference import assumptions, decode_step, mixed_step, room
+from scalebook.inference.step import Step
+from scalebook.language import Formula, Sheet
 
 from .priced import priced
 
 __all__ = ["room_for", "step_of_load"]
 
 
+class _Room(Step):
+    """The memory of a service alone: what serve says of it, without the time of its steps."""
+
+    def __init__(self):
+        super().__init__("decode")
+
+    def sheet_of(self, dense, moe, exchange, *more):
+        latent = "kv_rank" in (dense or moe).indices
+        held = Formula("held_weights_here", "held_weights", room.weights_on_device(dense, moe), ("pope2022 §3.3",))
+        cache = room.token_cache_latent if latent else room.token_cache_grouped
+        return Sheet("room", held, cache, room.workspace_usual, assumptions.result_bits)
+
+
+_ROOM = _Room()
+
+
 def room_for(asked, tokens, share) -> np.ndarray:
     """Sequences of so many tokens whose caches fit beside the weights of a group, below 0 where these do not fit.
 
-    `asked` are rows and letters of serve; a group's devices attend together.
+    `asked` are rows, model before device, and letters of a step; devices of a group attend together.
 
     >>> from scalebook.tables import accelerators, models
     >>> llama, h200 = models.llama2_70b, accelerators.h200.at("fp8")
-    >>> room_for([((llama, h200), dict(tp=n, users=1, prompt=1, output=1)) for n in (1, 2)], 441, 0.9).round().tolist()
+    >>> room_for([((llama, h200), dict(tp=n)) for n in (1, 2)], 441, 0.9).round().tolist()
     [784.0, 2511.0]
     """
-    said = priced(serve, asked, "held_weights", "workspace", "token_cache")
+    said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
     capacity = np.array([device.hbm_capacity for (_, device), _ in asked])
-    room = share * capacity - said["held_weights"] - said["workspace"]
-    return room / (tokens * said["token_cache"])
+    left = share * capacity - said["held_weights"] - said["workspace"]
+    return left / (tokens * said["token_cache"])
 
 
 def step_of_load(asked, batch, prompt, output, chunk=8192) -> tuple[np.ndarray, np.ndarray]:

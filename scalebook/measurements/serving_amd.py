@@ -57,8 +57,7 @@ def load(rows, sustained: float) -> np.ndarray:
     """Output tokens a second of all devices; all requests are there at once and alike, so they come in waves."""
     requests, prompt, output = _columns(rows, "batch", "isl", "osl")
     asked = [_asked(row) for row in rows]
-    one = dict(users=1, prompt=1, output=1)
-    room = room_for([(known, x | one) for known, x in asked], prompt + output, USABLE)
+    room = room_for(asked, prompt + output, USABLE)
     full = np.minimum(np.minimum(np.floor(room), requests), MOST)
     waves = np.floor(requests / full)
     last = requests - waves * full

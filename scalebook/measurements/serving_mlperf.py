@@ -47,8 +47,7 @@ def _batches(name: str, precision: str) -> tuple[np.ndarray, np.ndarray]:
     letters = dict(weight_bits=4.5 if precision == "fp4" else 8, activation_bits=8, kv_bits=8, **alone(device))
     letters["cores"] = device.get("cores", accelerators.h100.cores)  # the H100 NVL has the chip of the H100
     asked = [((models.llama2_70b, device), letters | dict(tp=tp)) for tp in WAYS]
-    one = dict(users=1, prompt=PROMPT, output=OUTPUT)
-    room = room_for([(rows, x | one) for rows, x in asked], PROMPT + OUTPUT / 2, USABLE)
+    room = room_for(asked, PROMPT + OUTPUT / 2, USABLE)
     lines = np.tile(BATCHES, (len(WAYS), 1))
     step, prompt = step_of_load(asked, lines, [PROMPT] * len(WAYS), [OUTPUT] * len(WAYS))
     each = step + lines / OUTPUT * prompt

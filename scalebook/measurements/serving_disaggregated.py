@@ -1,0 +1,85 @@
+"""Answers written on devices of their own: the step of the workers that decode, by the kernels of the step alone.
+
+Nothing is fitted.  The users of a worker are all users over the workers; prompts are read elsewhere and delay nobody.
+"""
+
+import re
+
+import numpy as np
+
+from scalebook.inference import decode_step
+from scalebook.tables import engines, models
+
+from .collectives import KERNEL_LAUNCH
+from .confrontation import Confrontation, number
+from .priced import priced
+from .serving import SYSTEMS, _count, _knowns, _lengths, _model
+
+__all__ = ["CONFRONTATIONS", "step_seconds"]
+
+_DECODING = "decode_{}"
+BLOCK = 128  # values that share a scale in 8 bits: experts that are said to be split thinner are dealt out instead
+
+
+def _asked(row):
+    model, device, letters = _knowns(row, _DECODING)
+    lengths = _lengths(row)
+    groups = number(row, "decode_num_workers") * letters["attention_dp"]
+    letters["batch"] = max(1.0, number(row, "concurrency") / groups)
+    letters["context"] = lengths["prompt"] + lengths["output"] / 2
+    if letters["attention_dp"] == 1:  # small sums by the engines' own kernels, as measured alone
+        letters |= dict(near_latency=0.0, collective_launch=KERNEL_LAUNCH[row["system"]])
+    elif model.get("experts") and model.expert_ffn / letters["etp"] < BLOCK:
+        letters |= dict(ep=letters["ep"] * letters["etp"], etp=1.0)
+    return (model, device), letters
+
+
+def step_seconds(rows) -> np.ndarray:
+    """Seconds of a step of the workers that decode."""
+    return priced(decode_step, [_asked(row) for row in rows], "pass_time")["pass_time"]
+
+
+def _least(row) -> float:
+    """Seconds in which the devices of a worker read the weights that one token uses."""
+    (model, device), letters = _asked(row)
+    bits = min(letters["weight_bits"], letters.get("expert_bits", 16))
+    ways = letters["tp"] * letters["attention_dp"]
+    return model.active_params * bits / 8 / (ways * device.hbm_bandwidth)
+
+
+def _left_out(row):
+    if row["mode"] != "disagg":
+        return "of prompts and answers on the same devices"
+    if not _model(row) or models[_model(row)].get("index_heads"):
+        return "of a model whose blocks are not described here"
+    if row["system"] not in SYSTEMS or row["backend"] not in engines:
+        return "of a system or an engine that the tables lack"
+    if not float(row["decode_num_workers"] or 0) or not float(row["concurrency"] or 0):
+        return "without a number of workers: columns that hold all devices as one worker"
+    if not float(row["silicon_tpot_ms"] or 0):
+        return "without a time per token"
+    if number(row, "silicon_tpot_ms") / 1e3 < _least(row):
+        return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
+    return ""
+
+
+def _kind(row):
+    engine = engines[row["backend"]].name
+    return f"{engine}, {re.sub('_sxm', '', row['system'])}" + ", by data" * (
+        _count(row, "decode_attention_dp_size") > 1
+    )
+
+
+CONFRONTATIONS = {
+    "serving_disaggregated": Confrontation(
+        "serving_disaggregated",
+        "serving.csv.gz",
+        "Time per output token where prompts are read on other devices, by the kernels of the step.",
+        lambda rows: 1e3 * step_seconds(rows),
+        "silicon_tpot_ms",
+        "ms",
+        ("inferencex",),
+        _left_out,
+        _kind,
+    )
+}

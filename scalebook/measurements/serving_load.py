@@ -1,0 +1,126 @@
+"""TensorRT-LLM under maximum load: as many sequences as there is room for, prompts read as answers end."""
+
+from functools import cache
+
+import numpy as np
+
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, number
+from .load import room_for, step_of_load
+from .serving import BITS, _precision
+from .serving_static import alone, is_fitted_curve
+
+__all__ = ["CONFRONTATIONS", "CURVE", "SEQUENCE_TIME", "rates", "release"]
+
+# Two numbers of TensorRT-LLM, fitted on half of the curves; a test fits them again: what the host adds to a step for
+# each sequence, in seconds, in the C++ runtime of 0.14 and since 1.0.
+SEQUENCE_TIME = {"0.14": 46e-6, "1": 10e-6}
+MOST = 2048  # sequences of a group, the default
+USABLE = 0.9
+
+DEVICES = {
+    "H200-SXM-141GB": "h200", "H100-SXM-80GB": "h100", "B200-180GB": "b200", "GB200-192GB (NVL72)": "gb200",
+    "A100-SXM4-80GB": "a100", "L40S": "l40s", "RTX-PRO-6000-SE": "rtx_pro_6000",
+}  # fmt: skip
+MODELS = {
+    "Llama-3-70B": "llama3_70b", "Llama-3.3-70B": "llama3_70b", "Llama-3.1-405B": "llama3_405b",
+    "Llama-4-Maverick": "llama4_maverick", "Llama-4-Scout": "llama4_scout", "Qwen3-30B-A3B": "qwen3_30b_a3b",
+    "Qwen3-235B-A22B": "qwen3_235b_a22b", "gpt-oss-20b": "gpt_oss_20b", "gpt-oss-120b": "gpt_oss_120b",
+    "DeepSeek-R1-0528": "deepseek_v3",
+}  # fmt: skip
+
+
+def _bits(model: str, precision: str) -> tuple[float, float]:
+    """Of dense weights and of experts, as checkpoints have them."""
+    bits = BITS[precision.lower().replace("fp16", "bf16")]
+    if model.startswith("gpt-oss"):
+        return 16, 4.25
+    return (16, bits) if model.startswith("DeepSeek") and bits < 8 else (bits, bits)
+
+
+def _named(row) -> dict[str, str]:
+    return {name: row[name] for name in ("model", "gpu", "parallel", "pp", "n_gpus", "precision")}
+
+
+def _asked(model: str, gpu: str, parallel: str, pp: str, n_gpus: str, precision: str):
+    """Rows and letters of a group: under DEP each device attends for its own, under TP experts are dealt out too."""
+    shape, device = models[MODELS[model]], accelerators[DEVICES[gpu]]
+    dense, expert = _bits(model, precision)
+    by_expert, ways = parallel.startswith("DEP"), float(n_gpus) / float(pp)
+    letters = dict(weight_bits=dense, kv_bits=16 if precision == "FP16" else 8, pp=float(pp))
+    letters |= dict(tp=1, attention_dp=ways) if by_expert else dict(tp=ways, attention_dp=1)
+    letters |= dict(activation_bits=8 if dense <= 8 else 16, **alone(device))
+    if shape.get("experts"):
+        there = device.at("bf16" if expert == 4.25 and "peak_fp4" not in device else _precision(device, expert))
+        letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
+        letters["expert_efficiency"] = there.get("matmul_efficiency", 0.6)
+    return (shape, device.at(_precision(device, dense))), letters
+
+
+def _cached(model, tokens: float) -> float:
+    """Tokens that a block keeps in the mean: some keep no more than their window."""
+    share = model.window_layers / model.layers
+    return tokens - share * max(0, tokens - model.window)
+
+
+def release(row) -> str:
+    """Which of the runtimes a row is of.
+
+    >>> release({"trtllm_version": "0.14.0"}), release({"trtllm_version": "1.1+"})
+    ('0.14', '1')
+    """
+    return "0.14" if row["trtllm_version"].startswith("0.") else "1"
+
+
+def rates(rows, sequence_time: dict[str, float]) -> np.ndarray:
+    """Output tokens a second of one device; room is kept for whole answers."""
+    asked = [_asked(**_named(row)) for row in rows]
+    prompt, output, devices = (np.array([number(row, n) for row in rows]) for n in ("isl", "osl", "n_gpus"))
+    ways = np.array([letters["attention_dp"] for _, letters in asked])
+    batch = np.minimum(MOST, [_room(row) for row in rows])
+    step, read = (x[:, 0] for x in step_of_load(asked, batch[:, None], prompt, output))
+    host = batch * [sequence_time[release(row)] for row in rows]
+    return ways * batch / (step + batch / output * read + host) / devices
+
+
+@cache
+def _tokens(**named: str) -> float:
+    """Tokens of a group's sequences for which there is room."""
+    return room_for([_asked(**named)], 1, USABLE)[0]
+
+
+def _room(row) -> float:
+    """Sequences for whose whole answers there is room."""
+    named = _named(row)
+    return _tokens(**named) / _cached(models[MODELS[row["model"]]], number(row, "isl") + number(row, "osl"))
+
+
+def _left_out(row):
+    if row["model"] not in MODELS or row["gpu"] not in DEVICES:
+        return "of a model or a device that the tables lack"
+    return "of weights and one sequence that do not fit" if _room(row) < 1 else ""
+
+
+def _release(row):
+    return f"{row['trtllm_version']}, {row['gpu'].partition('-')[0].partition(' ')[0]}"
+
+
+CURVE = ("model", "gpu", "parallel")
+
+
+CONFRONTATIONS = {
+    "trtllm_max_load": Confrontation(
+        "trtllm_max_load",
+        "trtllm_max_load.csv",
+        "Output tokens a second and device of TensorRT-LLM 0.14 to 1.1 with as many sequences as there is room for.",
+        lambda rows: rates(rows, SEQUENCE_TIME),
+        "out_tok_s_gpu",
+        "token/s",
+        ("trtllm-perf-overview",),
+        _left_out,
+        _release,
+        "what the host adds to a step for each sequence, one number for 0.14 and one since 1.0, on half of the curves",
+        lambda row: not _left_out(row) and is_fitted_curve(row, CURVE),
+    )
+}
