@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalebook.display.serving import queue_curve, request_timeline
-from scalebook.inference import simulate_serving
+from scalebook.inference import open_loop, simulate_serving
 from scalebook.inference.arrivals import drawn, exponential, uniform
 
 from .support import ROOT, JavaScript
@@ -341,3 +341,16 @@ def test_a_timeline_shows_each_part_of_a_request():
     assert np.add(waits, reads) == pytest.approx(run.ttft[30:]) and len(decodes) == 30
     with pytest.raises(ValueError, match="the run has requests 1 to 60, and none of 30 from 61 on"):
         request_timeline(run, first=61)
+
+
+@pytest.mark.parametrize(
+    ("prompt_time", "load", "error"), [(0.03, 0.5, -0.017), (0.3, 0.5, -0.099), (0.3, 0.7, -0.183)]
+)
+def test_where_the_closed_form_of_an_open_loop_ends(prompt_time, load, error):
+    """It is too short for long prompts; and a first token that is read beside a step comes a step later at least."""
+    server = dict(base_time=0.010, added_time=50e-6, prompt_time=prompt_time, output=200)
+    rate = load / (200 * 50e-6 + prompt_time)
+    run = simulate_serving(prompt=1000, rate=rate, requests=20_000, warmup=3000, chunk=64_000, **server)
+    said = open_loop(server, rate=rate)
+    assert said.tpot / run.tpot.mean() - 1 == pytest.approx(error, abs=0.02)
+    assert run.ttft.mean() > said.ttft + said.token_time
