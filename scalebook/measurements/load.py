@@ -15,7 +15,7 @@ class _Room(Step):
     """The memory of a service alone: what serve says of it, without the time of its steps."""
 
     def __init__(self):
-        super().__init__("decode")
+        super().__init__("decode", "What a service holds on a device.")
 
     def sheet_of(self, dense, moe, exchange, *more):
         latent = "kv_rank" in (dense or moe).indices
