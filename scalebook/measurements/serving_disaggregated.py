@@ -73,7 +73,7 @@ def _kind(row):
 CONFRONTATIONS = {
     "serving_disaggregated": Confrontation(
         "serving_disaggregated",
-        "serving.csv.gz",
+        "serving.csv",
         "Time per output token where prompts are read on other devices, by the kernels of the step.",
         lambda rows: 1e3 * step_seconds(rows),
         "silicon_tpot_ms",
