@@ -21,7 +21,8 @@ class _Room(Step):
         latent = "kv_rank" in (dense or moe).indices
         held = Formula("held_weights_here", "held_weights", room.weights_on_device(dense, moe), ("pope2022 §3.3",))
         cache = room.token_cache_latent if latent else room.token_cache_grouped
-        return Sheet("room", held, cache, room.workspace_usual, assumptions.result_bits)
+        usual = (room.workspace_usual, assumptions.result_bits, *([assumptions.expert_ways_left] if moe else ()))
+        return Sheet("room", held, cache, *usual)
 
 
 _ROOM = _Room()

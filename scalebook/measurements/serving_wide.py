@@ -146,6 +146,7 @@ CONFRONTATIONS = {
             ("infersim",),
             lambda row: "" if _infersim(row) in INFERSIM else "of a run that is not described here",
             lambda row: f"{row['gpu']}, {row['metric'].split()[0]}",
+            optional=("row_id",),
         ),
         Confrontation(
             "wide_ep",
