@@ -36,7 +36,7 @@ def room_for(asked, tokens, share) -> np.ndarray:
     >>> from scalebook.tables import accelerators, models
     >>> llama, h200 = models.llama2_70b, accelerators.h200.at("fp8")
     >>> room_for([((llama, h200), dict(tp=n)) for n in (1, 2)], 441, 0.9).round().tolist()
-    [784.0, 2511.0]
+    [774.0, 2509.0]
     """
     said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
     capacity = np.array([device.hbm_capacity for (_, device), _ in asked])
