@@ -69,7 +69,7 @@ def rates(run: Run) -> tuple[float, float]:
     return run.tokens / row.pass_time, run.tokens / max(rest, row.exchange_time)
 
 
-# What InferSim's README and examples say: DeepSeek's published profile; prompts of 4,096, answers of 2,048 on the H20.
+# DeepSeek's published profile as it is described; on the H20 prompts of 4,096 and answers of 2,048, assumed.
 INFERSIM = {
     ("DeepSeek-V3", "prefill"): Run("deepseek_v3", "h800", 8, 32, 0, 4096),
     ("DeepSeek-V3", "decode"): Run("deepseek_v3", "h800", 8, 128, 128, 4096),
