@@ -29,6 +29,7 @@ from . import (
     serving_load,
     serving_mlperf,
     serving_static,
+    serving_wide,
     training,
     training_long_context,
     training_megatron,
@@ -69,6 +70,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving_amd.CONFRONTATIONS,
     **serving_load.CONFRONTATIONS,
     **serving_disaggregated.CONFRONTATIONS,
+    **serving_wide.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

@@ -21,7 +21,8 @@ class _Room(Step):
         latent = "kv_rank" in (dense or moe).indices
         held = Formula("held_weights_here", "held_weights", room.weights_on_device(dense, moe), ("pope2022 §3.3",))
         cache = room.token_cache_latent if latent else room.token_cache_grouped
-        return Sheet("room", held, cache, room.workspace_usual, assumptions.result_bits)
+        usual = (room.workspace_usual, assumptions.result_bits, *([assumptions.expert_ways_left] if moe else ()))
+        return Sheet("room", held, cache, *usual)
 
 
 _ROOM = _Room()
@@ -35,7 +36,7 @@ def room_for(asked, tokens, share) -> np.ndarray:
     >>> from scalebook.tables import accelerators, models
     >>> llama, h200 = models.llama2_70b, accelerators.h200.at("fp8")
     >>> room_for([((llama, h200), dict(tp=n)) for n in (1, 2)], 441, 0.9).round().tolist()
-    [784.0, 2511.0]
+    [774.0, 2509.0]
     """
     said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
     capacity = np.array([device.hbm_capacity for (_, device), _ in asked])

@@ -28,7 +28,7 @@ def priced(step, asked: list[tuple[tuple, dict]], *wanted: str) -> dict[str, np.
     >>> device = accelerators.h100.at("bf16")
     >>> calls = [((models.llama3_8b, device), dict(batch=b, context=4096)) for b in (1, 64)]
     >>> (priced(decode_step, calls, "pass_time")["pass_time"] * 1e3).round(1).tolist()
-    [7.5, 17.3]
+    [6.7, 21.0]
     """
     together: dict[tuple, list] = {}
     shape: tuple[int, ...] = ()

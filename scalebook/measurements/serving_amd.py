@@ -48,8 +48,8 @@ def slower_sums(rows, batch) -> np.ndarray:
 def latency(rows, own_reduce: float) -> np.ndarray:
     """Seconds for a batch with its prompts."""
     batch, prompt, output = _columns(rows, "batch", "isl", "osl")
-    read, pieces = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time")
-    each = sum(x["pass_time"] for x in pieces) / len(pieces)
+    read, parts = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time")
+    each = parts["pass_time"].mean(axis=1)
     return read + (output - 1) * (each + own_reduce * slower_sums(rows, batch))
 
 

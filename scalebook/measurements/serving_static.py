@@ -38,19 +38,19 @@ def alone(device):
     return {} if "scaleout_bandwidth" in device else {"scaleout_bandwidth": device.scaleup_bandwidth}
 
 
-def parts_of_batch(asked, batches, prompts, outputs, *wanted: str):
-    """Seconds in which the prompts are read, and `wanted` letters of each piece of the answers."""
-    shapes = list(zip(asked, batches, prompts, outputs, strict=True))
+def _contexts(prompt, output) -> np.ndarray:
+    """What a new token attends to at the middle of each piece of an answer, a line for each row."""
+    middles = (np.arange(_PIECES) + 0.5) / _PIECES
+    return np.asarray(prompt)[:, None] + middles * np.asarray(output)[:, None]
+
+
+def parts_of_batch(asked, batches, prompts, outputs, *wanted: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Seconds in which the prompts are read, and `wanted` letters of the steps, a line of pieces for each row."""
+    shapes = list(zip(asked, batches, prompts, _contexts(prompts, outputs), strict=True))
     reads = [(rows, x | dict(prompts=b, read_chunk=prompt)) for (rows, x), b, prompt, _ in shapes]
-    writes = [
-        [
-            (rows, x | dict(batch=b, context=prompt + (piece + 0.5) / _PIECES * output))
-            for (rows, x), b, prompt, output in shapes
-        ]
-        for piece in range(_PIECES)
-    ]
+    writes = [(rows, x | dict(batch=b, context=contexts)) for (rows, x), b, _, contexts in shapes]
     read = priced(prefill_step, reads, "pass_time")["pass_time"]
-    return read, [priced(decode_step, calls, *wanted) for calls in writes]
+    return read, priced(decode_step, writes, *wanted) if wanted else {}
 
 
 # TensorRT-LLM
@@ -71,24 +71,22 @@ def _columns(rows, *names):
     return [np.array([number(row, name) for row in rows]) for name in names]
 
 
-def _by_heads(rows, piece) -> np.ndarray:
+def _by_heads(rows) -> np.ndarray:
     """Seconds of vector arithmetic that attention to the cache takes at the peak, each query head by itself."""
-    tp, batch, prompt, output = _columns(rows, "tp", "batch_size", "isl", "osl")
-    context = prompt + (piece + 0.5) / _PIECES * output
+    ways, batch, prompt, output = _columns(rows, "tp", "batch_size", "isl", "osl")
     of = [models[MODELS[row["model"]]] for row in rows]
-    width = np.array(
-        [0 if _shares_reads(row) else m.layers * m.heads * m.head_dim for row, m in zip(rows, of, strict=True)]
-    )
+    alone_reads = np.array([not _shares_reads(row) for row in rows])
+    width = np.array([m.layers * m.heads * m.head_dim for m in of]) * alone_reads
     peak = np.array([accelerators[row["gpu"].lower()].peak_vector for row in rows])
-    return 4 * batch * context * width / tp / peak
+    return (4 * batch * width / ways / peak)[:, None] * _contexts(prompt, output)
 
 
 def step_seconds(rows, share: float = VECTOR_SHARE):
     """Seconds of reading the prompts, and of one step of writing in the mean over an answer."""
     batch, prompt, output = _columns(rows, "batch_size", "isl", "osl")
-    read, pieces = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time", "cache_time")
-    longer = (np.maximum(0, _by_heads(rows, i) / share - x["cache_time"]) for i, x in enumerate(pieces))
-    return read, (sum(x["pass_time"] for x in pieces) + sum(longer)) / _PIECES
+    read, parts = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time", "cache_time")
+    longer = np.maximum(0, _by_heads(rows) / share - parts["cache_time"])
+    return read, (parts["pass_time"] + longer).mean(axis=1)
 
 
 def _layers(rows):

@@ -1,0 +1,163 @@
+"""Experts spread over many nodes: DeepSeek's own service, SGLang, and what InferSim's authors measured beside theirs.
+
+A step is priced with messages that are waited for; with two batches that alternate they may be hidden behind each
+other's arithmetic, and what is measured lies between the two.  Nothing is fitted.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.inference import decode_step, prefill_step
+from scalebook.inference.experts import devices_touched
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, number
+from .moe import H20_FP8
+from .serving_static import alone
+
+__all__ = ["CONFRONTATIONS", "Run", "rates", "run_of_infersim", "run_published"]
+
+NODE = 8
+CHUNK = 16384  # tokens of prompts in a step of a device, as DeepSeek's profile and SGLang's report say
+
+
+class Run(NamedTuple):
+    """What a published rate was reached with; `tokens` of a device in a step are batch (decoding) or CHUNK."""
+
+    model: str
+    device: str
+    bits: int
+    ep: int
+    batch: int  # sequences of a device that decode; 0 where prompts are read
+    context: float  # what they attend to in the mean, or the length of a prompt
+    chunk: int = CHUNK
+
+    @property
+    def tokens(self) -> int:
+        return self.batch or self.chunk
+
+
+def _step(run: Run):
+    """The row of a run's step."""
+    model, device = models[run.model], accelerators[run.device].at("fp8" if run.bits == 8 else "bf16")
+    letters = dict(weight_bits=run.bits, activation_bits=run.bits, kv_bits=16, **alone(device))
+    if run.device == "h20":  # the rest of its chip as of the H100's, as for its grouped products
+        known = accelerators.h100
+        letters |= dict(matmul_efficiency=H20_FP8, matmul_bf16=H20_FP8)
+        letters |= dict(stream_efficiency=known.stream_efficiency, kernel_launch=known.kernel_launch)
+    if model.get("experts"):
+        letters |= dict(attention_dp=run.ep, ep=run.ep, etp=1, expert_bits=run.bits)
+    if run.batch:
+        return decode_step(model, device, batch=run.batch, context=run.context, **letters)
+    if run.ep > NODE:  # kernels for prompts send a token to each node once
+        nodes = run.ep / NODE
+        letters["visited_devices"] = devices_touched(experts=model.experts, top_k=model.top_k, ep=nodes)
+    return prefill_step(model, device, prompts=run.chunk / run.context, read_chunk=run.context, **letters)
+
+
+def rates(run: Run) -> tuple[float, float]:
+    """Tokens a second of a device: messages waited for, and hidden behind the rest of the step or the other way round.
+
+    >>> exposed, hidden = rates(Run("deepseek_v3", "h800", 8, ep=128, batch=128, context=4096))
+    >>> round(exposed), round(hidden)
+    (1841, 3560)
+    """
+    row = _step(run)
+    rest = row.pass_time - row.exchange_time
+    return run.tokens / row.pass_time, run.tokens / max(rest, row.exchange_time)
+
+
+# DeepSeek's published profile as it is described; on the H20 prompts of 4,096 and answers of 2,048, assumed.
+INFERSIM = {
+    ("DeepSeek-V3", "prefill"): Run("deepseek_v3", "h800", 8, 32, 0, 4096),
+    ("DeepSeek-V3", "decode"): Run("deepseek_v3", "h800", 8, 128, 128, 4096),
+    ("Qwen3-30B-A3B", "prefill"): Run("qwen3_30b_a3b", "h20", 16, 4, 0, 4096),
+    ("Qwen3-30B-A3B", "decode"): Run("qwen3_30b_a3b", "h20", 16, 4, 100, 5120),
+    ("Qwen3-8B", "prefill"): Run("qwen3_8b", "h20", 8, 1, 0, 4096),
+    ("Qwen3-8B", "decode"): Run("qwen3_8b", "h20", 8, 1, 64, 5120),
+}
+ACTUAL = "actual (InferSim README)"
+
+
+def _infersim(row) -> tuple[str, str]:
+    return row["model"].split()[0], row["metric"].split()[0]
+
+
+def run_of_infersim(row) -> Run:
+    """The run that a row of infersim.csv is about.
+
+    >>> run_of_infersim({"model": "Qwen3-8B fp8", "metric": "decode"}).batch
+    64
+    """
+    return INFERSIM[_infersim(row)]
+
+
+def _published_names(row):
+    return row["engine"], row["phase"]
+
+
+# Sequences of a device that decode, and their mean context: DeepSeek's 14,800 tokens a second of a node at 20 to 22 of
+# each user; its profile; SGLang's report, prompts of 2,000 tokens and answers of 100.
+DECODES = {
+    ("DeepSeek production", "decode"): (88, 4989),
+    ("DeepSeek profile-data", "decode"): (128, 4096),
+    ("SGLang", "decode"): (256, 2050),
+}
+READS = {("DeepSeek production", "prefill"), ("DeepSeek profile-data", "prefill"), ("SGLang", "prefill")}
+HITS = 0.563  # of the prompt tokens of DeepSeek's service, which it counts as read
+
+
+def run_published(row) -> Run:
+    """The run that a row of wide_ep.csv is about.
+
+    >>> run_published(dict(engine="SGLang", phase="prefill", hardware="H100", n_gpus="32", config="EP32, prompt 4096"))
+    Run(model='deepseek_v3', device='h100', bits=8, ep=32, batch=0, context=4096.0, chunk=16384)
+    """
+    device = row["hardware"].split()[0].lower()
+    length = re.search(r"prompt (\d+)", row["config"])
+    batch, context = DECODES.get(_published_names(row), (0, float(length[1]) if length else 4096.0))
+    return Run("deepseek_v3", device, 8, int(number(row, "n_gpus")), batch, context)
+
+
+def _published(row) -> float:
+    rate = rates(run_published(row))[0] * (NODE if "per node" in row["unit"] or "8-GPU node" in row["unit"] else 1)
+    return rate / (1 - HITS) if "cache hits" in row["unit"] else rate
+
+
+def _not_described(row):
+    known = _published_names(row) in DECODES.keys() | READS
+    if not known or not row["model"].startswith("DeepSeek-V3") or not row["n_gpus"]:
+        return "of a run whose batch or layout is not described"
+    return "of a device that the tables lack" if row["hardware"].split()[0].lower() not in accelerators else ""
+
+
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "infersim",
+            "infersim.csv",
+            "Tokens a second and device that InferSim's authors measured, messages waited for.",
+            lambda rows: np.array([rates(run_of_infersim(row))[0] for row in rows]),
+            ACTUAL,
+            "token/s",
+            ("infersim",),
+            lambda row: "" if _infersim(row) in INFERSIM else "of a run that is not described here",
+            lambda row: f"{row['gpu']}, {row['metric'].split()[0]}",
+            optional=("row_id",),
+        ),
+        Confrontation(
+            "wide_ep",
+            "wide_ep.csv",
+            "Tokens a second of DeepSeek-V3 with experts on many nodes, messages waited for.",
+            lambda rows: np.array([_published(row) for row in rows]),
+            "value",
+            "token/s",
+            ("deepseek2025-inference", "lmsys-large-scale", "infersim"),
+            _not_described,
+            lambda row: row["phase"],
+        ),
+    )
+}

@@ -1,0 +1,215 @@
+"""Confrontations of serving: a row of each kind by hand, and what the fitted numbers rest on."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.measurements import (
+    confront,
+    serving_amd,
+    serving_load,
+    serving_mlperf,
+    serving_static,
+    serving_wide,
+)
+from scalebook.measurements.collectives import KERNEL_LAUNCH
+from scalebook.measurements.load import room_for
+from scalebook.measurements.priced import priced
+from scalebook.tables import accelerators, models
+
+# Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
+REACHED = {
+    "trtllm_static": (0.09, 0.2),
+    "trtllm_first_token": (0.105, 0.2),
+    "mlperf_offline": (0.07, 0.24),
+    "mlperf_server": (0.09, 0.3),
+    "mlperf_interactive": (0.08, 0.15),
+    "mi300x_latency": (0.04, 0.2),
+    "mi300x_max_load": (0.07, 0.15),
+    "trtllm_max_load": (0.19, 0.54),
+    "serving_disaggregated": (0.155, 0.32),
+    "infersim": (0.1, 0.25),
+    "wide_ep": (0.17, 0.37),
+}
+known = cache(confront)
+
+
+def row(name, **wanted):
+    """The first row of a confrontation that says all this, and its prediction."""
+    result = known(name)
+    place = next(i for i, r in enumerate(result.rows) if all(r[n] == x for n, x in wanted.items()))
+    return result.rows[place], result.predicted[place]
+
+
+def fitted(name):
+    """The rows that a constant was fitted on, and what was measured."""
+    result = known(name)
+    return [r for r, x in zip(result.rows, result.fitted, strict=True) if x], result.measured[result.fitted]
+
+
+def least(error, values):
+    """The value whose mean error is least."""
+    return values[np.argmin([np.mean(np.abs(error(x))) for x in values])]
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_errors_are_what_was_reached(name):
+    found = known(name).summary
+    median, p90 = REACHED[name]
+    assert 0.8 * median < found["median"] <= median
+    assert 0.8 * p90 < found["p90"] <= p90
+
+
+# The fitted numbers
+
+
+def test_attention_by_single_heads():
+    rows, measured = fitted("trtllm_static")
+    batch, output, ways = (np.array([float(r[n]) for r in rows]) for n in ("batch_size", "osl", "tp"))
+    ways = np.where(["/GPU" in r["unit"] for r in rows], ways, 1)
+    host = serving_static.PROMPT_OVERHEAD * np.array([models[serving_static.MODELS[r["model"]]].layers for r in rows])
+
+    def error(share):
+        read, each = serving_static.step_seconds(rows, share)
+        return batch * output / (read + host + (output - 1) * each) / ways / measured - 1
+
+    assert least(error, np.arange(0.07, 0.16, 0.01)) == pytest.approx(serving_static.VECTOR_SHARE, abs=0.011)
+
+
+def test_the_host_launches_the_kernels_of_a_prompt():
+    rows, measured = fitted("trtllm_first_token")
+    layers = np.array([models[serving_static.MODELS[r["model"]]].layers for r in rows])
+    rest = known("trtllm_first_token").predicted[known("trtllm_first_token").fitted] / 1e3
+    rest -= serving_static.PROMPT_OVERHEAD * layers
+    a, b = layers / measured * 1e3, 1 - rest / measured * 1e3
+    assert (a @ b) / (a @ a) == pytest.approx(serving_static.PROMPT_OVERHEAD, rel=0.02)
+
+
+def test_the_tail_under_a_limit():
+    rows, measured = fitted("mlperf_interactive")
+    tails = np.arange(1, 2.21, 0.05)
+    found = least(lambda x: serving_mlperf.predicted(rows, x) / measured - 1, tails)
+    assert found == pytest.approx(serving_mlperf.TAIL, abs=0.01)
+    assert {r["accelerator"] for r in rows}.isdisjoint(
+        r["accelerator"] for r in known("mlperf_interactive").rows if not serving_mlperf.fits(r)
+    )
+
+
+def test_sums_by_vllm_itself():
+    rows, measured = fitted("mi300x_latency")
+    base = serving_amd.latency(rows, 0.0)
+    a, b = (serving_amd.latency(rows, 1.0) - base) / measured, 1 - base / measured
+    assert (a @ b) / (a @ a) == pytest.approx(serving_amd.OWN_REDUCE, rel=0.02)
+
+
+def test_the_share_under_full_load():
+    rows, measured = fitted("mi300x_max_load")
+    a = serving_amd.load(rows, 1.0) / measured
+    assert a.sum() / (a @ a) == pytest.approx(serving_amd.SUSTAINED, rel=0.02)
+
+
+def test_host_time_of_a_sequence():
+    rows, measured = fitted("trtllm_max_load")
+    old = np.array([serving_load.release(r) == "0.14" for r in rows])
+    none = serving_load.rates(rows, {"0.14": 0.0, "1": 0.0})
+    more = 1 / serving_load.rates(rows, {"0.14": 1e-6, "1": 1e-6}) - 1 / none
+
+    def error(kind):
+        return lambda x: (1 / (1 / none + 1e6 * x * more) / measured - 1)[kind]
+
+    values = np.arange(0, 60e-6, 1e-6)
+    assert least(error(old), values) == pytest.approx(serving_load.SEQUENCE_TIME["0.14"], abs=3e-6)
+    assert least(error(~old), values) == pytest.approx(serving_load.SEQUENCE_TIME["1"], abs=2e-6)
+
+
+# Rows by hand
+
+
+def test_a_batch_by_hand():
+    """GPT-J on one H100: 64 prompts of 128 tokens read at once, then 127 more steps; attention is bound by memory."""
+    said, predicted = row("trtllm_static", model="GPT-J 6B", gpu="H100", batch_size="64", isl="128", osl="128")
+    known_of = models.gptj_6b, accelerators.h100.at("fp8")
+    read = prefill_step(*known_of, prompts=64, read_chunk=128).pass_time + 28 * 80e-6
+    each = np.mean([decode_step(*known_of, batch=64, context=c).pass_time for c in (144, 176, 208, 240)])
+    assert predicted == pytest.approx(64 * 128 / (read + 127 * each), rel=1e-6)
+    assert said["tp"] == "1"
+
+
+def test_attention_without_matrix_units_by_hand():
+    """Mistral 7B on one H200: 32 heads of 128, 4 operations a pair and width, at 11 % of 66.9 TFLOP/s."""
+    _, predicted = row("trtllm_static", model="Mistral 7B", gpu="H200", batch_size="120", isl="128")
+    context = 128 + 2048 / 2
+    by_heads = 4 * 32 * 120 * context * 32 * 128 / (0.11 * 66.9e12)
+    step = decode_step(models.mistral_7b, accelerators.h200.at("fp8"), batch=120, context=context)
+    each = step.pass_time - step.cache_time + by_heads
+    assert predicted == pytest.approx(120 / each, rel=0.02)  # prompts take 1 %
+
+
+def test_the_first_token_by_hand():
+    _, predicted = row("trtllm_first_token", model="LLaMA 70B", gpu="H200", tp="8", isl="2048")
+    step = prefill_step(models.llama2_70b, accelerators.h200.at("fp8"), tp=8, prompts=1, read_chunk=2048)
+    assert predicted == pytest.approx(1e3 * (step.pass_time + 80 * 80e-6), rel=1e-6)
+
+
+def test_mlperf_by_hand():
+    """One copy of Llama 2 70B in fp8 on each H200, 512 sequences: 512/294 prompts come to a step."""
+    said, predicted = row("mlperf_offline", accelerator="NVIDIA H200-SXM-141GB", weight_dtype="fp8")
+    run = models.llama2_70b, accelerators.h200.at("fp8")
+    one = decode_step(*run, batch=512, context=441).pass_time
+    coming = 512 / 294
+    both = mixed_step(*run, batch=512, context=441, prompts=coming, read_chunk=294).pass_time
+    assert float(said["n_accel"]) * 512 / (one + both - one) == pytest.approx(predicted, rel=1e-6)
+
+
+def test_full_load_on_the_mi300x_comes_in_waves():
+    """500 requests are served at once: 2,048 steps with all of them, and 500 prompts read beside."""
+    _, predicted = row("mi300x_max_load", batch="500", isl="2048")
+    run = models.llama3_405b, accelerators.mi300x.at("fp8")
+    letters = dict(tp=8, batch=500, context=3072)
+    step = decode_step(*run, **letters).pass_time
+    read = mixed_step(*run, **letters, prompts=1, read_chunk=2048).pass_time - step
+    assert predicted == pytest.approx(0.75 * 500 * 2048 / (2048 * step + 500 * read), rel=1e-6)
+
+
+def test_a_worker_that_decodes_by_hand():
+    said, predicted = row("serving_disaggregated", row_id="e2e-000524")
+    assert (said["concurrency"], said["decode_num_workers"], said["decode_tp_size"]) == ("10.0", "5.0", "8.0")
+    own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH["b200_sxm"])
+    there = accelerators.b200.at("fp4")
+    letters = dict(weight_bits=16, expert_bits=4.5, kv_bits=8, activation_bits=16)
+    experts = dict(ep=8, etp=1, expert_peak=there.peak_flops, expert_efficiency=there.matmul_efficiency)
+    lengths = dict(batch=2, context=0.9 * 1024 * 1.5)
+    device = accelerators.b200.at("bf16")
+    step = decode_step(models.deepseek_v3, device, tp=8, **letters, **experts, **lengths, **own)
+    assert predicted == pytest.approx(1e3 * step.pass_time, rel=1e-6)
+
+
+def test_wide_groups_lie_between_messages_waited_for_and_hidden():
+    """Within 15 %, but for DeepSeek's prompts, the mean of a day's service."""
+    for name, run in (("infersim", serving_wide.run_of_infersim), ("wide_ep", serving_wide.run_published)):
+        result = known(name)
+        for said, measured, predicted in zip(result.rows, result.measured, result.predicted, strict=True):
+            if said.get("row_id") == "infer_large_scale_published-000000":
+                continue
+            exposed, hidden = serving_wide.rates(run(said))
+            assert 0.85 < measured / predicted < 1.15 * hidden / exposed
+
+
+def test_room_is_what_serve_says():
+    asked = dict(tp=2, users=1, prompt=100, output=50, weight_bits=8, kv_bits=8)
+    run = models.mixtral_8x7b, accelerators.h200.at("fp8")
+    said = serve(*run, **asked, cache_share=0.9).max_users
+    assert np.floor(room_for([(run, asked)], 125, 0.9)[0]) == said
+
+
+def test_calls_together_are_the_calls_one_by_one():
+    calls = [
+        ((models[name], accelerators[device].at("fp8")), dict(tp=4, batch=np.array([8.0, 64.0]), context=1000))
+        for name, device in (("llama3_70b", "h100"), ("mixtral_8x7b", "h200"), ("llama3_8b", "b200"))
+    ]
+    together = priced(decode_step, calls, "pass_time")["pass_time"]
+    assert together.shape == (3, 2)
+    for (rows, letters), times in zip(calls, together, strict=True):
+        assert times == pytest.approx(decode_step(*rows, **letters).pass_time)
