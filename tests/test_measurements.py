@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import scalebook.measurements as measurements
+from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, confront, decode
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.serving import served_rows
-from scalebook.tables import SOURCES
+from scalebook.tables import SOURCES, accelerators, models
 
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias"}
@@ -421,3 +422,12 @@ def test_rows_of_serving_with_other_letters_and_formulas(served):
     every = served_rows(served, *parts, using=[all_read])
     assert every["pass_time"][0] == plain["pass_time"][0]
     assert every["experts_time"][1] > plain["experts_time"][1] > 0
+
+
+def test_rows_of_serving_are_priced_as_serve_does(served):
+    """A device's own measured shares stand before typical ones, here as there."""
+    row = served[0]
+    letters = dict(tp=8, attention_dp=1, pp=1, weight_bits=8, kv_bits=8, activation_bits=8)
+    letters |= dict(users=float(row["concurrency"]), prompt=0.9 * 1024, output=0.9 * float(row["osl"]))
+    alone = serve(models.llama3_70b, accelerators.h200.at("fp8"), **letters, engine=row["backend"])
+    assert served_rows([row], "tpot")["tpot"][0] == pytest.approx(alone.tpot)

@@ -98,7 +98,7 @@ def _asked(row, columns="{}") -> tuple:
     engine = engines[row["backend"]]
     sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
     known = {n: cell.value for n, cell in gather(knowns, letters).items()}
-    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or (n in sheet.formulas and n in letters)}
+    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
 def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
