@@ -1,7 +1,6 @@
 """The formulas against published measurements: how far apart they are, and what the calibrated numbers rest on."""
 
 import csv
-import gzip
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, confront, decode
 from scalebook.measurements.__main__ import main
+from scalebook.measurements.confrontation import _read
 from scalebook.measurements.serving import served_rows
 from scalebook.tables import SOURCES, accelerators, models
 
@@ -397,10 +397,8 @@ def test_the_command_ends_quietly_when_its_reader_has_gone():
 
 @pytest.fixture(scope="module")
 def served():
-    """A run of a dense model and two of mixtures, as the file has them."""
-    found = {}
-    with gzip.open(FOLDER / "serving.csv.gz", "rt", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    """A run of a dense model and one of a mixture, as the file has them."""
+    found, (rows, _) = {}, _read(FOLDER / CONFRONTATIONS["serving_tpot"].file)
     for row in rows:
         if row["mode"] == "agg" and row["tp_size"] == "8.0" and row["moe_ep_size"] == "1.0" and row["isl"] == "1024":
             found.setdefault((row["model_path"], row["system"]), row)
