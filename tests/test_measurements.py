@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 
 import scalebook.measurements as measurements
+from scalebook.inference import serve
+from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, confront, decode
 from scalebook.measurements.__main__ import main
-from scalebook.tables import SOURCES
+from scalebook.measurements.confrontation import _read
+from scalebook.measurements.serving import served_rows
+from scalebook.tables import SOURCES, accelerators, models
 
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias"}
@@ -393,3 +397,39 @@ def test_the_command_ends_quietly_when_its_reader_has_gone():
         command = [sys.executable, "-m", "scalebook.measurements"]
         ended = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1 and ended.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def served():
+    """A run of a dense model and one of a mixture, as the file has them."""
+    found, (rows, _) = {}, _read(FOLDER / CONFRONTATIONS["serving_tpot"].file)
+    for row in rows:
+        if row["mode"] == "agg" and row["tp_size"] == "8.0" and row["moe_ep_size"] == "1.0" and row["isl"] == "1024":
+            found.setdefault((row["model_path"], row["system"]), row)
+    kinds = ("meta-llama/Llama-3.1-70B", "h200_sxm"), ("deepseek-ai/DeepSeek-V3", "b200_sxm")
+    return [found[kind] for kind in kinds]
+
+
+def test_rows_of_serving_with_other_letters_and_formulas(served):
+    """As ablations do: letters for all rows or for each, and formulas, stand before what the rows say."""
+    all_read = Formula("all_read", "visited_experts", symbol("experts"), ("shazeer2017 §2.1",), "All of them.")
+    parts = ("pass_time", "launches_time", "experts_time")
+    plain = served_rows(served, *parts)
+    freed = served_rows(served, *parts, kernel_launch=1e-15, read_launch=1e-15)
+    assert freed["launches_time"] == pytest.approx(0, abs=1e-9)
+    assert freed["pass_time"] == pytest.approx(plain["pass_time"] - plain["launches_time"])
+    each = served_rows(served, *parts, kernel_launch=[1e-6, 2e-6])
+    for i, launch in enumerate((1e-6, 2e-6)):
+        assert each["pass_time"][i] == served_rows(served[i : i + 1], *parts, kernel_launch=launch)["pass_time"][0]
+    every = served_rows(served, *parts, using=[all_read])
+    assert every["pass_time"][0] == plain["pass_time"][0]
+    assert every["experts_time"][1] > plain["experts_time"][1] > 0
+
+
+def test_rows_of_serving_are_priced_as_serve_does(served):
+    """A device's own measured shares stand before typical ones, here as there."""
+    row = served[0]
+    letters = dict(tp=8, attention_dp=1, pp=1, weight_bits=8, kv_bits=8, activation_bits=8)
+    letters |= dict(users=float(row["concurrency"]), prompt=0.9 * 1024, output=0.9 * float(row["osl"]))
+    alone = serve(models.llama3_70b, accelerators.h200.at("fp8"), **letters, engine=row["backend"])
+    assert served_rows([row], "tpot")["tpot"][0] == pytest.approx(alone.tpot)

@@ -3,7 +3,7 @@
 Routing is taken to be uniform and tokens independent of each other; `visited_by_shares` takes any popularity.
 
 >>> round(experts_touched(experts=256, top_k=8, layer_tokens=64), 2)
-222.45
+222.44
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
     Raises ValueError for what is no share.
 
     >>> round(visited_by_shares([8 / 256] * 256, tokens=64), 2)
-    222.45
+    222.44
     """
     shares = np.array(list(shares), float)
     if shares.ndim != 1 or not len(shares) or not np.all((shares >= 0) & (shares <= 1)):

@@ -98,16 +98,17 @@ def _asked(row, columns="{}") -> tuple:
     engine = engines[row["backend"]]
     sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
     known = {n: cell.value for n, cell in gather(knowns, letters).items()}
-    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or (n in sheet.formulas and n in letters)}
+    return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
-def served_rows(rows, *wanted: str, using=(), **letters: float) -> dict[str, np.ndarray]:
+def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
     """What `serve` says of rows: letters to arrays.  Rows of one sheet are priced together.
 
-    Formulas of `using`, and letters that are given a value, take the place of what the rows and the sheet say.
-    Raises KeyError for a letter that it does not give.
+    Formulas of `using`, and letters that are given a value, or one for each row, take the place of what the rows and
+    the sheet say.  Raises KeyError for a letter that it does not give.
     """
     found = {name: np.zeros(len(rows)) for name in wanted}
+    letters = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
     swapped = {f.letter for f in using} | letters.keys()
     together: dict[tuple, list] = {}
     for place, row in enumerate(rows):
@@ -115,13 +116,14 @@ def served_rows(rows, *wanted: str, using=(), **letters: float) -> dict[str, np.
         known = {n: x for n, x in known.items() if n not in swapped}
         together.setdefault((id(sheet), *sorted(known)), []).append((place, sheet, known))
     for group in together.values():
-        _, sheet, first = group[0]
+        places, (_, sheet, first) = [place for place, *_ in group], group[0]
         used = {*sheet.inputs, *sheet.formulas}
         priced = sheet.using(*(f for f in using if f.letter in used)).only(*wanted)
-        columns = {n: np.array([known[n] for *_, known in group], float) for n in first} | letters
+        columns = {n: np.array([known[n] for *_, known in group], float) for n in first}
+        columns |= {n: x[places] for n, x in letters.items()}
         row = priced({n: x for n, x in columns.items() if n in priced.inputs or n in priced.formulas})
         for name in wanted:
-            found[name][[place for place, *_ in group]] = row[name]
+            found[name][places] = row[name]
     return found
 
 
