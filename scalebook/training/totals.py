@@ -5,9 +5,12 @@
 """
 
 from scalebook.language import formula
+from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.training.assumptions import host_efficiency
 
 __all__ = [
+    "attention_peak_bf16",
+    "attention_peak_same",
     "batch_of_microbatches",
     "devices_of_ways",
     "hardware_flops",
@@ -23,6 +26,7 @@ __all__ = [
     "train_rate",
     "train_time",
     "ways_left",
+    "wide_efficiency",
 ]
 
 
