@@ -24,7 +24,7 @@ REFUSED = {
     "layers": (DENSE, dict(pp=81), "pp=81 is more than the 80 layers"),
     "ep of a dense model": (DENSE, dict(ep=8), "ep=8 spreads experts, and the model has none: ep=1 would do"),
     "etp of a dense model": (DENSE, dict(etp=4), "and the model has none: etp=1 would do"),
-    "experts": (MOE, dict(ep=3), "ep=3 does not divide the 8 experts: ep=1, 2, 4 or 8 would do"),
+    "experts": (MOE, dict(ep=16, tp=16), "ep=16 is more than the 8 experts: ep=1, 2, 4 or 8 would do"),
     "more than devices": (MOE, dict(ep=8, tp=4), "ep=8 does not divide the 4 devices (tp attention_dp)"),
     "etp and ep": (MOE, dict(ep=4, etp=4), "ep=4 times etp=4 is not the 8 devices (tp attention_dp)"),
     "groups": (MOE, dict(attention_dp=2, exchange="all_reduce"), "exchange='all_to_all' would do"),

@@ -19,7 +19,7 @@ from scalebook.language.notation import either
 
 __all__ = ["COUNTS", "NETWORK", "RULES", "Rule", "check", "not_whole", "reason"]
 
-COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users", "prompts")
+COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
 NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # what devices that share a model need
 _MOST = 1024  # values tried
 
@@ -56,8 +56,9 @@ RULES = (
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
          "ep={ep} spreads experts, and the model has none"),
-    Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | (experts % ep == 0),
-         "ep={ep} does not divide the {experts} experts"),
+    # Ways that do not divide the experts are run with copies of some: the mean device is priced.
+    Rule("ep within experts", "ep", lambda ep, experts: (experts == 0) | (ep <= experts),
+         "ep={ep} is more than the {experts} experts"),
     Rule("ep divides the devices", "ep", lambda ep, tp, attention_dp, experts: (experts == 0)
          | (tp * attention_dp % ep == 0),
          "ep={ep} does not divide the {group} devices (tp attention_dp) that share a layer's experts"),
