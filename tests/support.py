@@ -31,11 +31,8 @@ def draw(letters, number, seed=0, grouped=False):
     stages and micro-batches that every schedule runs.
     """
     rng = np.random.default_rng(seed)
-    shares = ("share", "fraction", "achieved over")
     drawn = {
-        x: rng.uniform(0.05, 0.95, number)
-        if NOTATION[x].sign == "share" or any(s in NOTATION[x].meaning for s in shares)
-        else rng.uniform(1, 100, number)
+        x: rng.uniform(0.05, 0.95, number) if NOTATION[x].sign == "share" else rng.uniform(1, 100, number)
         for x in letters
     }
     if grouped and "pp" in drawn:
