@@ -27,6 +27,8 @@ for name in names:
 print(f"wheel: scalebook {scalebook.__version__}, {len(names)} modules imported without extras")
 """
 
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11 before its fourth release has none
+
 
 def run(*command, **options) -> str:
     """What a command prints; where it fails, its output is shown and this tool ends."""
@@ -57,7 +59,7 @@ def unlike(packed: set[str], kept: set[str]) -> str:
 
 def try_sdist(sdist: Path, folder: Path) -> None:
     with tarfile.open(sdist) as packed:
-        packed.extractall(folder, filter="data")
+        packed.extractall(folder, **SAFELY)
     [unpacked] = folder.iterdir()
     if (ROOT / ".git").exists():
         files = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if p.is_file()}
