@@ -7,8 +7,9 @@ QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/fo
 .DEFAULT_GOAL := help
 .PHONY: help lab test package interpreters setup site notebooks bench confront lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
-export UV_SYSTEM_CERTS := 1 # uv trusts what the machine does, as pip does
-export UV_NATIVE_TLS := 1 # the same to an older uv
+# uv trusts what the machine does, as pip does; the second name is an older uv's.
+export UV_SYSTEM_CERTS := 1
+export UV_NATIVE_TLS := 1
 unexport PYTHONDONTWRITEBYTECODE # images set it, and each kernel and worker would then compile SymPy again: 3 s of 4
 
 help:
