@@ -10,11 +10,11 @@ from sympy import Expr, Max, S, floor
 
 from scalebook.block import LLAMA, Block  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import held, on_device
-from scalebook.language import formula, symbol
+from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "cache_room", "cache_share_usual", "cached_tokens", "max_users", "token_cache_grouped", "token_cache_latent",
-    "weights_on_device", "workspace_usual",
+    "cache_room", "cache_share_usual", "cached_tokens", "held_weights", "max_users", "token_cache_grouped",
+    "token_cache_latent", "weights_on_device", "workspace_usual",
 ]  # fmt: skip
 
 
@@ -28,6 +28,17 @@ def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * held(weight.elements) * bits / 8
     return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
+
+
+@cache
+def held_weights(dense: Block | None, moe: Block | None) -> Formula:
+    """The same as a formula of a sheet.
+
+    >>> held_weights(LLAMA, None).letter
+    'held_weights'
+    """
+    said = "Weights of a device's part of the blocks, and of the embeddings."
+    return Formula("held_weights_listed", "held_weights", weights_on_device(dense, moe), ("pope2022 §3.3",), said)
 
 
 @formula("token_cache", "pope2022 §3.3")

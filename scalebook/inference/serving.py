@@ -218,19 +218,12 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     True
     """
     latent = "kv_rank" in (dense or moe).indices
-    weights = Formula(
-        "held_weights_listed",
-        "held_weights",
-        room.weights_on_device(dense, moe),
-        ("pope2022 §3.3",),
-        "Weights of a device's part of the blocks, and of the embeddings.",
-    )
     formulas = [
         *step_formulas(dense, moe, Work("decode", exchange)),
         *mixed_formulas(dense, moe, exchange),
         *_SERVING,
         _queue(),
-        weights,
+        room.held_weights(dense, moe),
         room.token_cache_latent if latent else room.token_cache_grouped,
         *more,
     ]

@@ -4,7 +4,7 @@ import numpy as np
 
 from scalebook.inference import assumptions, decode_step, mixed_step, room
 from scalebook.inference.step import Step
-from scalebook.language import Formula, Sheet
+from scalebook.language import Sheet
 
 from .priced import priced
 
@@ -19,10 +19,9 @@ class _Room(Step):
 
     def sheet_of(self, dense, moe, exchange, *more):
         latent = "kv_rank" in (dense or moe).indices
-        held = Formula("held_weights_here", "held_weights", room.weights_on_device(dense, moe), ("pope2022 §3.3",))
         cache = room.token_cache_latent if latent else room.token_cache_grouped
         usual = (room.workspace_usual, assumptions.result_bits, *([assumptions.expert_ways_left] if moe else ()))
-        return Sheet("room", held, cache, *usual)
+        return Sheet("room", room.held_weights(dense, moe), cache, *usual)
 
 
 _ROOM = _Room()

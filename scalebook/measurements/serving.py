@@ -127,27 +127,12 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     return found
 
 
+# What a prediction or a reason rests on.
 _READ = (
-    "backend",
-    "model_path",
-    "system",
-    "precision",
-    "mode",
-    "isl",
-    "osl",
-    "gemm_quant_mode",
-    "moe_quant_mode",
-    "batch_size",
-    "tp_size",
-    "pp_size",
-    "attention_dp_size",
-    "moe_tp_size",
-    "moe_ep_size",
-    "silicon_ttft_ms",
-    "silicon_tpot_ms",
-    "concurrency",
-    "origin",
-)  # fmt: skip  (what a prediction or a reason rests on)
+    "backend", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode", "moe_quant_mode",
+    "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "silicon_ttft_ms",
+    "silicon_tpot_ms", "concurrency", "origin",
+)  # fmt: skip
 
 
 @cache
