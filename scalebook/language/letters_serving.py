@@ -51,6 +51,11 @@ letter("prompt_launch", "s", "time of attention over a prompt before it computes
 letter(
     "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"
 )
+letter("scale_kernels", "", "kernels of a block that scale what enters products of few bits", r"n_{\mathrm{sc}}", _ZERO)
+letter("scale_block", "", "inputs of weights that share a scale where they are published in 8 bits", r"b_{\mathrm{sc}}")
+letter(
+    "norm_sums", "", "norms of a block whose sums go over the devices that share its heads", r"n_{\mathrm{norm}}", _ZERO
+)
 letter("routing_time_least", "s", "time to sort tokens by expert, however few", r"\tau_e")
 letter("assigned_passes", "", "times that a token's copies pass through memory around the products of experts", "n_m")
 
@@ -91,6 +96,9 @@ letter("capacity", "request/s", "most requests a second that keep to a target", 
 letter("headroom", "%", "share of the capacity that is still free", r"\chi_{\lambda}", "share")
 letter("prompt_load", "%", "share of the time in which prompts are read", r"\rho_P", "share")
 letter("queue_time", "s", "time a request waits until its prompt is read", r"T_q", _ZERO)
+letter(
+    "prompts_met", "%", "share of the prompts of others that are read while a sequence decodes", r"\sigma_P", "share"
+)
 letter("generations", "", "requests that each user of a benchmark sends", r"n_{\mathrm{gen}}")
 letter(
     "response_time", "s", "time from a request to its answer where all that wait are served at once", r"T_{\mathrm{r}}"

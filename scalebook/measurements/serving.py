@@ -6,7 +6,7 @@ an engine, fitted on half of the curves (a curve: one model, system, engine, pre
 
 import re
 from functools import cache
-from hashlib import md5
+from math import log2
 
 import numpy as np
 
@@ -30,6 +30,9 @@ MODELS = {
     r"MiniMaxAI/MiniMax-M2.5": "minimax_m2_5",
 }
 BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
+# What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
+# product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
+ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
 # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 MEAN_LENGTH = {"InferenceX": 0.9}
 
@@ -50,9 +53,12 @@ def _bits(row) -> tuple[float, float, float]:
     model = _model(row)
     if model == "gpt_oss_120b":
         dense, expert = 16, 4.25  # its checkpoint: experts in mxfp4, the rest in bf16
-    elif model in ("deepseek_v3", "kimi_k2", "minimax_m2_5") and dense < 8:
-        dense = 16  # NVFP4 and INT4 checkpoints leave attention in bf16
-    cache = 8 if dense <= 8 or (row["backend"] == "trtllm" and expert < 16) else 16
+    elif dense < 8 and model in ATTENTION_BITS:
+        dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
+    narrow = dense <= 8 or row["precision"] == "fp4" or (row["backend"] == "trtllm" and expert < 16)
+    if row["backend"] != "trtllm" and not _mean_length(row) and not row["model_path"].startswith("nvidia/"):
+        narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
+    cache = 8 if narrow else 16
     return dense, expert, cache
 
 
@@ -74,6 +80,12 @@ def _knowns(row, columns="{}"):
     dense, expert, cached = _bits(row)
     letters = _group(row, columns) | dict(weight_bits=dense, expert_bits=expert, kv_bits=cached)
     letters["activation_bits"] = 8 if dense <= 8 else 16
+    if dense != 8:
+        letters["scale_kernels"] = 0  # products with few weights in 8 bits
+    if letters["attention_dp"] > 1 and model.get("experts"):
+        letters["exchange"] = "gather"  # what vLLM and TensorRT-LLM do unless told otherwise
+    if (row["backend"], row["backend_version"]) == TOGETHER:
+        letters |= dict(prompts_met=0.5, generations=1)
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
@@ -86,8 +98,13 @@ def _knowns(row, columns="{}"):
     return model, device.at(_precision(device, dense)), letters
 
 
+def _mean_length(row) -> float | None:
+    """The mean length over the nominal, where lengths are drawn."""
+    return MEAN_LENGTH.get(row["origin"].partition("/")[0])
+
+
 def _lengths(row) -> dict[str, float]:
-    share = MEAN_LENGTH.get(row["origin"].partition("/")[0], 1.0)
+    share = _mean_length(row) or 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
@@ -127,11 +144,16 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     return found
 
 
+# SGLang reads prompts first, and in the runs of this version all lengths are equal: users stay in step.
+TOGETHER = ("sglang", "0.5.1.post1")
+DRAFTED = "1.2.0rc6.post3"  # of TensorRT-LLM; ten of these runs stand beside the same ones of post2
+
+
 # What a prediction or a reason rests on.
 _READ = (
-    "backend", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode", "moe_quant_mode",
-    "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "silicon_ttft_ms",
-    "silicon_tpot_ms", "concurrency", "origin",
+    "backend", "backend_version", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode",
+    "moe_quant_mode", "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
+    "silicon_ttft_ms", "silicon_tpot_ms", "concurrency", "origin",
 )  # fmt: skip
 
 
@@ -189,6 +211,8 @@ def _reason(key: tuple[str, ...]) -> str:
         return "of a system or an engine that the tables lack"
     if _count(row, "tp_size") > 8 or _count(row, "attention_dp_size") >= 64 or _count(row, "pp_size") > 1:
         return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
+    if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
+        return "of a version that writes tokens in half the time of the same runs of the one before: drafted tokens"
     if row["system"] == "gb200" and "Qwen3-32B" in row["model_path"]:
         return "five times as slow as the same run elsewhere: a slip of its columns"
     if not float(row["silicon_tpot_ms"] or 0):
@@ -211,16 +235,18 @@ def _engine(row):
     return f"{engines[row['backend']].name}, {accelerators[SYSTEMS[row['system']]].name.partition(' (')[0]}"
 
 
-CURVE = ("model_path", "system", "backend", "precision", "isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size")
-
-
 def is_fitted_curve(row) -> bool:
     """Whether a row is of the half of the curves that constants are fitted on.
 
-    >>> is_fitted_curve(dict.fromkeys(CURVE, "1"))
-    True
+    Curves of one model, device and engine take turns, as squares of a chessboard do: a length or a group twice as
+    large is of the other half.  So both halves hold every kind; halves by lot differ by what few odd runs fall into.
+
+    >>> row = dict(isl="1024", osl="1024", tp_size="4", attention_dp_size="", moe_ep_size="1")
+    >>> is_fitted_curve(row), is_fitted_curve(row | {"tp_size": "8"})
+    (True, False)
     """
-    return int(md5("|".join(row[x] for x in CURVE).encode()).hexdigest(), 16) % 2 == 0
+    doublings = sum(round(log2(_count(row, x))) for x in ("isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size"))
+    return doublings % 2 == 0
 
 
 def _with_end(row):

@@ -23,6 +23,7 @@ BLOCK = 128  # values that share a scale in 8 bits: experts that are said to be 
 
 def _asked(row):
     model, device, letters = _knowns(row, _DECODING)
+    letters.pop("exchange", None)  # wide groups send tokens to their experts
     lengths = _lengths(row)
     groups = number(row, "decode_num_workers") * letters["attention_dp"]
     letters["batch"] = max(1.0, number(row, "concurrency") / groups)
