@@ -19,6 +19,7 @@ from scalebook.measurements import (
 from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import room_for
 from scalebook.measurements.priced import priced
+from scalebook.measurements.serving_peers import yardsticks
 from scalebook.tables import accelerators, models
 
 # Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
@@ -202,6 +203,18 @@ def test_ranges_hold_what_they_say(name, low, high):
     is_fitted = np.array([serving.is_fitted_curve(r) for r in result.rows])
     assert inside[is_fitted].mean() == pytest.approx(0.8, abs=0.005)
     assert 0.77 <= inside[~is_fitted].mean() <= 0.83
+
+
+@pytest.mark.parametrize("name", ["serving_tpot", "serving_ttft"])
+def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measurement(name):
+    found = {x.name: x for x in yardsticks(known(name))}
+    ours, peer, again = (
+        found[x] for x in ("sum of the kernels", "AIConfigurator 0.12", "the same run, measured again")
+    )
+    assert ours.rows == peer.rows > 400
+    assert again.median < ours.median < 0.7 * peer.median and again.p90 < ours.p90 < 0.75 * peer.p90
+    if name == "serving_tpot":
+        assert found["floor: the weights of a token, read"].median > 0.9
 
 
 def test_wide_groups_lie_between_messages_waited_for_and_hidden():

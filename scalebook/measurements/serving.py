@@ -16,7 +16,7 @@ from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
 
-__all__ = ["CONFRONTATIONS", "is_fitted_curve", "served_rows"]
+__all__ = ["CONFRONTATIONS", "is_fitted_curve", "least_seconds", "served_rows"]
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 MODELS = {
@@ -217,13 +217,13 @@ def _reason(key: tuple[str, ...]) -> str:
         return "five times as slow as the same run elsewhere: a slip of its columns"
     if not float(row["silicon_tpot_ms"] or 0):
         return "without a time per token"
-    if number(row, "silicon_tpot_ms") / 1e3 < _least(row):
+    if number(row, "silicon_tpot_ms") / 1e3 < least_seconds(row):
         return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
     return "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users else ""
 
 
-def _least(row) -> float:
+def least_seconds(row) -> float:
     """Seconds in which the devices read the weights that one token uses, at their full bandwidths."""
     model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
     bits = min(_bits(row)[:2]) if model.get("experts") else _bits(row)[0]
