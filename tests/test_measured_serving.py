@@ -1,5 +1,6 @@
 """Confrontations of serving: a row of each kind by hand, and what the fitted numbers rest on."""
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from scalebook.measurements import (
 from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import room_for
 from scalebook.measurements.priced import priced
+from scalebook.measurements.serving_choice import choices
 from scalebook.measurements.serving_peers import yardsticks
 from scalebook.tables import accelerators, models
 
@@ -215,6 +217,23 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
     assert again.median < ours.median < 0.7 * peer.median and again.p90 < ours.p90 < 0.75 * peer.p90
     if name == "serving_tpot":
         assert found["floor: the weights of a token, read"].median > 0.9
+
+
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.88)])
+def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
+    """Nearly always at the edge of the range; half of what is chosen with little margin is the best that was measured."""
+    result = known("serving_tpot")
+    near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
+    assert near.met >= met and near.kept_median == 1 and near.kept_p10 > 0.55
+    assert edge.met >= 0.9 and edge.searches <= near.searches
+    assert near.rule_kept < 0.3  # the most devices for the fewest users waste them
+
+
+def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
+    result = known("serving_tpot")
+    perfect = dataclasses.replace(result, predicted=result.measured)
+    assert choices(perfect, 0.02, margin=1).met == 1
+    assert choices(perfect, 0.02, margin=1).searches >= choices(result, 0.02, margin=1).searches
 
 
 def test_wide_groups_lie_between_messages_waited_for_and_hidden():

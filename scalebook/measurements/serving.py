@@ -16,7 +16,7 @@ from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
 
-__all__ = ["CONFRONTATIONS", "is_fitted_curve", "least_seconds", "served_rows"]
+__all__ = ["CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "served_rows"]
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 MODELS = {
@@ -103,7 +103,7 @@ def _mean_length(row) -> float | None:
     return MEAN_LENGTH.get(row["origin"].partition("/")[0])
 
 
-def _lengths(row) -> dict[str, float]:
+def lengths(row) -> dict[str, float]:
     share = _mean_length(row) or 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
@@ -113,7 +113,7 @@ def _asked(row, columns="{}") -> tuple:
     model, device, letters = _knowns(row, columns)
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
     engine = engines[row["backend"]]
-    sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
+    sheet, knowns, letters = serve.plan((model, device), letters | lengths(row) | dict(users=users, engine=engine))
     known = {n: cell.value for n, cell in gather(knowns, letters).items()}
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
@@ -192,8 +192,8 @@ def _value(row, letter) -> float:
 
 def _fitting(row) -> float:
     _, _, letters = _knowns(row)
-    lengths = _lengths(row)
-    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *lengths.values(), tuple(sorted(letters.items())))
+    said = lengths(row)
+    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *said.values(), tuple(sorted(letters.items())))
 
 
 def _left_out(row) -> str:
@@ -221,6 +221,11 @@ def _reason(key: tuple[str, ...]) -> str:
         return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
     return "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users else ""
+
+
+def devices_of(row) -> float:
+    """Devices of a row's engine."""
+    return _count(row, "tp_size") * _count(row, "pp_size") * _count(row, "attention_dp_size")
 
 
 def least_seconds(row) -> float:
@@ -252,7 +257,7 @@ def is_fitted_curve(row) -> bool:
 def _with_end(row):
     """The end-to-end time of a run follows from its first token and the time of each further one."""
     first, each = float(row["silicon_ttft_ms"] or 0), float(row["silicon_tpot_ms"] or 0)
-    output = _lengths(row)["output"] if row["osl"] else 0
+    output = lengths(row)["output"] if row["osl"] else 0
     return {**row, "end_to_end_ms": str(first + (output - 1) * each) if first and each else ""}
 
 
