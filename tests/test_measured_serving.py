@@ -221,7 +221,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
 
 @pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.88)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
-    """Nearly always at the edge of the range; half of what is chosen with little margin is the best that was measured."""
+    """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
     near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
     assert near.met >= met and near.kept_median == 1 and near.kept_p10 > 0.55
