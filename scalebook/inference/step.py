@@ -250,7 +250,7 @@ class Step:
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
-        usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1, "norm_sums": 0, "scale_kernels": 0}
+        usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
         return sheet, (*knowns, Row("usual", filled)), letters
