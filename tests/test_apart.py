@@ -29,9 +29,8 @@ def apart(**changed):
 @pytest.mark.parametrize(("port", "latency"), [(1e9, 1e-5), (1e7, 1e-5), (1e9, 0.04)])
 def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     """A node is a site, each device with its part of the line; gradients go out in 32 bits, weights come back in 16."""
-    known = dict(tp=8, seq=8192, microbatches=16, near_latency=0, collective_launch=0)
-    slow = dict(scaleout_bandwidth=port, far_latency=latency, far_efficiency=1)
-    run = training_step(models.llama3_8b, H100, known, dp=sites, **slow)
+    slow = dict(scaleout_bandwidth=port, far_latency=latency, far_efficiency=1, near_latency=0, collective_launch=0)
+    run = training_step(models.llama3_8b, H100, tp=8, seq=8192, microbatches=16, dp=sites, **slow)
     sent = site_bytes_ring(params=models.llama3_8b.params, exchange_bits=24, sites=sites)
     said = site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
     assert run.dp_exposed == pytest.approx(said, rel=0.005)

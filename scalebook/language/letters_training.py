@@ -365,22 +365,3 @@ letter(
     "tokens of a group from which sharding sends less than splitting matrices",
     r"\theta_{\times}",
 )
-
-# Training at several sites, far from each other.
-letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
-letter("local_steps", "", "steps that a site takes between two exchanges with the others", "H", whole=True)
-letter("exchange_bits", "bit", "bits per parameter that sites exchange", r"\beta_x")
-letter("site_bytes", "B", "bytes that a site sends in an exchange", r"S_{\mathrm{site}}", _ZERO)
-letter("site_bandwidth", "B/s", "bandwidth of a whole site to the next, one direction", r"W_{\mathrm{site}}")
-letter("site_distance", "", "kilometres of fibre from a site to the next", r"d_{\mathrm{site}}", _ZERO)
-letter("fibre_delay", "s", "time that light takes for a kilometre of fibre", r"\tau_{\mathrm{fib}}")
-letter("site_latency", "s", "time that light takes from a site to the next", r"\lambda_{\mathrm{site}}", _ZERO)
-letter("site_exchange", "s", "time of an exchange between sites", r"T_{\mathrm{site}}", _ZERO)
-letter("sites_lost", "%", "share of the time that sites wait for their exchanges", r"\chi_{\mathrm{site}}", "share")
-letter(
-    "half_site_bandwidth",
-    "B/s",
-    "bandwidth between sites at which they wait for half of the time",
-    r"W_{\mathrm{site}}^{1/2}",
-)
-letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
