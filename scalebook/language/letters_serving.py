@@ -225,7 +225,7 @@ letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}
 
 # Training at several sites, far from each other.
 letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
-letter("local_steps", "", "steps that a site takes between two exchanges with the others", r"H_{\mathrm{local}}", whole=True)
+letter("local_steps", "", "steps of a site between two exchanges with the others", r"H_{\mathrm{local}}", whole=True)
 letter("exchange_bits", "bit", "bits per parameter that sites exchange", r"\beta_x")
 letter("site_bytes", "B", "bytes that a site sends in an exchange", r"S_{\mathrm{site}}", _ZERO)
 letter("site_bandwidth", "B/s", "bandwidth of a whole site to the next, one direction", r"W_{\mathrm{site}}")
