@@ -230,3 +230,22 @@ letter("million_cost_high", "$", "price of a million output tokens, high end of 
 
 letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r"D_{\mathrm{out}}")
 letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")
+
+# Training at several sites, far from each other.
+letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
+letter("local_steps", "", "steps of a site between two exchanges with the others", r"H_{\mathrm{local}}", whole=True)
+letter("exchange_bits", "bit", "bits per parameter that sites exchange", r"\beta_x")
+letter("site_bytes", "B", "bytes that a site sends in an exchange", r"S_{\mathrm{site}}", _ZERO)
+letter("site_bandwidth", "B/s", "bandwidth of a whole site to the next, one direction", r"W_{\mathrm{site}}")
+letter("site_distance", "", "kilometres of fibre from a site to the next", r"d_{\mathrm{site}}", _ZERO)
+letter("fibre_delay", "s", "time that light takes for a kilometre of fibre", r"\tau_{\mathrm{fib}}")
+letter("site_latency", "s", "time that light takes from a site to the next", r"\lambda_{\mathrm{site}}", _ZERO)
+letter("site_exchange", "s", "time of an exchange between sites", r"T_{\mathrm{site}}", _ZERO)
+letter("sites_lost", "%", "share of the time that sites wait for their exchanges", r"\chi_{\mathrm{site}}", "share")
+letter(
+    "half_site_bandwidth",
+    "B/s",
+    "bandwidth between sites at which they wait for half of the time",
+    r"W_{\mathrm{site}}^{1/2}",
+)
+letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
