@@ -91,11 +91,12 @@ BOUNDS = {
     ("batch1_floor", "GeForce"): (0.58, 1.02),
     ("batch1_floor", "RTX workstation"): (0.353, 0.82),
     ("batch1_floor", "Apple"): (0.79, 1.84),
-    ("batch1_decode", "calibrated on"): (0.063, 0.24),
+    ("batch1_decode", "calibrated on"): (0.069, 0.47),
     ("batch1_decode", "RTX workstation"): (0.023, 0.053),
     ("batch1_decode", "data centre, GDDR6"): (0.078, 0.133),
     ("batch1_decode", "Apple"): (0.33, 1.04),
-    ("batch1_decode", "data centre, HBM"): (0.47, 0.785),
+    ("batch1_decode", "data centre, HBM"): (0.08, 0.103),
+    ("batch1_decode", "several, sharing matrices"): (0.19, 0.38),
     ("batch_decode_mi300x", "calibrated on"): (0.009, 0.014),
     ("batch_decode_mi300x", "70B, batch 1 to 4"): (0.071, 0.09),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.16, 0.195),
@@ -295,16 +296,50 @@ def _seconds(function, rows):
 
 def test_the_calibrated_numbers_fit_the_rows_they_name():
     result = known("batch1_decode")
-    rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+    is_geforce = result.fitted & np.array([decode._class(row) == "GeForce" for row in result.rows])
+    is_geforce &= np.array([not decode._is_shared(row) for row in result.rows])
+    rows = [row for row, fitted in zip(result.rows, is_geforce, strict=True) if fitted]
     engines = np.array([decode.ENGINES[row["engine"]][0] for row in rows])
     assert set(engines) == set(decode.BLOCK_OVERHEAD)
     assert {"3090", "4090"} <= {row["gpu"].removeprefix("RTX ").split()[0] for row in rows}
-    measured = 1 / result.measured[result.fitted]
+    measured = 1 / result.measured[is_geforce]
     traffic, blocks = _seconds(decode.token_seconds, rows)
     columns = [traffic, *(np.where(engines == e, blocks, 0) for e in decode.BLOCK_OVERHEAD)]
     found = np.linalg.lstsq(np.column_stack(columns) / measured[:, None], np.ones(len(rows)), rcond=None)[0]
     assert 1 / found[0] == pytest.approx(decode.BANDWIDTH_EFFICIENCY, rel=0.002)
     assert found[1:] == pytest.approx(list(decode.BLOCK_OVERHEAD.values()), rel=0.015)
+
+
+def _least(known_part, unknown_part, measured):
+    """The number that, times `unknown_part`, brings the sum nearest to what was measured, in relative squares."""
+    a, b = unknown_part / measured, 1 - known_part / measured
+    return (a @ b) / (a @ a)
+
+
+@pytest.mark.parametrize("engine", decode.SHARING_OVERHEAD)
+def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
+    result = known("batch1_decode")
+    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]][0] == engine for r in result.rows]
+    rows = [row for row, fitted in zip(result.rows, result.fitted & picked, strict=True) if fitted]
+    assert {row["gpu"] for row in rows} == {"A10G"}
+    own = [decode.token_seconds(r, decode.reached(r), decode.BLOCK_OVERHEAD.get(engine, 0)) for r in rows]
+    blocks = _seconds(decode.token_seconds, rows)[1]
+    found = _least(np.array(own), blocks, 1 / result.measured[result.fitted & picked])
+    assert found == pytest.approx(decode.SHARING_OVERHEAD[engine], rel=0.01)
+
+
+def test_what_a_core_takes_in_fits_the_rows_it_names():
+    result = known("batch1_decode")
+    picked = np.array([r["gpu"].startswith("A100") for r in result.rows]) & result.fitted
+    rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
+    assert len(rows) == 3 and {row["n_gpus"] for row in rows} == {"1"}
+    floor, blocks = _seconds(decode.token_seconds, rows)
+    bandwidths = np.array([float(row["spec_bw_gbs"]) * 1e9 for row in rows])
+    each = floor * bandwidths / decode.CORE_CLOCKS["A100"]  # seconds at a byte a clock
+    found = 1 / _least(blocks * decode.BLOCK_OVERHEAD["llama.cpp 2024"], each, 1 / result.measured[picked])
+    assert found == pytest.approx(decode.CORE_BYTES, rel=0.005)
+    h100 = [row for row in result.rows if row["gpu"].startswith("H100") and row["n_gpus"] == "1"]
+    assert h100 and all(decode.reached(row) < decode.BANDWIDTH_EFFICIENCY for row in h100)
 
 
 def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():

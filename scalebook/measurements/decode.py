@@ -3,7 +3,9 @@
 The floor is what the formulas say with nothing calibrated: every byte read once, at the bandwidth
 of the data sheet.  No measurement may be faster.  What is measured is slower for two reasons, and
 each has one number: memory gives less than its peak, which is the hardware's matter and taken as
-one efficiency, and each block costs a delay of its own, which is the engine's matter.
+one efficiency, and each block costs a delay of its own, which is the engine's matter.  Memory of data
+centres gives more
+than the cores ask for: a core has only so many loads under way, and takes in so many bytes a clock.
 """
 
 import re
@@ -24,6 +26,16 @@ BLOCK_OVERHEAD = {
     "llama.cpp 2023": 75e-6, "llama.cpp 2024": 101e-6, "llama.cpp 2025": 38e-6, "ExLlamaV2": 48e-6, "MLC LLM": 32e-6,
 }  # standard errors 5e-6 to 12e-6  # fmt: skip
 VLLM_MI300X_OVERHEAD = 83e-6
+# Where memory is faster than cores ask for it: bytes a clock of a core, fitted on the single A100s that run llama.cpp.
+CORE_BYTES = 7.18
+# What a block loses where devices share its matrices, fitted on the A10Gs: their messages cross the host.
+SHARING_OVERHEAD = {"llama.cpp 2023": 872e-6, "MLC LLM": 116e-6, "vLLM": 525e-6}
+
+# Cores times clock, in Hz: the vector peak over two operations of each lane of a core.
+CORE_CLOCKS = {
+    "A100": accelerators.a100.peak_vector / (2 * 64), "H100 PCIe": accelerators.h100_pcie.peak_vector / (2 * 128),
+    "H100": accelerators.h100.peak_vector / (2 * 128),
+}  # fmt: skip
 
 MODELS = {
     "LLaMA-3 8B": "llama3_8b", "LLaMA-3 70B": "llama3_70b", "Llama2-7B": "llama2_7b", "Llama-2-7B": "llama2_7b",
@@ -110,10 +122,29 @@ def _no_floor(row):
 def _no_rate(row):
     if reason := _no_floor(row):
         return reason
-    family, _, at_once = ENGINES[row["engine"]]
-    if at_once and number(row, "n_gpus") > 1:
-        return "on devices that share every matrix: what they send to each other is not in this formula"
-    return "" if family in BLOCK_OVERHEAD else f"of {family}, which has too few runs on GeForce cards to calibrate on"
+    family = ENGINES[row["engine"]][0]
+    return (
+        ""
+        if family in (SHARING_OVERHEAD if _is_shared(row) else BLOCK_OVERHEAD)
+        else f"of {family}, which has too few runs on GeForce cards to calibrate on"
+    )
+
+
+def _is_shared(row) -> bool:
+    """Whether several devices read at once, each a part of every matrix."""
+    return ENGINES[row["engine"]][2] and number(row, "n_gpus") > 1
+
+
+def reached(row) -> float:
+    """The share of the bandwidth: what memory gives, or what cores that wait for their loads ask for."""
+    clocks = next((x for name, x in CORE_CLOCKS.items() if row["gpu"].startswith(name)), np.inf)
+    return min(BANDWIDTH_EFFICIENCY, CORE_BYTES * clocks / (number(row, "spec_bw_gbs") * 1e9))
+
+
+def overhead(row) -> float:
+    """What a block costs besides its traffic, in seconds."""
+    family = ENGINES[row["engine"]][0]
+    return BLOCK_OVERHEAD.get(family, 0) + (SHARING_OVERHEAD[family] if _is_shared(row) else 0)
 
 
 def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
@@ -121,10 +152,10 @@ def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
 
     The contexts of `ENGINES` matter little: twice as long, they lower no rate by more than 3 %.
     """
-    _, context, at_once = ENGINES[row["engine"]]
+    context = ENGINES[row["engine"]][1]
     model, bits = models[MODELS[row["model"]]], _weight_bits(row)
     traffic = decode_traffic(model, batch=1, context=context, weight_bits=bits, kv_bits=16)
-    readers = number(row, "n_gpus") if at_once else 1
+    readers = number(row, "n_gpus") if _is_shared(row) else 1
     time = memory_time(traffic=traffic, hbm_bandwidth=readers * number(row, "spec_bw_gbs") * 1e9)
     return token_time_overhead(model, memory_time=time, bandwidth_efficiency=efficiency, block_overhead=overhead)
 
@@ -134,9 +165,17 @@ def _floor(rows):
 
 
 def _rate(rows):
-    overheads = [BLOCK_OVERHEAD[ENGINES[row["engine"]][0]] for row in rows]
-    times = [token_seconds(row, BANDWIDTH_EFFICIENCY, x) for row, x in zip(rows, overheads, strict=True)]
-    return np.array([decode_rate(batch=1, token_time=time) for time in times])
+    return np.array([decode_rate(batch=1, token_time=token_seconds(row, reached(row), overhead(row))) for row in rows])
+
+
+def _is_fitted(row) -> bool:
+    """Cards that one of the numbers was fitted on."""
+    if _no_rate(row):
+        return False
+    if _is_shared(row):
+        return row["gpu"].startswith("A10G")
+    a100 = row["engine"].startswith("llama.cpp") and row["gpu"].startswith("A100") and number(row, "n_gpus") == 1
+    return a100 or _class(row) == "GeForce"
 
 
 def batch_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
@@ -205,8 +244,9 @@ CONFRONTATIONS = {
             _SOURCES,
             _no_rate,
             _alone,
-            "one bandwidth efficiency for all and one block overhead per engine, on the runs on GeForce cards",
-            lambda row: not _no_rate(row) and _class(row) == "GeForce",
+            "one bandwidth efficiency for all and one block overhead per engine on the runs on GeForce cards, bytes a "
+            "clock of a core on those on one A100, and one overhead of sharing per engine on those on A10Gs",
+            _is_fitted,
         ),
         Confrontation(
             "batch_floor_mi300x",
