@@ -4,7 +4,7 @@ Bandwidth speeds up a part of a step and FLOPS another.  What is left, launches 
 so that neither ratio of two data sheets is the ratio of two steps.
 
 >>> from scalebook.tables import accelerators
->>> row = next_generation(weights_time="3 ms", cache_time="1 ms", streams_time="0 ms", products_time="0 ms",
+>>> row = next_generation(weights_time="3 ms", cache_time="1 ms", experts_time=0, streams_time=0, products_time=0,
 ...     pass_time="10 ms", bandwidth_ratio=accelerators.h200.hbm_bandwidth / accelerators.h100.hbm_bandwidth,
 ...     flops_ratio=1)
 >>> round(row.reading_share, 2), round(row.generation_gain, 2)
@@ -21,13 +21,15 @@ _PARTS = {
 
 
 @formula("reading_share", "williams2009 §3")
-def reading_share(weights_time, cache_time, streams_time, pass_time):
-    """Weights, caches and what streams through memory between the products, of the whole step.
+def reading_share(weights_time, cache_time, experts_time, streams_time, pass_time):
+    """Weights, caches, experts and what streams through memory between the products, of the whole step.
 
-    >>> reading_share(weights_time="2 ms", cache_time="1 ms", streams_time="1 ms", pass_time="10 ms")
+    Experts of few tokens are read and hardly computed, so all of their time counts as reading.
+
+    >>> reading_share(weights_time="2 ms", cache_time="1 ms", experts_time=0, streams_time="1 ms", pass_time="10 ms")
     0.4
     """
-    return (weights_time + cache_time + streams_time) / pass_time
+    return (weights_time + cache_time + experts_time + streams_time) / pass_time
 
 
 @formula("computing_share", "williams2009 §3")

@@ -226,6 +226,6 @@ letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}
 # A new generation of devices, beside the old.
 letter("bandwidth_ratio", "", "bandwidth of the new device over that of the old", r"r_B")
 letter("flops_ratio", "", "peak of the new device over that of the old", r"r_F")
-letter("reading_share", "%", "share of a step that reads weights, caches and streams", r"\sigma_B", "share")
+letter("reading_share", "%", "share of a step that reads weights, caches, experts and streams", r"\sigma_B", "share")
 letter("computing_share", "%", "share of a step that products take beyond reading", r"\sigma_F", "share")
 letter("generation_gain", "", "time of a step on the old device over that on the new", r"r_{\mathrm{step}}")
