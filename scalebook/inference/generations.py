@@ -13,11 +13,33 @@ so that neither ratio of two data sheets is the ratio of two steps.
 
 from scalebook.language import Sheet, formula
 
-__all__ = ["computing_share", "generation_gain", "next_generation", "reading_share"]
+__all__ = [
+    "bandwidth_ratio", "computing_share", "flops_ratio", "generation_gain", "next_generation", "reading_share",
+]  # fmt: skip
 
 _PARTS = {
     "shares that come to no more than all": lambda reading_share, computing_share: reading_share + computing_share <= 1
 }
+
+
+@formula("bandwidth_ratio", "amdahl1967")
+def bandwidth_ratio(next_bandwidth, hbm_bandwidth):
+    """What the data sheets say of the memory.
+
+    >>> round(bandwidth_ratio(next_bandwidth="8 TB/s", hbm_bandwidth="3.35 TB/s"), 2)
+    2.39
+    """
+    return next_bandwidth / hbm_bandwidth
+
+
+@formula("flops_ratio", "amdahl1967")
+def flops_ratio(next_flops, peak_flops):
+    """What the data sheets say of the arithmetic.
+
+    >>> flops_ratio(next_flops="2 PFLOP/s", peak_flops="1 PFLOP/s")
+    2.0
+    """
+    return next_flops / peak_flops
 
 
 @formula("reading_share", "williams2009 §3")
@@ -42,7 +64,9 @@ def computing_share(products_time, pass_time):
     return products_time / pass_time
 
 
-@formula("generation_gain", "amdahl1967", given=[reading_share, computing_share], domain=_PARTS)
+@formula(
+    "generation_gain", "amdahl1967", given=[reading_share, computing_share, bandwidth_ratio, flops_ratio], domain=_PARTS
+)
 def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio):
     """How many times as fast the step is where a part of it gets faster as bandwidth does, a part as FLOPS do.
 
@@ -57,6 +81,6 @@ def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio
 
 
 next_generation = Sheet(
-    "a step on a new generation", reading_share, computing_share, generation_gain,
+    "a step on a new generation", bandwidth_ratio, flops_ratio, reading_share, computing_share, generation_gain,
     doc="What a step gains from a device's bandwidth and from its FLOPS.",
 )  # fmt: skip

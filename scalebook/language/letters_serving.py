@@ -224,6 +224,8 @@ letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r
 letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")
 
 # A new generation of devices, beside the old.
+letter("next_bandwidth", "B/s", "memory bandwidth of the new device", r"B'")
+letter("next_flops", "FLOP/s", "peak of the new device", r"F'")
 letter("bandwidth_ratio", "", "bandwidth of the new device over that of the old", r"r_B")
 letter("flops_ratio", "", "peak of the new device over that of the old", r"r_F")
 letter("reading_share", "%", "share of a step that reads weights, caches, experts and streams", r"\sigma_B", "share")
