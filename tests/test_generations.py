@@ -57,3 +57,13 @@ def test_it_is_the_ratio_of_two_steps_where_only_the_memory_changes(batch, error
     said = generation_gain(reading_share=share, computing_share=0, flops_ratio=1,
                            bandwidth_ratio=ratio("hbm_bandwidth", "h100", "h200"))  # fmt: skip
     assert 0 <= said / (old.pass_time / new.pass_time) - 1 < error
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_the_share_of_reading_tells_the_pairs_apart(steps):
+    """With the old device's share of reading the bandwidth's ratio errs by half as much as alone."""
+    pairs, bandwidth = paired(*steps), ratio("hbm_bandwidth", *steps)
+    assert ((pairs.reading > 0.1) & (pairs.reading < 0.95)).all()
+    said = generation_gain(reading_share=pairs.reading, computing_share=0, bandwidth_ratio=bandwidth, flops_ratio=1)
+    by_share, alone = (np.median(np.abs(x / pairs.measured - 1)) for x in (said, bandwidth))
+    assert by_share < 0.6 * alone and by_share < 0.13

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.inference import reading_share
 from scalebook.tables import accelerators
 
 from .serving import CONFRONTATIONS, SYSTEMS, served_rows
@@ -28,12 +29,15 @@ _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
-    """How many times as fast the new system is, pair by pair: as measured, and as `serve` says; `rows` of the old."""
+    """How many times as fast the new system is, pair by pair: as measured, and as `serve` says; `rows` of the old, and
+    the share of its step that is `reading`, as `serve` adds it up.
+    """
 
     rows: list[dict[str, str]]
     users: np.ndarray
     measured: np.ndarray
     said: np.ndarray
+    reading: np.ndarray
 
     def at(self, chosen) -> "Pairs":
         """The pairs for which a mask says so."""
@@ -43,12 +47,12 @@ class Pairs(NamedTuple):
 
 
 @cache
-def _runs(systems: frozenset[str]):
-    """Rows that have one alike on another of the systems, their places by kind and system, and times: what was
-    measured and what `serve` says of them, in ms.
+def _runs():
+    """Rows that have one alike on another system, their places by kind and system, the times that were measured, and
+    what `serve` says of them.
     """
     with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
-        read = [row for row in csv.DictReader(file) if SYSTEMS.get(row["system"]) in systems and row["mode"] == "agg"]
+        read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
     found = defaultdict(set)
     for row in read:
         found[tuple(row[x] for x in ALIKE)].add(row["system"])
@@ -58,7 +62,7 @@ def _runs(systems: frozenset[str]):
     for place, row in enumerate(rows):
         kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
     measured = {x: np.array([float(row[column] or 0) for row in rows]) for x, column in _TIMES.items()}
-    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES)
+    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES, *reading_share.inputs)
 
 
 def paired(old: str, new: str, what: str = "tpot") -> Pairs:
@@ -69,12 +73,13 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     for name in (old, new):
         if name not in SYSTEMS.values():
             raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
-    rows, kinds, measured, said = _runs(frozenset({"h100", "h200", "b200", old, new}))
+    rows, kinds, measured, said = _runs()
     both = [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
     gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said)]
-    olds = [rows[x[old][0]] for x in both]
-    users = np.array([float(row["concurrency"] or 0) or float(row["batch_size"]) for row in olds])
-    return Pairs(olds, users, *map(np.array, gains))
+    firsts = [x[old][0] for x in both]
+    users = np.array([float(rows[i]["concurrency"] or 0) or float(rows[i]["batch_size"]) for i in firsts])
+    reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
+    return Pairs([rows[i] for i in firsts], users, *map(np.array, gains), reading)
 
 
 def ratio(letter: str, old: str, new: str, precision: str = "fp8", new_precision: str | None = None) -> float:
