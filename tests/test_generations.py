@@ -67,3 +67,13 @@ def test_the_share_of_reading_tells_the_pairs_apart(steps):
     said = generation_gain(reading_share=pairs.reading, computing_share=0, bandwidth_ratio=bandwidth, flops_ratio=1)
     by_share, alone = (np.median(np.abs(x / pairs.measured - 1)) for x in (said, bandwidth))
     assert by_share < 0.6 * alone and by_share < 0.13
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_engines_own_sums_are_nearer_than_nccl_s(steps):
+    """On one device the two are the same; on eight the hops of NCCL, which grew longer, hide what was gained."""
+    pairs = paired(*steps)
+    alone = np.array([float(row["tp_size"] or 1) * float(row["attention_dp_size"] or 1) == 1 for row in pairs.rows])
+    assert np.allclose(pairs.said[alone], pairs.direct[alone])
+    nccl, own = (np.median(np.abs(x / pairs.measured - 1)) for x in (pairs.said, pairs.direct))
+    assert own < nccl and own < 0.11

@@ -1,8 +1,8 @@
 """What a new generation of devices gained on the same work: runs of engines on two systems that are alike otherwise.
 
 >>> pairs = paired("h100", "h200")
->>> len(pairs.users), round(float(np.median(pairs.measured)), 2), round(float(np.median(pairs.said)), 2)
-(44, 1.15, 1.09)
+>>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
+(44, [1.15, 1.09, 1.13])
 """
 
 import csv
@@ -16,6 +16,7 @@ import numpy as np
 from scalebook.inference import reading_share
 from scalebook.tables import accelerators
 
+from .collectives import KERNEL_LAUNCH
 from .serving import CONFRONTATIONS, SYSTEMS, served_rows
 
 __all__ = ["ALIKE", "Pairs", "paired", "ratio"]
@@ -25,18 +26,21 @@ ALIKE = (
     "model_path", "backend", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "concurrency",
     "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
 )  # fmt: skip
+_NO_HOP = 1e-12  # seconds
 _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
-    """How many times as fast the new system is, pair by pair: as measured, and as `serve` says; `rows` of the old, and
-    the share of its step that is `reading`, as `serve` adds it up.
+    """How many times as fast the new system is, pair by pair: as measured, as `serve` says, and as it says with the
+    engines' own all-reduces, in which every device reads from all others and no hops follow each other (`direct`);
+    `rows` of the old, and the share of its step that is `reading`, as `serve` adds it up.
     """
 
     rows: list[dict[str, str]]
     users: np.ndarray
     measured: np.ndarray
     said: np.ndarray
+    direct: np.ndarray
     reading: np.ndarray
 
     def at(self, chosen) -> "Pairs":
@@ -49,7 +53,7 @@ class Pairs(NamedTuple):
 @cache
 def _runs():
     """Rows that have one alike on another system, their places by kind and system, the times that were measured, and
-    what `serve` says of them.
+    what `serve` says of them, with NCCL's all-reduces and with the engines' own.
     """
     with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
         read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
@@ -62,7 +66,9 @@ def _runs():
     for place, row in enumerate(rows):
         kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
     measured = {x: np.array([float(row[column] or 0) for row in rows]) for x, column in _TIMES.items()}
-    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES, *reading_share.inputs)
+    launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
+    direct = served_rows(rows, *_TIMES, near_latency=_NO_HOP, collective_launch=launch)
+    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 
 def paired(old: str, new: str, what: str = "tpot") -> Pairs:
@@ -73,9 +79,9 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     for name in (old, new):
         if name not in SYSTEMS.values():
             raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
-    rows, kinds, measured, said = _runs()
+    rows, kinds, measured, said, direct = _runs()
     both = [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
-    gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said)]
+    gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said, direct)]
     firsts = [x[old][0] for x in both]
     users = np.array([float(rows[i]["concurrency"] or 0) or float(rows[i]["batch_size"]) for i in firsts])
     reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
