@@ -321,7 +321,8 @@ def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
 def test_every_file_has_its_source_and_licence():
     said = (FOLDER / "README.md").read_text().split("\n## ")[1:]
     assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv*")}
-    assert {c.file for c in CONFRONTATIONS.values()} == {path.name for path in FOLDER.glob("*.csv*")}
+    others = {"serving_peers.csv"}  # what another tool predicts: measured nowhere
+    assert {c.file for c in CONFRONTATIONS.values()} | others == {path.name for path in FOLDER.glob("*.csv*")}
     assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
 
 

@@ -49,7 +49,9 @@ from scalebook.inference.queues import (
     queue_time_prompts,
     response_time_together,
     tpot_open,
+    tpot_open_beside,
     tpot_open_swinging,
+    ttft_beside,
 )
 from scalebook.inference.scaling import (
     best_replicas,
@@ -65,6 +67,7 @@ from scalebook.inference.scaling import (
     token_time_ring,
     token_time_tree,
 )
+from scalebook.inference.simulation import simulate_serving
 from scalebook.inference.speculation import (
     speculating,
     speculation_batch,
@@ -138,6 +141,24 @@ TIMES = {x: SERVER[x] for x in ("base_time", "added_time", "prompt_time")}
 
 
 # An open loop
+
+
+BESIDE = {
+    "usual": SERVER,
+    "short answers": {**SERVER, "prompt_time": 3e-3, "output": 20},
+    "long answers": dict(base_time=5e-3, added_time=100e-6, prompt_time=100e-3, output=500),
+    "prompts of 300 ms": {**SERVER, "prompt_time": 0.3},
+}
+
+
+@pytest.mark.parametrize("load", [0.1, 0.4, 0.7])
+@pytest.mark.parametrize("name", BESIDE)
+def test_prompts_beside_steps_are_within_5_percent_of_a_simulation(name, load):
+    server = {x: BESIDE[name][x] for x in ("base_time", "added_time", "prompt_time", "output")}
+    rate = load / (server["output"] * server["added_time"] + server["prompt_time"])
+    run = simulate_serving(prompt=1000, rate=rate, requests=20_000, warmup=2_000, chunk=2**20, **server)
+    assert tpot_open_beside(server, rate=rate) == pytest.approx(run.tpot.mean(), rel=0.05)
+    assert ttft_beside(server, rate=rate) == pytest.approx(run.ttft.mean(), rel=0.05)
 
 
 @pytest.mark.parametrize(("rate", "said"), [(2, 10.87), (8, 14.71), (16, 27.78)])

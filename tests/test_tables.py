@@ -218,7 +218,10 @@ def test_the_state_of_a_sequence():
 def test_an_engine_has_every_letter(key):
     row = engines[key]
     times = ("step_overhead", "layer_overhead", "first_overhead")
-    assert set(row) == {*times, "cache_share", "chunk_tokens", "first_tokens"} and 0.5 < row.cache_share <= 1
+    assert (
+        set(row) == {*times, "cache_share", "chunk_tokens", "first_tokens", "scale_kernels"}
+        and 0.5 < row.cache_share <= 1
+    )
     for letter in times:
         cell = row.cells[letter]
         assert key == "ideal" or cell.value > 0 or "calibrated" in cell.note

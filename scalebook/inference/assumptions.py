@@ -13,7 +13,8 @@ from scalebook.language import formula
 
 __all__ = [
     "ASSUMED", "GROUPED", "LATENT", "assigned_passes", "expert_efficiency_same", "expert_peak_same",
-    "expert_ways_left", "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch",
+    "expert_ways_left", "no_layer_overhead", "no_norm_sums", "no_scale_kernels", "no_step_overhead",
+    "one_tile", "prompt_efficiency", "prompt_launch",
     "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
     "result_bits", "routing_time_least", "score_arithmetic",
@@ -204,9 +205,30 @@ def no_layer_overhead():
     return Integer(0)
 
 
+@formula("scale_kernels", "kwon2023")
+def no_scale_kernels():
+    """Scales of activations are fixed, and the kernels before a product apply them.
+
+    >>> no_scale_kernels()
+    0.0
+    """
+    return Integer(0)
+
+
+@formula("norm_sums", "minimax2026")
+def no_norm_sums():
+    """Norms are within a device: of whole tokens, or of one head.
+
+    >>> no_norm_sums()
+    0.0
+    """
+    return Integer(0)
+
+
 GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
 ASSUMED = (
     prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
     expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
+    no_scale_kernels, no_norm_sums,
 )  # fmt: skip

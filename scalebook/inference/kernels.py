@@ -133,8 +133,15 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
         _add_routing(total)
-    total["exchange_time"] += _exchanges(routed, work)
+    total["launches_time"] += x("scale_kernels") * x("kernel_launch")
+    total["exchange_time"] += _exchanges(routed, work) + x("norm_sums") * _norm_sum()
     return total
+
+
+def _norm_sum() -> Expr:
+    """Queries and keys that are normed over all heads: their sums of squares are added over the devices."""
+    size = x("pass_tokens") * x("fp32_bits") / 8
+    return collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One))
 
 
 def _add_stream(total, op) -> None:

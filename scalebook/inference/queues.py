@@ -15,7 +15,7 @@ when the last is answered.  There is room for all: a batch that memory limits (`
 (16.26, 32.3, 9.79)
 """
 
-from sympy import Max
+from sympy import Max, S
 
 from scalebook.language import Sheet, formula
 
@@ -23,9 +23,8 @@ __all__ = [
     "batch_closed", "batch_open", "batch_together", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
     "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "load_together", "met_batch",
     "open_loop", "prompt_load", "queue_time_benchmark", "queue_time_burst", "queue_time_closed", "queue_time_open",
-    "queue_time_prompts",
-    "rate_closed", "response_time_together", "token_time_linear", "tpot_from_ends", "tpot_open", "tpot_open_swinging",
-    "ttft", "user_rate",
+    "queue_time_prompts", "rate_closed", "response_time_together", "token_time_linear", "tpot_from_ends", "tpot_open",
+    "tpot_open_beside", "tpot_open_swinging", "ttft", "ttft_beside", "user_rate",
 ]  # fmt: skip
 
 # What can be: conditions that several formulas share.
@@ -168,6 +167,47 @@ def tpot_open_swinging(base_time, added_time, prompt_time, output, load):
     [11.09, 15.0, 28.33]
     """
     return (base_time + added_time + prompt_time / output) / (1 - load)
+
+
+def _prompts_spare(rate, prompt_time) -> bool:
+    return rate * prompt_time < 1
+
+
+def _excess(rate, prompt_time):
+    """By how much the step that reads a prompt is longer than the mean step, whatever else steps take.
+
+    All prompts that came in a step are read in the next, so long steps follow each other; and a request is the more
+    likely to meet a step, the longer it is.
+    """
+    return prompt_time / (1 - (rate * prompt_time) ** 2)
+
+
+@formula("tpot", "kleinrock1975", given=[load_open], domain=SPARE_TIME)
+def tpot_open_beside(base_time, added_time, prompt_time, rate, output, load):
+    """The mean of an open loop where prompts are read beside the sequences that decode: long prompts too.
+
+    One finds the mean batch there and adds oneself, and what came while one's own prompt was read is read before one's
+    second token.  Within 5 % of simulated means up to a load of 0.7, for prompts as long as 125 steps.
+
+    >>> server = dict(base_time="10 ms", added_time="50 us", output=200)
+    >>> [round(tpot_open_beside(server, prompt_time=p, rate=8) * 1e3, 2) for p in ("3 ms", "30 ms", "60 ms")]
+    [11.22, 14.85, 23.34]
+    """
+    own = base_time + added_time
+    return (own + load * _excess(rate, prompt_time) / output) / (1 - load)
+
+
+@formula("ttft", "kleinrock1975", given=[tpot_open_beside], domain={"prompts that leave time": _prompts_spare})
+def ttft_beside(tpot, prompt_time, rate):
+    """Half of the step that a request meets, and the step that reads its prompt beside the sequences that decode.
+
+    >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
+    >>> round(ttft_beside(server, rate=8) * 1e3, 1)
+    57.9
+    """
+    share = rate * prompt_time
+    met = tpot + share * _excess(rate, prompt_time)
+    return tpot * (1 - share) + prompt_time + (S.Half + share) * met
 
 
 @formula("batch", "little1961", given=[tpot_open])

@@ -93,13 +93,17 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
 
 
 @formula("end_to_end", "little1961")
-def end_to_end_group(batch, output, token_time, prompt_time, ttft):
-    """The first token, and for each further one a step; while a sequence decodes, every other one reads a prompt.
+def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
+    """The first token, and for each further one a step; while a sequence decodes, the others read their prompts.
 
-    >>> end_to_end_group(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
-    3.99
+    It meets all of these prompts where sequences end at times of their own.  Of sequences that begin together, are of
+    one length, and wait until all prompts are read, the first waits for all others and the last for none: half.
+
+    >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
+    >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
+    (3.99, 3.045)
     """
-    return ttft + (output - 1) * token_time + (batch - 1) * prompt_time
+    return ttft + (output - 1) * token_time + (batch - 1) * prompts_met * prompt_time
 
 
 @formula("request_rate", "little1961")
@@ -242,7 +246,7 @@ class Serve(Step):
     raises.
     """
 
-    usual = Step.usual | {"replicas": 1, "generations": 10}
+    usual = Step.usual | {"replicas": 1, "generations": 10, "prompts_met": 1}
     engine = "ideal"
 
     def __init__(self):

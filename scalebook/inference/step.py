@@ -235,8 +235,9 @@ class Step:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
         if has_engine:
             row = _engine(engine)
-            knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in known}))
-            known = {**row, **known}
+            unused = {*known, *(() if _has_scales(rows, known) else ("scale_kernels",))}
+            knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in unused}))
+            known = {n: x for n, x in row.items() if n not in unused} | known
         groups = quantity("attention_dp", known.get("attention_dp", 1))
         exchange = _exchange(exchange, is_over_one(groups))
         ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]
@@ -301,10 +302,22 @@ def is_over_one(value) -> bool:
     return isinstance(value, sympy.Basic) or bool(np.any(np.asarray(value) > 1))
 
 
+def _has_scales(rows, known) -> bool:
+    """Whether weights are used in the 8 bits of which each block has a scale, as activations then have too.
+
+    Where scales are fixed, the kernels before a product apply them.
+    """
+    return "scale_block" in known and _precision(rows) == "fp8"
+
+
+def _precision(rows) -> str:
+    """The word of the precision that the device is at."""
+    return next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
+
+
 def _bits(rows) -> dict[str, float]:
     """The bits of weights, caches and activations in the precision that the device is at; 16 where it says none."""
-    precision = next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
-    row = precisions.get(precision, precisions.bf16)
+    row = precisions.get(_precision(rows), precisions.bf16)
     bits = {name: row[name] for name in ("weight_bits", "kv_bits", "activation_bits")}
     return bits | {"expert_bits": bits["weight_bits"]}
 

@@ -51,6 +51,11 @@ letter("prompt_launch", "s", "time of attention over a prompt before it computes
 letter(
     "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"
 )
+letter("scale_kernels", "", "kernels of a block that scale what enters products of few bits", r"n_{\mathrm{sc}}", _ZERO)
+letter("scale_block", "", "inputs of weights that share a scale where they are published in 8 bits", r"b_{\mathrm{sc}}")
+letter(
+    "norm_sums", "", "norms of a block whose sums go over the devices that share its heads", r"n_{\mathrm{norm}}", _ZERO
+)
 letter("routing_time_least", "s", "time to sort tokens by expert, however few", r"\tau_e")
 letter("assigned_passes", "", "times that a token's copies pass through memory around the products of experts", "n_m")
 
@@ -91,6 +96,9 @@ letter("capacity", "request/s", "most requests a second that keep to a target", 
 letter("headroom", "%", "share of the capacity that is still free", r"\chi_{\lambda}", "share")
 letter("prompt_load", "%", "share of the time in which prompts are read", r"\rho_P", "share")
 letter("queue_time", "s", "time a request waits until its prompt is read", r"T_q", _ZERO)
+letter(
+    "prompts_met", "%", "share of the prompts of others that are read while a sequence decodes", r"\sigma_P", "share"
+)
 letter("generations", "", "requests that each user of a benchmark sends", r"n_{\mathrm{gen}}")
 letter(
     "response_time", "s", "time from a request to its answer where all that wait are served at once", r"T_{\mathrm{r}}"
@@ -231,3 +239,22 @@ letter("flops_ratio", "", "peak of the new device over that of the old", r"r_F")
 letter("reading_share", "%", "share of a step that reads weights, caches, experts and streams", r"\sigma_B", "share")
 letter("computing_share", "%", "share of a step that products take beyond reading", r"\sigma_F", "share")
 letter("generation_gain", "", "time of a step on the old device over that on the new", r"r_{\mathrm{step}}")
+
+# Training at several sites, far from each other.
+letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
+letter("local_steps", "", "steps of a site between two exchanges with the others", r"H_{\mathrm{local}}", whole=True)
+letter("exchange_bits", "bit", "bits per parameter that sites exchange", r"\beta_x")
+letter("site_bytes", "B", "bytes that a site sends in an exchange", r"S_{\mathrm{site}}", _ZERO)
+letter("site_bandwidth", "B/s", "bandwidth of a whole site to the next, one direction", r"W_{\mathrm{site}}")
+letter("site_distance", "", "kilometres of fibre from a site to the next", r"d_{\mathrm{site}}", _ZERO)
+letter("fibre_delay", "s", "time that light takes for a kilometre of fibre", r"\tau_{\mathrm{fib}}")
+letter("site_latency", "s", "time that light takes from a site to the next", r"\lambda_{\mathrm{site}}", _ZERO)
+letter("site_exchange", "s", "time of an exchange between sites", r"T_{\mathrm{site}}", _ZERO)
+letter("sites_lost", "%", "share of the time that sites wait for their exchanges", r"\chi_{\mathrm{site}}", "share")
+letter(
+    "half_site_bandwidth",
+    "B/s",
+    "bandwidth between sites at which they wait for half of the time",
+    r"W_{\mathrm{site}}^{1/2}",
+)
+letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)

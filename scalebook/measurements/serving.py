@@ -6,7 +6,7 @@ an engine, fitted on half of the curves (a curve: one model, system, engine, pre
 
 import re
 from functools import cache
-from hashlib import md5
+from math import log2
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
 
-__all__ = ["CONFRONTATIONS", "is_fitted_curve", "served_rows"]
+__all__ = ["CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "served_rows"]
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 MODELS = {
@@ -30,6 +30,9 @@ MODELS = {
     r"MiniMaxAI/MiniMax-M2.5": "minimax_m2_5",
 }
 BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
+# What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
+# product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
+ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
 # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 MEAN_LENGTH = {"InferenceX": 0.9}
 
@@ -50,9 +53,12 @@ def _bits(row) -> tuple[float, float, float]:
     model = _model(row)
     if model == "gpt_oss_120b":
         dense, expert = 16, 4.25  # its checkpoint: experts in mxfp4, the rest in bf16
-    elif model in ("deepseek_v3", "kimi_k2", "minimax_m2_5") and dense < 8:
-        dense = 16  # NVFP4 and INT4 checkpoints leave attention in bf16
-    cache = 8 if dense <= 8 or (row["backend"] == "trtllm" and expert < 16) else 16
+    elif dense < 8 and model in ATTENTION_BITS:
+        dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
+    narrow = dense <= 8 or row["precision"] == "fp4" or (row["backend"] == "trtllm" and expert < 16)
+    if row["backend"] != "trtllm" and not _mean_length(row) and not row["model_path"].startswith("nvidia/"):
+        narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
+    cache = 8 if narrow else 16
     return dense, expert, cache
 
 
@@ -74,6 +80,12 @@ def _knowns(row, columns="{}"):
     dense, expert, cached = _bits(row)
     letters = _group(row, columns) | dict(weight_bits=dense, expert_bits=expert, kv_bits=cached)
     letters["activation_bits"] = 8 if dense <= 8 else 16
+    if dense != 8:
+        letters["scale_kernels"] = 0  # products with few weights in 8 bits
+    if letters["attention_dp"] > 1 and model.get("experts"):
+        letters["exchange"] = "gather"  # what vLLM and TensorRT-LLM do unless told otherwise
+    if (row["backend"], row["backend_version"]) == TOGETHER:
+        letters |= dict(prompts_met=0.5, generations=1)
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
@@ -86,8 +98,13 @@ def _knowns(row, columns="{}"):
     return model, device.at(_precision(device, dense)), letters
 
 
-def _lengths(row) -> dict[str, float]:
-    share = MEAN_LENGTH.get(row["origin"].partition("/")[0], 1.0)
+def _mean_length(row) -> float | None:
+    """The mean length over the nominal, where lengths are drawn."""
+    return MEAN_LENGTH.get(row["origin"].partition("/")[0])
+
+
+def lengths(row) -> dict[str, float]:
+    share = _mean_length(row) or 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
@@ -96,7 +113,7 @@ def _asked(row, columns="{}") -> tuple:
     model, device, letters = _knowns(row, columns)
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
     engine = engines[row["backend"]]
-    sheet, knowns, letters = serve.plan((model, device), letters | _lengths(row) | dict(users=users, engine=engine))
+    sheet, knowns, letters = serve.plan((model, device), letters | lengths(row) | dict(users=users, engine=engine))
     known = {n: cell.value for n, cell in gather(knowns, letters).items()}
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
@@ -127,11 +144,16 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     return found
 
 
+# SGLang reads prompts first, and in the runs of this version all lengths are equal: users stay in step.
+TOGETHER = ("sglang", "0.5.1.post1")
+DRAFTED = "1.2.0rc6.post3"  # of TensorRT-LLM; ten of these runs stand beside the same ones of post2
+
+
 # What a prediction or a reason rests on.
 _READ = (
-    "backend", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode", "moe_quant_mode",
-    "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "silicon_ttft_ms",
-    "silicon_tpot_ms", "concurrency", "origin",
+    "backend", "backend_version", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode",
+    "moe_quant_mode", "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
+    "silicon_ttft_ms", "silicon_tpot_ms", "concurrency", "origin",
 )  # fmt: skip
 
 
@@ -170,8 +192,8 @@ def _value(row, letter) -> float:
 
 def _fitting(row) -> float:
     _, _, letters = _knowns(row)
-    lengths = _lengths(row)
-    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *lengths.values(), tuple(sorted(letters.items())))
+    said = lengths(row)
+    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *said.values(), tuple(sorted(letters.items())))
 
 
 def _left_out(row) -> str:
@@ -189,17 +211,24 @@ def _reason(key: tuple[str, ...]) -> str:
         return "of a system or an engine that the tables lack"
     if _count(row, "tp_size") > 8 or _count(row, "attention_dp_size") >= 64 or _count(row, "pp_size") > 1:
         return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
+    if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
+        return "of a version that writes tokens in half the time of the same runs of the one before: drafted tokens"
     if row["system"] == "gb200" and "Qwen3-32B" in row["model_path"]:
         return "five times as slow as the same run elsewhere: a slip of its columns"
     if not float(row["silicon_tpot_ms"] or 0):
         return "without a time per token"
-    if number(row, "silicon_tpot_ms") / 1e3 < _least(row):
+    if number(row, "silicon_tpot_ms") / 1e3 < least_seconds(row):
         return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
     return "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users else ""
 
 
-def _least(row) -> float:
+def devices_of(row) -> float:
+    """Devices of a row's engine."""
+    return _count(row, "tp_size") * _count(row, "pp_size") * _count(row, "attention_dp_size")
+
+
+def least_seconds(row) -> float:
     """Seconds in which the devices read the weights that one token uses, at their full bandwidths."""
     model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
     bits = min(_bits(row)[:2]) if model.get("experts") else _bits(row)[0]
@@ -211,22 +240,24 @@ def _engine(row):
     return f"{engines[row['backend']].name}, {accelerators[SYSTEMS[row['system']]].name.partition(' (')[0]}"
 
 
-CURVE = ("model_path", "system", "backend", "precision", "isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size")
-
-
 def is_fitted_curve(row) -> bool:
     """Whether a row is of the half of the curves that constants are fitted on.
 
-    >>> is_fitted_curve(dict.fromkeys(CURVE, "1"))
-    True
+    Curves of one model, device and engine take turns, as squares of a chessboard do: a length or a group twice as
+    large is of the other half.  So both halves hold every kind; halves by lot differ by what few odd runs fall into.
+
+    >>> row = dict(isl="1024", osl="1024", tp_size="4", attention_dp_size="", moe_ep_size="1")
+    >>> is_fitted_curve(row), is_fitted_curve(row | {"tp_size": "8"})
+    (True, False)
     """
-    return int(md5("|".join(row[x] for x in CURVE).encode()).hexdigest(), 16) % 2 == 0
+    doublings = sum(round(log2(_count(row, x))) for x in ("isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size"))
+    return doublings % 2 == 0
 
 
 def _with_end(row):
     """The end-to-end time of a run follows from its first token and the time of each further one."""
     first, each = float(row["silicon_ttft_ms"] or 0), float(row["silicon_tpot_ms"] or 0)
-    output = _lengths(row)["output"] if row["osl"] else 0
+    output = lengths(row)["output"] if row["osl"] else 0
     return {**row, "end_to_end_ms": str(first + (output - 1) * each) if first and each else ""}
 
 

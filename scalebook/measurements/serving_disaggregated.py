@@ -13,7 +13,7 @@ from scalebook.tables import engines, models
 from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, number
 from .priced import priced
-from .serving import SYSTEMS, _count, _knowns, _lengths, _model
+from .serving import SYSTEMS, _count, _knowns, _model, lengths
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]
 
@@ -23,10 +23,11 @@ BLOCK = 128  # values that share a scale in 8 bits: experts that are said to be 
 
 def _asked(row):
     model, device, letters = _knowns(row, _DECODING)
-    lengths = _lengths(row)
+    letters.pop("exchange", None)  # wide groups send tokens to their experts
+    said = lengths(row)
     groups = number(row, "decode_num_workers") * letters["attention_dp"]
     letters["batch"] = max(1.0, number(row, "concurrency") / groups)
-    letters["context"] = lengths["prompt"] + lengths["output"] / 2
+    letters["context"] = said["prompt"] + said["output"] / 2
     if letters["attention_dp"] == 1:  # small sums by the engines' own kernels, as measured alone
         letters |= dict(near_latency=0.0, collective_launch=KERNEL_LAUNCH[row["system"]])
     elif model.get("experts") and model.expert_ffn / letters["etp"] < BLOCK:

@@ -1,10 +1,11 @@
 """A training step: strategies, their parts, memory and rules, as one sheet."""
 
-from . import checkpoints, shardings, step, strategy, totals
+from . import apart, checkpoints, shardings, step, strategy, totals
+from .apart import *
 from .checkpoints import *
 from .shardings import *
 from .step import *
 from .strategy import *
 from .totals import *
 
-__all__ = [*checkpoints.__all__, *shardings.__all__, *step.__all__, *strategy.__all__, *totals.__all__]
+__all__ = [*apart.__all__, *checkpoints.__all__, *shardings.__all__, *step.__all__, *strategy.__all__, *totals.__all__]
