@@ -226,7 +226,7 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
     assert near.met >= met and near.kept_median == 1 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
-    assert near.rule_kept < 0.3  # the most devices for the fewest users waste them
+    assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
 
 
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():

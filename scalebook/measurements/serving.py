@@ -55,7 +55,8 @@ def _bits(row) -> tuple[float, float, float]:
         dense, expert = 16, 4.25  # its checkpoint: experts in mxfp4, the rest in bf16
     elif dense < 8 and model in ATTENTION_BITS:
         dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
-    narrow = dense <= 8 or row["precision"] == "fp4" or (row["backend"] == "trtllm" and expert < 16)
+    is_in_four = row["precision"] == "fp4" and "peak_fp4" in accelerators[SYSTEMS[row["system"]]]
+    narrow = dense <= 8 or is_in_four or (row["backend"] == "trtllm" and expert < 16)
     if row["backend"] != "trtllm" and not _mean_length(row) and not row["model_path"].startswith("nvidia/"):
         narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
     cache = 8 if narrow else 16
@@ -108,13 +109,23 @@ def lengths(row) -> dict[str, float]:
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
-def _asked(row, columns="{}") -> tuple:
+def _asked(row) -> tuple:
     """The sheet that prices a row, and what it is called with."""
-    model, device, letters = _knowns(row, columns)
+    _, device, letters = _knowns(row)
+    sheet, known = _planned(
+        _model(row), row["system"], device.words["precision"], row["backend"], tuple(letters.items())
+    )
     users = float(row["concurrency"] or 0) or number(row, "batch_size")
-    engine = engines[row["backend"]]
-    sheet, knowns, letters = serve.plan((model, device), letters | lengths(row) | dict(users=users, engine=engine))
-    known = {n: cell.value for n, cell in gather(knowns, letters).items()}
+    return sheet, known | lengths(row) | dict(users=users)
+
+
+@cache
+def _planned(model: str, system: str, precision: str, backend: str, letters: tuple) -> tuple:
+    """The same for all rows of one layout: users and lengths are not asked for."""
+    device = accelerators[SYSTEMS[system]].at(precision)
+    asked = dict(letters) | dict(users=1, prompt=1, output=2, engine=engines[backend])
+    sheet, knowns, left = serve.plan((models[model], device), asked)
+    known = {n: cell.value for n, cell in gather(knowns, left).items()}
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
