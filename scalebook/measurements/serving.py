@@ -5,7 +5,7 @@ an engine, fitted on half of the curves (a curve: one model, system, engine, pre
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 from math import log2
 
 import numpy as np
@@ -16,7 +16,7 @@ from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
 
-__all__ = ["CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "served_rows"]
+__all__ = ["CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "milliseconds", "served_rows"]
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 MODELS = {
@@ -175,8 +175,9 @@ def _served(keys: tuple[tuple[str, ...], ...]) -> dict[str, np.ndarray]:
     return served_rows(rows, "tpot", "ttft", "end_to_end")
 
 
-def _predict(letter):
-    return lambda rows: 1e3 * _served(tuple(tuple(row[x] for x in _READ) for row in rows))[letter]
+def milliseconds(rows, letter: str) -> np.ndarray:
+    """What `serve` says of rows of "tpot", "ttft" or "end_to_end"; once for the same rows."""
+    return 1e3 * _served(tuple(tuple(row[x] for x in _READ) for row in rows))[letter]
 
 
 @cache
@@ -284,7 +285,7 @@ CONFRONTATIONS = {
             "serving_tpot",
             "serving.csv",
             "Time per output token of users of one engine, by the kernels of its steps.",
-            _predict("tpot"),
+            partial(milliseconds, letter="tpot"),
             "silicon_tpot_ms",
             "ms",
             ("inferencex",),
@@ -295,7 +296,7 @@ CONFRONTATIONS = {
             "serving_ttft",
             "serving.csv",
             "Time to the first token, the mean of a benchmark whose users all begin at once.",
-            _predict("ttft"),
+            partial(milliseconds, letter="ttft"),
             "silicon_ttft_ms",
             "ms",
             ("inferencex",),
@@ -308,7 +309,7 @@ CONFRONTATIONS = {
             "serving_end_to_end",
             "serving.csv",
             "Time from a request to its last token.",
-            _predict("end_to_end"),
+            partial(milliseconds, letter="end_to_end"),
             "end_to_end_ms",
             "ms",
             ("inferencex",),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.measurements.confrontation import Result, number
-from scalebook.measurements.serving import devices_of, lengths, served_rows
+from scalebook.measurements.serving import devices_of, lengths, milliseconds
 
 __all__ = ["Choices", "choices"]
 
@@ -50,7 +50,7 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
     answers = np.array([lengths(row)["output"] for row in rows])
     first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])
     measured = users * answers / (first + (answers - 1) * result.measured) / devices
-    predicted = users * answers / (1e3 * served_rows(rows, "end_to_end")["end_to_end"]) / devices
+    predicted = users * answers / milliseconds(rows, "end_to_end") / devices
     searches = defaultdict(list)
     for place, row in enumerate(rows):
         searches[tuple(row[x] for x in _SEARCH)].append(place)
