@@ -28,7 +28,7 @@ SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
 
 def draw(letters, number, seed=0, grouped=False):
     """Random values for each letter, shares between 0 and 1; grouped:
-    stages and micro-batches that every schedule runs.
+    stages and micro-batches that every schedule runs, weights that devices share evenly.
     """
     rng = np.random.default_rng(seed)
     drawn = {
@@ -39,6 +39,9 @@ def draw(letters, number, seed=0, grouped=False):
         drawn["pp"] = 2 * np.ceil(drawn["pp"] / 2)
     if grouped and {"pp", "microbatches"} <= drawn.keys():
         drawn["microbatches"] = 2 * drawn["pp"] * np.ceil(drawn["microbatches"] / 10)
+    if grouped and {"tp", "weight_columns"} <= drawn.keys():
+        drawn["tp"] = np.ceil(drawn["tp"])
+        drawn["weight_columns"] = drawn["tp"] * np.ceil(drawn["weight_columns"])
     return drawn
 
 

@@ -241,6 +241,7 @@ BOUNDS = {
     ("gemm", "fewer than 1,024 rows, bfloat16"): (0.13, 1.5),
     ("gemm_eleuther", "A100-40GB-SXM, single products"): (0.133, 0.28),
     ("gemm_eleuther", "A100-40GB-SXM, vocabularies"): (0.066, 0.195),
+    ("layer_eleuther", "tensor-parallel 1"): (0.077, 0.4),
     ("gemm_infersim", "1,024 rows or more"): (0.112, 0.57),
     ("layer_vidur", "A100, matrix products"): (0.145, 0.95),
     ("layer_vidur", "H100, matrix products"): (0.167, 0.62),

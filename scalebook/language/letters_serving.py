@@ -231,6 +231,15 @@ letter("million_cost_high", "$", "price of a million output tokens, high end of 
 letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r"D_{\mathrm{out}}")
 letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")
 
+# A new generation of devices, beside the old.
+letter("next_bandwidth", "B/s", "memory bandwidth of the new device", r"B'")
+letter("next_flops", "FLOP/s", "peak of the new device", r"F'")
+letter("bandwidth_ratio", "", "bandwidth of the new device over that of the old", r"r_B")
+letter("flops_ratio", "", "peak of the new device over that of the old", r"r_F")
+letter("reading_share", "%", "share of a step that reads weights, caches, experts and streams", r"\sigma_B", "share")
+letter("computing_share", "%", "share of a step that products take beyond reading", r"\sigma_F", "share")
+letter("generation_gain", "", "time of a step on the old device over that on the new", r"r_{\mathrm{step}}")
+
 # Training at several sites, far from each other.
 letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
 letter("local_steps", "", "steps of a site between two exchanges with the others", r"H_{\mathrm{local}}", whole=True)

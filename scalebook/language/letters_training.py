@@ -15,6 +15,30 @@ letter("tile_rows", "", "rows of the tile of a result that one core works on", r
 letter("tile_columns", "", "columns of the tile of a result that one core works on", r"\theta_c")
 letter("tiles", "", "tiles of the results of a matrix product, those at the edges counted whole", r"n_{\theta}")
 letter("waves", "", "times that all cores together take on a tile each", r"n_{\mathrm{wave}}")
+letter("weight_columns", "", "columns of a weight, before tensor parallelism splits them", r"n_{\mathrm{w}}")
+letter("pad_multiple", "", "what each device's part of the vocabulary is a multiple of", r"n_{\mathrm{pad}}")
+letter("padded_vocab", "", "words in the vocabulary with those added to make it divisible", r"V_{\mathrm{pad}}")
+letter(
+    "tile_efficiency",
+    "%",
+    "results that were asked for over those that whole tiles work out",
+    r"\eta_{\theta}",
+    "share",
+)
+letter(
+    "wave_efficiency",
+    "%",
+    "tiles over those that all cores could take on in whole waves",
+    r"\eta_{\mathrm{wave}}",
+    "share",
+)
+letter(
+    "fill",
+    "%",
+    "results that were asked for over those that all cores could work out",
+    r"\eta_{\mathrm{fill}}",
+    "share",
+)
 letter("exposed_write", "%", "share of the writing of a result that no arithmetic hides", r"\chi_w", "share")
 letter("inner_half", "", "inner size at which a matrix product reaches half of its highest rate", r"n_{1/2}")
 letter(

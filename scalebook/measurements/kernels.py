@@ -165,6 +165,25 @@ def _eleuther_fitted(row):
     return not _no_eleuther(row) and row["op"] == "mm" and not row["gpu"].startswith("A100") and _is_even(row)
 
 
+# The feed-forward layer of EleutherAI's blocks: up to four times the width and back
+
+
+def _feed_forward(rows):
+    hidden, tp, batch, seq = _columns(rows, "hidden", "tp", "mbs", "seq_len")
+    devices = [_letters("a100", "fp16") | _A100_40GB for _ in rows]
+    up = products_seconds(devices, batch * seq, 4 * hidden / tp, hidden)
+    return up + products_seconds(devices, batch * seq, hidden, 4 * hidden / tp)
+
+
+def _no_feed_forward(row):
+    return "" if number(row, "mlp_s") >= 5e-3 else "below 5 ms, which are published in tenths of them"
+
+
+def _feed_forward_group(row):
+    kind = ", FlashAttention's sweep" if row["sweep"].startswith("flash") else ""
+    return f"tensor-parallel {number(row, 'tp'):.0f}{kind}"
+
+
 # DeepGEMM, with a scale for each block, on the H800, whose chip is that of the H100
 
 
@@ -282,6 +301,17 @@ CONFRONTATIONS = {
             _eleuther_group,
             "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products",
             _eleuther_fitted,
+        ),
+        Confrontation(
+            "layer_eleuther",
+            "layer_eleuther.csv",
+            "Time of the feed-forward layer of a block, as two products on the A100 as calibrated in gemm.",
+            _feed_forward,
+            "mlp_s",
+            "s",
+            ("anthony2024",),
+            _no_feed_forward,
+            _feed_forward_group,
         ),
         Confrontation(
             "gemm_infersim",

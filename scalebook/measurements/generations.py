@@ -1,0 +1,97 @@
+"""What a new generation of devices gained on the same work: runs of engines on two systems that are alike otherwise.
+
+>>> pairs = paired("h100", "h200")
+>>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
+(44, [1.15, 1.09, 1.13])
+"""
+
+import csv
+from collections import defaultdict
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.inference import reading_share
+from scalebook.tables import accelerators
+
+from .collectives import KERNEL_LAUNCH
+from .serving import CONFRONTATIONS, SYSTEMS, served_rows
+
+__all__ = ["ALIKE", "Pairs", "paired", "ratio"]
+
+# What a pair shares: everything but the system, and the version of the engine, which differs with it.
+ALIKE = (
+    "model_path", "backend", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "concurrency",
+    "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
+)  # fmt: skip
+_NO_HOP = 1e-12  # seconds
+_TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
+
+
+class Pairs(NamedTuple):
+    """How many times as fast the new system is, pair by pair: as measured, as `serve` says, and as it says with the
+    engines' own all-reduces, in which every device reads from all others and no hops follow each other (`direct`);
+    `rows` of the old, and the share of its step that is `reading`, as `serve` adds it up.
+    """
+
+    rows: list[dict[str, str]]
+    users: np.ndarray
+    measured: np.ndarray
+    said: np.ndarray
+    direct: np.ndarray
+    reading: np.ndarray
+
+    def at(self, chosen) -> "Pairs":
+        """The pairs for which a mask says so."""
+        return Pairs(
+            [row for row, is_in in zip(self.rows, chosen, strict=True) if is_in], *(x[chosen] for x in self[1:])
+        )
+
+
+@cache
+def _runs():
+    """Rows that have one alike on another system, their places by kind and system, the times that were measured, and
+    what `serve` says of them, with NCCL's all-reduces and with the engines' own.
+    """
+    with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
+        read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
+    found = defaultdict(set)
+    for row in read:
+        found[tuple(row[x] for x in ALIKE)].add(row["system"])
+    left_out = CONFRONTATIONS["serving_tpot"].left_out
+    rows = [row for row in read if len(found[tuple(row[x] for x in ALIKE)]) > 1 and not left_out(row)]
+    kinds = defaultdict(lambda: defaultdict(list))
+    for place, row in enumerate(rows):
+        kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
+    measured = {x: np.array([float(row[column] or 0) for row in rows]) for x, column in _TIMES.items()}
+    launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
+    direct = served_rows(rows, *_TIMES, near_latency=_NO_HOP, collective_launch=launch)
+    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES, *reading_share.inputs), direct
+
+
+def paired(old: str, new: str, what: str = "tpot") -> Pairs:
+    """The pairs of published runs on two devices, of which `what` ("tpot" or "ttft") was measured on both.
+
+    Of several runs of one kind the median counts.  Raises LookupError for a device that has no such runs.
+    """
+    for name in (old, new):
+        if name not in SYSTEMS.values():
+            raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
+    rows, kinds, measured, said, direct = _runs()
+    both = [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
+    gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said, direct)]
+    firsts = [x[old][0] for x in both]
+    users = np.array([float(rows[i]["concurrency"] or 0) or float(rows[i]["batch_size"]) for i in firsts])
+    reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
+    return Pairs([rows[i] for i in firsts], users, *map(np.array, gains), reading)
+
+
+def ratio(letter: str, old: str, new: str, precision: str = "fp8", new_precision: str | None = None) -> float:
+    """A letter of one device over that of another, peaks at the precision.
+
+    >>> round(ratio("hbm_bandwidth", "h100", "b200"), 2), round(ratio("peak_flops", "h100", "b200"), 2)
+    (2.39, 2.27)
+    """
+    return accelerators[new].at(new_precision or precision)[letter] / accelerators[old].at(precision)[letter]

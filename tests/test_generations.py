@@ -1,0 +1,79 @@
+"""Generations of devices: Amdahl's law of a step, and the pairs of published runs that it is held against."""
+
+import numpy as np
+import pytest
+import sympy
+
+from scalebook.inference import decode_step, generation_gain, reading_share
+from scalebook.language.domain import OutsideDomain
+from scalebook.language.notation import symbol
+from scalebook.measurements.generations import ALIKE, paired, ratio
+from scalebook.tables import accelerators, models
+
+STEPS = [("h100", "h200"), ("h200", "b200"), ("h100", "b200")]
+
+
+@pytest.mark.parametrize(("steps", "pairs", "median"), list(zip(STEPS, (44, 153, 52), (1.15, 1.39, 1.58), strict=True)))
+def test_the_medians_of_public_pairs(steps, pairs, median):
+    found = paired(*steps)
+    assert len(found.rows) == len(found.users) == pairs
+    assert np.median(found.measured) == pytest.approx(median, abs=0.006)
+    assert np.median(found.measured) < ratio("hbm_bandwidth", *steps)
+
+
+def test_pairs_are_alike_and_are_chosen_by_a_mask():
+    pairs = paired("h200", "b200", "ttft")
+    assert len({tuple(row[x] for x in ALIKE) for row in pairs.rows}) == len(pairs.rows)
+    few = pairs.at(pairs.users <= 4)
+    assert len(few.rows) == (pairs.users <= 4).sum() == len(few.said) and few.users.max() <= 4
+
+
+def test_a_device_without_runs_is_refused():
+    with pytest.raises(LookupError, match="no public runs are known here of 'a100'; there are h100, h200, b200"):
+        paired("a100", "h100")
+
+
+def test_a_part_that_gains_nothing_bounds_the_whole():
+    gain = generation_gain.rhs
+    more = sympy.limit(gain.subs(symbol("computing_share"), 0), symbol("bandwidth_ratio"), sympy.oo)
+    assert sympy.simplify(more - 1 / (1 - symbol("reading_share"))) == 0
+    at = dict(bandwidth_ratio=2.39, flops_ratio=2.27)
+    assert generation_gain(at, reading_share=1, computing_share=0) == pytest.approx(2.39)
+    assert generation_gain(at, reading_share=0, computing_share=1) == pytest.approx(2.27)
+    share = generation_gain.solve("reading_share")(computing_share=0, generation_gain=1.15, **at | {"flops_ratio": 1})
+    assert generation_gain(at, reading_share=share, computing_share=0) == pytest.approx(1.15)
+    with pytest.raises(OutsideDomain, match="shares that come to no more than all"):
+        generation_gain(at, reading_share=0.7, computing_share=0.5)
+
+
+@pytest.mark.parametrize(("batch", "error"), [(1, 0.02), (16, 0.02), (64, 0.02), (256, 0.05)])
+def test_it_is_the_ratio_of_two_steps_where_only_the_memory_changes(batch, error):
+    """The H200 is the H100 with another memory.  With many users arithmetic hides some of the reading."""
+    run = dict(tp=8, batch=batch, context=2048)
+    h100 = accelerators.h100.at("fp8")
+    old = decode_step(models.llama3_70b, h100, **run)
+    new = decode_step(models.llama3_70b, h100, **run, hbm_bandwidth=accelerators.h200.hbm_bandwidth)
+    share = reading_share(old)
+    said = generation_gain(reading_share=share, computing_share=0, flops_ratio=1,
+                           bandwidth_ratio=ratio("hbm_bandwidth", "h100", "h200"))  # fmt: skip
+    assert 0 <= said / (old.pass_time / new.pass_time) - 1 < error
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_the_share_of_reading_tells_the_pairs_apart(steps):
+    """With the old device's share of reading the bandwidth's ratio errs by half as much as alone."""
+    pairs, bandwidth = paired(*steps), ratio("hbm_bandwidth", *steps)
+    assert ((pairs.reading > 0.1) & (pairs.reading < 0.95)).all()
+    said = generation_gain(reading_share=pairs.reading, computing_share=0, bandwidth_ratio=bandwidth, flops_ratio=1)
+    by_share, alone = (np.median(np.abs(x / pairs.measured - 1)) for x in (said, bandwidth))
+    assert by_share < 0.6 * alone and by_share < 0.13
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_engines_own_sums_are_nearer_than_nccl_s(steps):
+    """On one device the two are the same; on eight the hops of NCCL, which grew longer, hide what was gained."""
+    pairs = paired(*steps)
+    alone = np.array([float(row["tp_size"] or 1) * float(row["attention_dp_size"] or 1) == 1 for row in pairs.rows])
+    assert np.allclose(pairs.said[alone], pairs.direct[alone])
+    nccl, own = (np.median(np.abs(x / pairs.measured - 1)) for x in (pairs.said, pairs.direct))
+    assert own < nccl and own < 0.11
