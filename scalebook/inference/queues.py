@@ -30,6 +30,7 @@ __all__ = [
 # What can be: conditions that several formulas share.
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
 TARGET_ABOVE_BASE = {"a target above base_time": lambda tpot_target, base_time: tpot_target > base_time}
+READABLE = {"a prompt_load below 1": lambda prompt_load: prompt_load < 1}
 SEVERAL_TOKENS = {"answers of more than one token": lambda output: output > 1}
 SOME_USER = {"at least one user": lambda users: users >= 1}
 
@@ -169,45 +170,50 @@ def tpot_open_swinging(base_time, added_time, prompt_time, output, load):
     return (base_time + added_time + prompt_time / output) / (1 - load)
 
 
-def _prompts_spare(rate, prompt_time) -> bool:
-    return rate * prompt_time < 1
+@formula("prompt_load", "kleinrock1975")
+def prompt_load(rate, prompt_time):
+    """Prompts alone, which go before steps.
+
+    >>> prompt_load(rate=8, prompt_time="30 ms")
+    0.24
+    """
+    return rate * prompt_time
 
 
-def _excess(rate, prompt_time):
+def _excess(prompt_time, prompt_load):
     """By how much the step that reads a prompt is longer than the mean step, whatever else steps take.
 
     All prompts that came in a step are read in the next, so long steps follow each other; and a request is the more
     likely to meet a step, the longer it is.
     """
-    return prompt_time / (1 - (rate * prompt_time) ** 2)
+    return prompt_time / (1 - prompt_load**2)
 
 
-@formula("tpot", "kleinrock1975", given=[load_open], domain=SPARE_TIME)
-def tpot_open_beside(base_time, added_time, prompt_time, rate, output, load):
+@formula("tpot", "kleinrock1975", given=[load_open, prompt_load], domain=SPARE_TIME)
+def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_load):
     """The mean of an open loop where prompts are read beside the sequences that decode: long prompts too.
 
     One finds the mean batch there and adds oneself, and what came while one's own prompt was read is read before one's
-    second token.  Within 5 % of simulated means up to a load of 0.7, for prompts as long as 125 steps.
+    second token.  Within 5 % of simulated means up to a load of 0.7, for prompts as long as 30 steps.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200)
     >>> [round(tpot_open_beside(server, prompt_time=p, rate=8) * 1e3, 2) for p in ("3 ms", "30 ms", "60 ms")]
     [11.22, 14.85, 23.34]
     """
     own = base_time + added_time
-    return (own + load * _excess(rate, prompt_time) / output) / (1 - load)
+    return (own + load * _excess(prompt_time, prompt_load) / output) / (1 - load)
 
 
-@formula("ttft", "kleinrock1975", given=[tpot_open_beside], domain={"prompts that leave time": _prompts_spare})
-def ttft_beside(tpot, prompt_time, rate):
+@formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
+def ttft_beside(tpot, prompt_time, prompt_load):
     """Half of the step that a request meets, and the step that reads its prompt beside the sequences that decode.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> round(ttft_beside(server, rate=8) * 1e3, 1)
     57.9
     """
-    share = rate * prompt_time
-    met = tpot + share * _excess(rate, prompt_time)
-    return tpot * (1 - share) + prompt_time + (S.Half + share) * met
+    met = tpot + prompt_load * _excess(prompt_time, prompt_load)
+    return tpot * (1 - prompt_load) + prompt_time + (S.Half + prompt_load) * met
 
 
 @formula("batch", "little1961", given=[tpot_open])
@@ -240,20 +246,7 @@ def headroom(rate, capacity):
     return 1 - rate / capacity
 
 
-@formula("prompt_load", "kleinrock1975")
-def prompt_load(rate, prompt_time):
-    """Prompts alone, which go before steps.
-
-    >>> prompt_load(rate=8, prompt_time="30 ms")
-    0.24
-    """
-    return rate * prompt_time
-
-
-_READABLE = {"a prompt_load below 1": lambda prompt_load: prompt_load < 1}
-
-
-@formula("queue_time", "kleinrock1975", given=[prompt_load], domain=_READABLE)
+@formula("queue_time", "kleinrock1975", given=[prompt_load], domain=READABLE)
 def queue_time_prompts(prompt_time, prompt_load):
     """M/D/1: prompts that come at random, are read in the same time each, and wait for each other alone.
 
@@ -263,7 +256,7 @@ def queue_time_prompts(prompt_time, prompt_load):
     return prompt_load * prompt_time / (2 * (1 - prompt_load))
 
 
-@formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=_READABLE)
+@formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=READABLE)
 def queue_time_open(prompt_time, prompt_load, token_time):
     """The same where a server without prompts takes a step: half a step more, exactly so if steps are equally long.
 
