@@ -22,11 +22,11 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .asked import asked
-from .found import Search
+from .asked import asked, each, joined
+from .found import Devices, Search
 from .parts import run, tasks
 from .pricing import built
-from .problem import about, layouts, word_combinations
+from .problem import Problem, about, layouts, word_combinations
 from .space import Searchable, Space
 
 __all__ = ["Search", "Searchable", "Space", "search"]
@@ -71,7 +71,33 @@ def search(
         raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
-    problem = asked(sheet, knowns, minimize, maximize, against, subject_to, choices, lift, best, letters)
+    cases = each(knowns)
+    letters, choices = joined(letters, choices), None
+    thing, known = sheet, letters
+    if hasattr(sheet, "posed"):
+        sheet, letters = sheet.posed([x for x, _ in cases], letters)
+    done, nothing, lacking = [], {}, None
+    for rows, device in cases:
+        problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
+        try:
+            done.append(_searched(problem, most, executor, progress, device))
+        except Nothing as error:
+            nothing[device] = error
+    if not done:
+        said = sheet.unmet([x for x, _ in cases], letters) if hasattr(sheet, "unmet") else ""
+        lacking = next(iter(nothing.values()))
+        raise ValueError(said or "; ".join(f"{n}: {x}" if n else str(x) for n, x in nothing.items())) from lacking
+    if len(cases) == 1:
+        return done[0]
+    return Devices(done, f"none can run on {either(nothing)}" if nothing else "")
+
+
+class Nothing(ValueError):
+    """No strategy can run."""
+
+
+def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
+    """The search of one problem."""
     start = time.perf_counter()
     whole, combinations = layouts(problem), word_combinations(problem)
     expected, is_exact = about(problem, whole, combinations)
@@ -86,20 +112,20 @@ def search(
             problem, combinations[0], problem.offloads(problem.letters)
         )  # what is lacking is told before anything is priced
     parts = list(tasks(problem, whole, list(enumerate(combinations))))
-    bar = _bar(len(parts), f"search of {said}", progress)
+    bar = _bar(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
     try:
         priced, left, why = run(problem, parts, executor, bar)
     finally:
         bar.close()
     if not left and not len(priced.best):
-        raise ValueError(f"no strategy can run; {_nothing(problem, whole, priced.rejected)}")
+        raise Nothing(f"no strategy can run; {_nothing(problem, whole, priced.rejected)}")
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
     note = (
         f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
         if left
         else ""
     )
-    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note)
+    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note, device)
 
 
 def _rounded(number: float, is_exact: bool) -> int:
