@@ -34,29 +34,40 @@ TARGETS = ("tpot", "ttft")
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
     """The least whole number from 1 to `most` at which a rising function is zero or more, and one beyond where none is.
 
-    The function is taken to be nearly straight, as times are in users: a line between the ends of what is left says
-    where to look, then its neighbour is looked at; halving in turn keeps what is bent from taking long.
+    `f` is of numbers and the places of their rows.  It is taken to be nearly straight, as times are in users: a line
+    between the ends of what is left says where to look, an end that stays counts half (Illinois), and a step to the
+    neighbour and a halving in turn keep what jumps from taking long.  Rows that are done are looked at no more.  Where
+    a function falls in places it is a crossing, not always the first.
 
-    >>> first_whole(lambda x: x - np.array([2.5, 700.0, 1e6]), np.array([1000.0, 1000.0, 1000.0]))
+    >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
     array([   3.,  700., 1001.])
     """
+    rows = np.arange(len(most))
     low = np.ones_like(most)
-    below, above = f(low), f(most)
+    below, above = f(low, rows), f(most, rows)
     high = np.where(below >= 0, 1.0, np.where(above >= 0, most, most + 1))
     low = np.where((below >= 0) | ~(above >= 0), high - 1, low)
-    was_high = np.ones(most.shape, bool)
-    turn = 0
-    while ((is_open := high - low > 1)).any():
+    found, side, turn = high.copy(), np.zeros_like(most), 0
+    while (is_open := high - low > 1).any():
+        left = is_open.reshape(len(rows), -1).any(1)
+        if left.mean() < 0.7:
+            found[rows] = high
+            rows, low, high, below, above, side = (x[left] for x in (rows, low, high, below, above, side))
+            is_open = is_open[left]
         with np.errstate(all="ignore"):
             line = np.ceil(low + (high - low) * below / (below - above))
-        tried = (line, np.where(was_high, high - 1, low + 1), np.floor((low + high) / 2))[turn % 3]
-        tried = np.where(is_open & np.isfinite(tried), np.clip(tried, low + 1, np.maximum(high - 1, 1)), high)
-        value = f(np.minimum(tried, most))
-        was_high = value >= 0
-        high, above = np.where(is_open & was_high, tried, high), np.where(is_open & was_high, value, above)
-        low, below = np.where(is_open & ~was_high, tried, low), np.where(is_open & ~was_high, value, below)
-        turn += 1
-    return high
+        by_turns = (line, line, np.where(side > 0, high - 1, low + 1), line, line, np.floor((low + high) / 2))
+        tried = by_turns[turn % len(by_turns)]
+        tried = np.where(np.isfinite(tried), np.clip(tried, low + 1, np.maximum(high - 1, low + 1)), low + 1)
+        tried = np.where(is_open, tried, np.minimum(high, most[rows]))
+        value = f(tried, rows)
+        is_high = value >= 0
+        below, above = np.where(is_high & (side > 0), below / 2, below), np.where(~is_high & (side < 0), above / 2, above)
+        high, above = np.where(is_open & is_high, tried, high), np.where(is_open & is_high, value, above)
+        low, below = np.where(is_open & ~is_high, tried, low), np.where(is_open & ~is_high, value, below)
+        side, turn = np.where(is_high, 1.0, -1.0), turn + 1
+    found[rows] = high
+    return found
 
 
 def _room(at, shape) -> np.ndarray:
@@ -64,18 +75,22 @@ def _room(at, shape) -> np.ndarray:
     return np.maximum(np.broadcast_to(np.nan_to_num(at("max_users", 1.0), posinf=2.0**53), shape), 1.0)
 
 
-def users_at_rate(at: Callable, shape: tuple = ()) -> np.ndarray:
+def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
     """The fewest users who ask for so many requests a second, and where there is no room for so many as have room."""
-    most, rate = _room(at, shape), at("rate", 1.0)
-    return np.minimum(first_whole(lambda users: 1 - rate / at("request_rate", users), most), most)
+    most = _room(at, shape)
+
+    def above(users, rows):  # users less those who would wait at this rate: nearly straight
+        return users - at("rate", users, rows) * users / at("request_rate", users, rows)
+
+    return np.minimum(first_whole(above, most), most)
 
 
-def most_users(at: Callable, shape: tuple = (), targets: Mapping[str, float] = ()) -> np.ndarray:
+def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
     """The most users who have room and keep to the targets, and one where none does."""
     most = _room(at, shape)
 
-    def beyond(users):
-        over = np.maximum.reduce([at(n, users) / x - 1 for n, x in targets.items()])
+    def beyond(users, rows):
+        over = np.maximum.reduce([np.broadcast_to(at(n, users, rows) / x - 1, users.shape) for n, x in targets.items()])
         return np.where(over > 0, over, np.minimum(over, -1e-300))  # to keep to a target just so is to keep to it
 
     return np.maximum(first_whole(beyond, most) - 1, 1.0) if targets else most
@@ -116,6 +131,7 @@ class Layouts:
             is_signed=True,
             wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             within=lambda problem: () if self.devices is None else (self._is_within,),
+            apart=("exchange", "engine"),
             idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,
@@ -164,14 +180,14 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
         raise TypeError(f"users are found for one way to serve: give {several[0]} one value, and ask for each in turn")
     serve.refuse(sheet, known)
 
-    def at(letter, users):
+    def at(letter, users, _=None):
         if letter in known:
-            return known[letter]
+            return np.float64(known[letter])
         part = _part(sheet, letter)
-        own = {n: x for n, x in (left | {"users": float(users)}).items() if n in part.inputs or n in part.formulas}
-        return np.float64(part(*rows, **own)[letter])
+        own = {n: x for n, x in (left | {"users": users}).items() if n in part.inputs or n in part.formulas}
+        return part(*rows, **own)[letter]
 
-    return float(find(at))
+    return float(find(at, (1,))[0])
 
 
 def users_for(serve, knowns: tuple, letters: Mapping) -> float:

@@ -73,27 +73,17 @@ def search(
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
     letters, choices = joined(letters, choices), None
-    thing, known = sheet, letters
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
-    done, nothing, lacking = [], {}, None
+    found = []
     for rows, device in cases:
         problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
-        try:
-            done.append(_searched(problem, most, executor, progress, device))
-        except Nothing as error:
-            nothing[device] = error
-    if not done:
+        found.append(_searched(problem, most, executor, progress, device))
+    if not any(x.best or x.note for x in found):
         said = sheet.unmet([x for x, _ in cases], letters) if hasattr(sheet, "unmet") else ""
-        lacking = next(iter(nothing.values()))
-        raise ValueError(said or "; ".join(f"{n}: {x}" if n else str(x) for n, x in nothing.items())) from lacking
-    if len(cases) == 1:
-        return done[0]
-    return Devices(done, f"none can run on {either(nothing)}" if nothing else "")
-
-
-class Nothing(ValueError):
-    """No strategy can run."""
+        why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
+        raise ValueError(said or f"no strategy can run; {why}")
+    return found[0] if len(found) == 1 else Devices(found)
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
@@ -117,8 +107,6 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
         priced, left, why = run(problem, parts, executor, bar)
     finally:
         bar.close()
-    if not left and not len(priced.best):
-        raise Nothing(f"no strategy can run; {_nothing(problem, whole, priced.rejected)}")
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
     note = (
         f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
@@ -139,9 +127,10 @@ def _longest(problem) -> str:
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
-def _nothing(problem, whole, rejected):
+def _nothing(search: Search) -> str:
     """Why there is no strategy."""
-    if most := rejected.most_common(3):
+    problem, whole = search.problem, search.layouts
+    if most := list(search.rejected.items())[:3]:
         return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
     space = problem.space
     if not space.layout:

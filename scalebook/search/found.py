@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
@@ -189,10 +190,12 @@ def _cheapest(front: list[Found], problem) -> list[Found]:
 class Devices(Search):
     """The result of searches of one thing on several devices, `searches`, joined: what is found says which device.
 
-    Those that nothing was found on are in `note`.
+    Those that nothing can run on are in `note`.
     """
 
-    def __init__(self, searches: list[Search], nothing: str):
+    def __init__(self, searches: list[Search]):
+        idle = [x.device for x in searches if not x.best]
+        nothing = f"none can run on {either(idle)}" if idle else ""
         self.searches, self.problem, self.device = searches, searches[0].problem, ""
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
         self.note = "; ".join(filter(None, [*(x.note and f"{x.device}: {x.note}" for x in searches), nothing]))

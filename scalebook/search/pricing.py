@@ -207,15 +207,19 @@ class _Pricing:
     def _solved(self, grid, letters):
         """The letter that follows from each choice, by evaluating only what it is found by."""
         name, _, solve = self.problem.space.solve
-        paths = {}
+        paths, parts = {}, {}
 
-        def at(letter, values):
+        def at(letter, values, places=None):
             if letter not in paths:
-                paths[letter] = [n for n in self.later if n in self._rests_on(letter)]
-            known = {**letters, name: values}
+                rests_on = self._rests_on(letter)
+                paths[letter] = [n for n in self.later if n in rests_on]
+            if id(places) not in parts:
+                parts.clear()
+                parts[id(places)] = grid.some(places), places
+            part, known = parts[id(places)][0], {**letters, name: values}
             for n in paths[letter]:
-                known[n] = grid.finish(self.later[n], known)
-            return grid.array(known[letter])
+                known[n] = part.finish(self.later[n], known)
+            return part.array(known[letter])
 
         return {name: solve(at, grid.shape)}
 
