@@ -13,7 +13,7 @@ Little's law they are as many as wait for an answer at the rate that is asked fo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -113,8 +113,7 @@ class Layouts:
     name: str = "serve"
 
     def __reduce__(self):
-        own = (self.serve, self.devices, self.targets, self.has_rate, self.has_users, self.is_priced)
-        return Layouts, own
+        return type(self), tuple(getattr(self, x.name) for x in fields(self))
 
     @cached_property
     def space(self) -> Space:
@@ -148,7 +147,7 @@ class Layouts:
         if self.devices is None:
             return self.serve.space.usual(known)
         powers = tuple(2.0**x for x in range(int(np.log2(self.devices)) + 1))
-        found = {"tp": powers, "replicas": tuple(range(1, int(self.devices) + 1))}
+        found = {"tp": powers} | ({"replicas": tuple(range(1, int(self.devices) + 1))} if self.has_rate else {})
         if known.get("experts"):
             found |= {"ep": tuple(x for x in powers if x <= known["experts"]), "attention_dp": powers}
         return found | self.serve.space.usual(known)
@@ -163,6 +162,44 @@ class Layouts:
         if not self.has_users and not self.has_rate and "users" not in letters:
             letters["users"] = _found(self.serve, knowns, letters, partial(most_users, targets=dict(self.targets)))
         return self.serve(*knowns, **letters)
+
+
+class Asked(Layouts):
+    """The same, which says why where no layout does what is asked for: what comes nearest."""
+
+    def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
+        """The sentence; nothing where none of these is the reason."""
+        if self.has_users or isinstance(letters.get("rate"), list | tuple):
+            return ""
+        said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
+        copies = {"replicas": list(range(1, int(self.devices) + 1)), **others}
+        if self.has_rate and (most := _best(self, cases, copies, has_rate=False, maximize="request_rate")):
+            return f"rate={show(quantity('rate', letters['rate']), 'request/s')} is more than {said} serve: the most is {most}"
+        one = others | {"users": 1, "replicas": [1]}
+        for i, (name, target) in enumerate(self.targets):
+            near = _best(self, cases, one, targets=self.targets[:i], has_rate=False, minimize=name)
+            if near and near.values[name] > target:
+                beside = "".join(f" with {n}={show(x, 's')}" for n, x in self.targets[:i])
+                return f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
+        if "cache_room has a value" in rejected and not _best(self, cases, one, targets=(), has_rate=False, minimize="tpot"):
+            return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
+        return ""
+
+
+def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):
+    """The best of all devices by another aim, one service at a time; None where there is none."""
+    targets, has_users = layouts.targets if targets is None else targets, "users" in letters
+    own = Layouts(layouts.serve, layouts.devices, targets, has_rate, has_users, layouts.is_priced)
+    found = []
+    for case in cases:
+        if len(cases) > 1:  # so that it says which device
+            case = [[x] if isinstance(x, Row) and "hbm_bandwidth" in x else x for x in case]
+        try:
+            found.append(search(own, *case, **aim, against=next(iter(aim.values())), **letters, progress=False).best[0])
+        except ValueError:  # none on this device
+            continue
+    rising = -1 if "maximize" in aim else 1
+    return min(found, key=lambda x: rising * next(iter(x.values.values())), default=None)
 
 
 # One service, not a column of them
@@ -209,12 +246,16 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
 
 def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     """What is searched where a rate, targets or the most devices are given, and the letters that are left."""
-    if not letters.keys() & {"rate", "devices", *TARGETS}:
+    if not letters.keys() & {"rate", "devices", "pools", *TARGETS}:
         return serve, letters
     letters = dict(letters)
     devices = letters.pop("devices", None)
     targets = tuple((n, quantity(n, letters.pop(n))) for n in TARGETS if letters.get(n) is not None)
     has_users = "users" in letters
+    if "pools" in letters:
+        raise TypeError("pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two")
+    if isinstance(rate := letters.get("rate"), int | float | str) and not quantity("rate", rate) > 0:
+        raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
     if devices is None and not has_users:
         raise TypeError("a search of layouts needs the most devices that may be used: give devices=...")
     for name, x in (("devices", devices), *targets):
@@ -227,4 +268,4 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     if not has_users:
         letters.setdefault("generations", LONG)
     is_priced = "price_hour" in letters or all(any("price_hour" in row for row in case) for case in cases)
-    return Layouts(serve, devices, targets, "rate" in letters, has_users, is_priced), letters
+    return Asked(serve, devices, targets, "rate" in letters, has_users, is_priced), letters

@@ -20,6 +20,7 @@ from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.layouts import posed, users_for
+from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -261,6 +262,10 @@ class Serve(Step):
     def posed(self, cases: list[tuple], letters: Mapping) -> tuple:
         """How a search of a rate, of targets or of at most so many devices is read: `scalebook.inference.layouts`."""
         return posed(self, cases, letters)
+
+    def apart(self, *knowns, **letters) -> Apart:
+        """The cheapest two pools, one to read prompts and one to write answers: see `scalebook.inference.pools`."""
+        return apart(self, *knowns, **letters)
 
     def __call__(self, *knowns, **letters) -> Row:
         if "rate" in letters and "users" not in letters:

@@ -80,7 +80,8 @@ def search(
         problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
         found.append(_searched(problem, most, executor, progress, device))
     if not any(x.best or x.note for x in found):
-        said = sheet.unmet([x for x, _ in cases], letters) if hasattr(sheet, "unmet") else ""
+        rejected = {n for x in found for n in x.rejected}
+        said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         raise ValueError(said or f"no strategy can run; {why}")
     return found[0] if len(found) == 1 else Devices(found)

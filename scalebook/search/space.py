@@ -112,8 +112,9 @@ class Searchable(Protocol):
     To be searched in other processes it must pickle.
 
     It may have `posed(cases, letters)`, which reads a call itself, where letters are no choices of the thing as it
-    stands: it gives what is searched instead, and the letters left.  What it gives may have `unmet(cases, letters)`,
-    the sentence where nothing was found.  `cases` are the rows by position, once for each device.
+    stands: it gives what is searched instead, and the letters left.  What it gives may have
+    `unmet(cases, letters, rejected)`, the sentence where nothing was found and what is `rejected` kept all out.
+    `cases` are the rows by position, once for each device.
     """
 
     name: str

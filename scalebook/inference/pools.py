@@ -1,0 +1,309 @@
+"""Two pools: prompts are read on devices of one layout, answers written on devices of another, of one kind or of two.
+
+Each pool is laid out for itself: the one that reads needs only be fast enough for the first token, the other for
+those after it.  All pairs are looked at, since what is sent between them depends on both.
+
+>>> from scalebook.inference.serving import serve
+>>> from scalebook.tables import accelerators, models
+>>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
+...                     tpot="20 ms", ttft="1 s")
+>>> found.prefill.devices, found.decode.devices, found.row.tpot <= 0.02, found.row.ttft <= 1
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalebook.inference.disaggregation import handover_whole, queue_time_pool, tpot_alone
+from scalebook.inference.layouts import first_whole, most_users
+from scalebook.inference.queues import end_to_end
+from scalebook.inference.rules import RULES
+from scalebook.inference.step import EXCHANGES
+from scalebook.language import Row, Sheet, formula, show
+from scalebook.language.row import gather, quantity
+from scalebook.language.tabular import aligned, page_table
+from scalebook.memory.serving import kv_cache_per_token
+from scalebook.search.asked import each
+from scalebook.search.columns import Columns
+
+__all__ = ["Apart", "Pool", "apart", "devices_apart", "million_cost_apart", "ttft_apart", "two_pools"]
+
+_LETTERS = ("tp", "ep", "attention_dp")
+
+
+@formula("devices", "zhong2024")
+def devices_apart(prefill_devices, decode_devices):
+    """Of both pools.
+
+    >>> devices_apart(prefill_devices=16, decode_devices=24)
+    40.0
+    """
+    return prefill_devices + decode_devices
+
+
+@formula("million_cost", "zhong2024", "erdil2025")
+def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_price, rate, output):
+    """The price of both pools, which may be of devices of two kinds, over what is written.
+
+    >>> pools = dict(prefill_devices=16, prefill_price="2 $/h", decode_devices=24, decode_price="4 $/h")
+    >>> round(million_cost_apart(pools, rate=100, output=300), 3)
+    1.185
+    """
+    hour = prefill_devices * prefill_price + decode_devices * decode_price
+    return hour / 3600 / (rate * output) * 1_000_000
+
+
+@formula("ttft", "patel2023", "zhong2024")
+def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
+    """The prompt waits, is read, and its cache is sent; an engine may gather some tokens before it sends the first.
+
+    >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
+    ...            token_time="20 ms")
+    0.1
+    """
+    return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time
+
+
+two_pools = Sheet(
+    "two_pools", kv_cache_per_token, queue_time_pool, handover_whole, ttft_apart, tpot_alone, end_to_end,
+    devices_apart, million_cost_apart,
+    doc="What users of two pools get, from the time to read a prompt in the one and to take a step in the other.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Devices of one kind that do one thing: copies of a layout."""
+
+    device: str
+    devices: float
+    letters: Mapping[str, float]
+    exchange: str
+
+
+@dataclass(frozen=True, repr=False)
+class Apart:
+    """The cheapest two pools: `prefill` and `decode`, and the `row` of what users get and pay."""
+
+    prefill: Pool
+    decode: Pool
+    row: Row
+
+    def _table(self):
+        names = [*_LETTERS, "replicas", *(["exchange"] if self.decode.exchange else [])]
+        rows = []
+        for name in ("prefill", "decode"):
+            pool = getattr(self, name)
+            own = [f"{pool.letters[n]:g}" for n in (*_LETTERS, "replicas")]
+            rows.append([name, pool.device, f"{pool.devices:g}", *own, *([pool.exchange] if pool.exchange else [])])
+        return ["pool", "device", "devices", *names], rows
+
+    @property
+    def _summary(self):
+        row = self.row
+        cost = f", {show(row.million_cost, '$')} for a million tokens" if "million_cost" in row else ""
+        return f"{row.devices:g} devices: ttft {show(row.ttft, 's')}, tpot {show(row.tpot, 's')}{cost}"
+
+    def __repr__(self):
+        heads, rows = self._table()
+        return self._summary + "\n\n" + aligned([heads, *rows], gap="  ")
+
+    def _repr_html_(self):
+        return f"<p>{self._summary}</p>" + page_table(*self._table(), "pools")
+
+
+class _Layouts:
+    """All layouts of one kind of device and one way to reach experts, as columns."""
+
+    def __init__(self, serve, knowns, letters, devices: float, exchange: str):
+        self.device = next((x.name for x in knowns if isinstance(x, Row) and "hbm_bandwidth" in x), "")
+        self.exchange = exchange
+        words = {"exchange": exchange} if exchange else {}
+        sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
+        cells = gather(rows, left)
+        self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
+        lists = [np.atleast_1d(np.asarray(x, float)) for x in _lists(letters, self.known, devices)]
+        tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
+        holds = tp * groups <= devices
+        columns = {"tp": tp, "ep": ep, "attention_dp": groups}
+        for rule in RULES:
+            if (fine := rule.of({**self.known, **columns, **words})) is not None:
+                holds &= fine
+        self.columns = {n: x[holds] for n, x in columns.items()}
+        wanted = ("chunks_of_prompt", "mixed_time", "token_time", "max_users", "cache_room")
+        self.formulas = sheet.only(*wanted).formulas
+        room = self.at("cache_room", 1.0) > 0
+        self.columns = {n: x[room] for n, x in self.columns.items()}
+        self.columns = {n: x[self.at("max_users", 1.0) >= self.columns["attention_dp"]] for n, x in self.columns.items()}
+        self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
+        self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
+        if not self.link:
+            self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+        self.link = np.broadcast_to(self.link, self.size)
+
+    def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
+        """A letter at so many users, of some of the layouts."""
+        columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
+        size = len(columns["tp"])
+        columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
+        held = Columns(columns, {n: x for n, x in self.known.items() if n not in columns}, size)
+        letters = dict(held.letters)
+        with np.errstate(all="ignore"):
+            for name, f in self.formulas.items():
+                if name not in letters:
+                    letters[name] = held.evaluate(f.rhs, letters)
+        return np.broadcast_to(held.spread(letters[letter]), size)
+
+    def reading(self) -> dict[str, np.ndarray]:
+        """A prompt read in each group of a copy at once, and nothing written."""
+        groups = self.columns["attention_dp"]
+        return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
+
+    def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
+        """As few copies as keep to the target, and what a step takes then: by Little's law each answer is there for
+        the steps of all its tokens."""
+
+        def at(letter, users, places=None):
+            return self.at(letter, users, places)
+
+        most = most_users(at, (self.size,), {"token_time": tpot} if tpot else {})
+        fits = self.at("token_time", most) <= (tpot or np.inf)
+        copies = np.ceil(rate * output * self.at("token_time", most) / most)
+
+        def above(users, places):
+            return users - rate * output * self.at("token_time", users, places, copies[places])
+
+        users = np.minimum(first_whole(above, copies * most), copies * most)
+        time = self.at("token_time", users, None, copies)
+        return {"time": time, "copies": copies, "fits": fits & (time <= (tpot or np.inf)), "least": self.at("token_time", 1.0)}
+
+
+def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
+    """The values of each letter: those given, or powers of two as far as there are devices and experts."""
+    powers = 2.0 ** np.arange(int(np.log2(devices)) + 1)
+    experts = known.get("experts", 0)
+    usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else [1.0]}
+    return (letters.get(n, usual[n]) for n in _LETTERS)
+
+
+def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:
+    """Columns of all layouts, one after another, with the place of each."""
+    own = {n: np.concatenate([x[n] for x in found]) for n in found[0]}
+    own["of"] = np.concatenate([np.full(x.size, i) for i, x in enumerate(layouts)])
+    own["at"] = np.concatenate([np.arange(x.size) for x in layouts])
+    for name in ("group", "link"):
+        own[name] = np.concatenate([getattr(x, name) for x in layouts])
+    own["price"] = np.concatenate([np.full(x.size, x.known.get("price_hour", np.nan)) for x in layouts])
+    return own
+
+
+def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
+    """The cheapest two pools of at most so many devices that serve a rate within targets; of devices without a price
+    the fewest.  Each of a list of devices is tried for each pool.
+
+    Prompts come at random, and each group of devices that reads is a queue of its own (M/D/1): as full as `ttft`
+    allows, or as `load` says.  Caches go whole over the network of the narrower group, or over `link_bandwidth`.
+    Raises ValueError, with the nearest that can be met, where no two pools do what is asked.
+    """
+    asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
+    asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
+    if stray := [n for n, x in asked.items() if not (x is None or isinstance(x, float) and x > 0)]:
+        raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
+    cases = each(knowns)
+    layouts = [
+        _Layouts(serve, rows, letters, asked["devices"], x)
+        for rows, _ in cases
+        for x in _exchanges(cases[0][0], letters)
+    ]
+    if not (layouts := [x for x in layouts if x.size]):
+        raise ValueError(
+            f"the weights fit on no layout of {devices:g} devices or fewer: more devices, or fewer weight_bits, "
+            "may let them in"
+        )
+    read = _joined(layouts, [x.reading() for x in layouts])
+    write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
+    best = _pairs(read, write, asked, layouts[0].known)
+    return _told(layouts, read, write, best, asked)
+
+
+def _exchanges(rows, letters: dict) -> tuple:
+    """How tokens may reach experts: the one that is given, or each; nothing where there are none."""
+    if "exchange" in letters:
+        return (letters.pop("exchange"),)
+    return EXCHANGES if any("experts" in x and x["experts"] > 0 for x in rows) else ("",)
+
+
+def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:
+    """Columns of all layouts, one after another, with the place of each."""
+    own = {n: np.concatenate([x[n] for x in found]) for n in found[0]}
+    own["of"] = np.concatenate([np.full(x.size, i) for i, x in enumerate(layouts)])
+    own["at"] = np.concatenate([np.arange(x.size) for x in layouts])
+    own |= {n: np.concatenate([getattr(x, n) for x in layouts]) for n in ("group", "link")}
+    for name in ("price_hour", "kv_bits", "first_overhead", "first_tokens"):
+        own[name] = np.concatenate([np.full(x.size, x.known.get(name, np.nan)) for x in layouts])
+    return own
+
+
+def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
+    """The best pair of a layout that reads and one that writes, and how many copies read; refused where there is none."""
+    r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
+    rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
+    if not write["fits"].any():
+        raise ValueError(
+            f"tpot={show(asked['tpot'], 's')} is met by no pool that writes: the fastest step has "
+            f"{show(write['least'].min(), 's')}"
+        )
+    sent = known["prompt"] * known["layers"] * known["kv_width"] * r["kv_bits"] / 8 / np.minimum(r["link"], w["link"])
+    fixed = r["first_overhead"] + r["time"] + sent + (r["first_tokens"] - 1) * w["time"]
+    fits = w["fits"] & (sent <= r["time"]) & (r["kv_bits"] == w["kv_bits"])
+    if not fits.any():
+        raise ValueError("no link carries caches as fast as prompts are read: give a link_bandwidth that does")
+    wait = np.broadcast_to(np.inf, fits.shape) if ttft is None else ttft - fixed
+    if not (wait > 0)[fits].any():
+        raise ValueError(
+            f"ttft={show(ttft, 's')} is met by no two pools: without a wait the fastest have {show(fixed[fits].min(), 's')}"
+        )
+    load = asked["load"] if ttft is None else 2 * wait / (r["time"] + 2 * wait)  # M/D/1, solved for its load
+    with np.errstate(all="ignore"):
+        copies = np.ceil(rate * r["time"] / (r["groups"] * np.where(wait > 0, load, np.nan)))
+    used = copies * r["group"] + w["copies"] * w["group"]
+    fits &= wait > 0
+    if not (fits & (used <= most)).any():
+        raise ValueError(
+            f"rate={show(rate, 'request/s')} takes two pools of {used[fits].min():,.0f} devices or more, and "
+            f"devices={most:g} allows fewer"
+        )
+    cost = copies * r["group"] * r["price_hour"] + w["copies"] * w["group"] * w["price_hour"]
+    cost = used if np.isnan(cost[fits]).any() else cost
+    where = np.flatnonzero(fits & (used <= most))
+    times = np.broadcast_to(w["time"], fits.shape).flat[where]
+    best = where[np.lexsort((fixed.flat[where], times, cost.flat[where]))[0]]
+    i, j = np.unravel_index(best, fits.shape)
+    return int(i), int(j), float(copies[i, j])
+
+
+def _told(layouts, read, write, best, asked) -> Apart:
+    """The pools and what follows."""
+    i, j, copies = best
+    prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
+    one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known
+    letters = {
+        "prompt_time": read["time"][i],
+        "token_time": write["time"][j],
+        "load": asked["rate"] * read["time"][i] / (copies * read["groups"][i]),
+        "link_bandwidth": min(read["link"][i], write["link"][j]),
+        "rate": asked["rate"],
+        "prefill_devices": prefill.devices,
+        "decode_devices": decode.devices,
+    }
+    letters |= {n: one[n] for n in ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")}
+    if "price_hour" in one and "price_hour" in two:
+        letters |= {"prefill_price": one["price_hour"], "decode_price": two["price_hour"]}
+    return Apart(prefill, decode, two_pools(**letters))
+
+
+def _pool(layouts, columns, place, copies) -> Pool:
+    own, at = layouts[columns["of"][place]], columns["at"][place]
+    letters = {n: float(x[at]) for n, x in own.columns.items()} | {"replicas": float(copies)}
+    return Pool(own.device, float(copies * columns["group"][place]), letters, own.exchange)
