@@ -43,7 +43,7 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, pools, prefix, queues, room, scaling, served, serving, shared, simulation,
-    speculation, step, tail, tokens,
+    assumptions, bill, disaggregation, experts, pools, prefix, queues, room, scaling, served, serving, shared,
+    simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -10,6 +10,7 @@ Little's law they are as many as wait for an answer at the rate that is asked fo
 ...                output=300, tpot="30 ms", progress=False)
 >>> best = found.best[0]
 >>> best.device, best.tp, best.replicas, best.row.users, best.row.tpot <= 0.03
+('NVIDIA H200 SXM', 4.0, 7.0, 434.0, True)
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +27,7 @@ from scalebook.language.row import quantity
 from scalebook.search import search
 from scalebook.search.space import Space
 
-__all__ = ["TARGETS", "Layouts", "first_whole", "most_users", "posed", "users_at_rate", "users_for"]
+__all__ = ["TARGETS", "Layouts", "first_whole", "most_users", "part", "posed", "users_at_rate", "users_for"]
 
 TARGETS = ("tpot", "ttft")
 
@@ -62,7 +63,10 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
         tried = np.where(is_open, tried, np.minimum(high, most[rows]))
         value = f(tried, rows)
         is_high = value >= 0
-        below, above = np.where(is_high & (side > 0), below / 2, below), np.where(~is_high & (side < 0), above / 2, above)
+        below, above = (
+            np.where(is_high & (side > 0), below / 2, below),
+            np.where(~is_high & (side < 0), above / 2, above),
+        )
         high, above = np.where(is_open & is_high, tried, high), np.where(is_open & is_high, value, above)
         low, below = np.where(is_open & ~is_high, tried, low), np.where(is_open & ~is_high, value, below)
         side, turn = np.where(is_high, 1.0, -1.0), turn + 1
@@ -174,15 +178,23 @@ class Asked(Layouts):
         said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
         copies = {"replicas": list(range(1, int(self.devices) + 1)), **others}
         if self.has_rate and (most := _best(self, cases, copies, has_rate=False, maximize="request_rate")):
-            return f"rate={show(quantity('rate', letters['rate']), 'request/s')} is more than {said} serve: the most is {most}"
+            rate = show(quantity("rate", letters["rate"]), "request/s")
+            within = " and ".join(f"{n}={show(x, 's')}" for n, x in self.targets)
+            return f"rate={rate} is more than {said} serve{within and ' within '}{within}: the most is {most}"
         one = others | {"users": 1, "replicas": [1]}
         for i, (name, target) in enumerate(self.targets):
             near = _best(self, cases, one, targets=self.targets[:i], has_rate=False, minimize=name)
             if near and near.values[name] > target:
                 beside = "".join(f" with {n}={show(x, 's')}" for n, x in self.targets[:i])
-                return f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
-        if "cache_room has a value" in rejected and not _best(self, cases, one, targets=(), has_rate=False, minimize="tpot"):
-            return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
+                return (
+                    f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
+                )
+        if "cache_room has a value" in rejected and not _best(
+            self, cases, one, targets=(), has_rate=False, minimize="tpot"
+        ):
+            return (
+                f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
+            )
         return ""
 
 
@@ -206,7 +218,8 @@ def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool
 
 
 @cache
-def _part(sheet: Sheet, letter: str) -> Sheet:
+def part(sheet: Sheet, letter: str) -> Sheet:
+    """What a letter rests on."""
     return sheet.only(letter)
 
 
@@ -220,9 +233,9 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
     def at(letter, users, _=None):
         if letter in known:
             return np.float64(known[letter])
-        part = _part(sheet, letter)
-        own = {n: x for n, x in (left | {"users": users}).items() if n in part.inputs or n in part.formulas}
-        return part(*rows, **own)[letter]
+        own = part(sheet, letter)
+        used = {*own.inputs, *own.formulas}
+        return own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used})[letter]
 
     return float(find(at, (1,))[0])
 
@@ -253,7 +266,9 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     targets = tuple((n, quantity(n, letters.pop(n))) for n in TARGETS if letters.get(n) is not None)
     has_users = "users" in letters
     if "pools" in letters:
-        raise TypeError("pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two")
+        raise TypeError(
+            "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"
+        )
     if isinstance(rate := letters.get("rate"), int | float | str) and not quantity("rate", rate) > 0:
         raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
     if devices is None and not has_users:

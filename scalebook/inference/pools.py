@@ -7,7 +7,12 @@ those after it.  All pairs are looked at, since what is sent between them depend
 >>> from scalebook.tables import accelerators, models
 >>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
 ...                     tpot="20 ms", ttft="1 s")
->>> found.prefill.devices, found.decode.devices, found.row.tpot <= 0.02, found.row.ttft <= 1
+>>> found
+18 devices: ttft 928.2 ms, tpot 16.24 ms, 6.592 $ for a million tokens
+<BLANKLINE>
+pool     device                  devices  tp  ep  attention_dp  replicas
+prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7
+decode   NVIDIA H200 SXM at fp8  4        4   1   1             1
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,61 +20,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalebook.inference.disaggregation import handover_whole, queue_time_pool, tpot_alone
-from scalebook.inference.layouts import first_whole, most_users
-from scalebook.inference.queues import end_to_end
+from scalebook.inference.disaggregation import two_pools
+from scalebook.inference.layouts import first_whole, most_users, part
 from scalebook.inference.rules import RULES
 from scalebook.inference.step import EXCHANGES
-from scalebook.language import Row, Sheet, formula, show
+from scalebook.language import Row, show
 from scalebook.language.row import gather, quantity
 from scalebook.language.tabular import aligned, page_table
-from scalebook.memory.serving import kv_cache_per_token
 from scalebook.search.asked import each
 from scalebook.search.columns import Columns
 
-__all__ = ["Apart", "Pool", "apart", "devices_apart", "million_cost_apart", "ttft_apart", "two_pools"]
+__all__ = ["Apart", "Pool", "apart"]
 
 _LETTERS = ("tp", "ep", "attention_dp")
-
-
-@formula("devices", "zhong2024")
-def devices_apart(prefill_devices, decode_devices):
-    """Of both pools.
-
-    >>> devices_apart(prefill_devices=16, decode_devices=24)
-    40.0
-    """
-    return prefill_devices + decode_devices
-
-
-@formula("million_cost", "zhong2024", "erdil2025")
-def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_price, rate, output):
-    """The price of both pools, which may be of devices of two kinds, over what is written.
-
-    >>> pools = dict(prefill_devices=16, prefill_price="2 $/h", decode_devices=24, decode_price="4 $/h")
-    >>> round(million_cost_apart(pools, rate=100, output=300), 3)
-    1.185
-    """
-    hour = prefill_devices * prefill_price + decode_devices * decode_price
-    return hour / 3600 / (rate * output) * 1_000_000
-
-
-@formula("ttft", "patel2023", "zhong2024")
-def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
-    """The prompt waits, is read, and its cache is sent; an engine may gather some tokens before it sends the first.
-
-    >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
-    ...            token_time="20 ms")
-    0.1
-    """
-    return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time
-
-
-two_pools = Sheet(
-    "two_pools", kv_cache_per_token, queue_time_pool, handover_whole, ttft_apart, tpot_alone, end_to_end,
-    devices_apart, million_cost_apart,
-    doc="What users of two pools get, from the time to read a prompt in the one and to take a step in the other.",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,17 +93,18 @@ class _Layouts:
         for rule in RULES:
             if (fine := rule.of({**self.known, **columns, **words})) is not None:
                 holds &= fine
-        self.columns = {n: x[holds] for n, x in columns.items()}
-        wanted = ("chunks_of_prompt", "mixed_time", "token_time", "max_users", "cache_room")
-        self.formulas = sheet.only(*wanted).formulas
-        room = self.at("cache_room", 1.0) > 0
-        self.columns = {n: x[room] for n, x in self.columns.items()}
-        self.columns = {n: x[self.at("max_users", 1.0) >= self.columns["attention_dp"]] for n, x in self.columns.items()}
+        self.sheet, self.columns = sheet, columns
+        self._keep(holds)
+        self._keep(self.at("cache_room", 1.0) > 0)
+        self._keep(self.at("max_users", 1.0) >= self.columns["attention_dp"])
         self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
         if not self.link:
             self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
         self.link = np.broadcast_to(self.link, self.size)
+
+    def _keep(self, holds):
+        self.columns = {n: x[holds] for n, x in self.columns.items()}
 
     def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
         """A letter at so many users, of some of the layouts."""
@@ -150,7 +114,7 @@ class _Layouts:
         held = Columns(columns, {n: x for n, x in self.known.items() if n not in columns}, size)
         letters = dict(held.letters)
         with np.errstate(all="ignore"):
-            for name, f in self.formulas.items():
+            for name, f in part(self.sheet, letter).formulas.items():
                 if name not in letters:
                     letters[name] = held.evaluate(f.rhs, letters)
         return np.broadcast_to(held.spread(letters[letter]), size)
@@ -176,7 +140,12 @@ class _Layouts:
 
         users = np.minimum(first_whole(above, copies * most), copies * most)
         time = self.at("token_time", users, None, copies)
-        return {"time": time, "copies": copies, "fits": fits & (time <= (tpot or np.inf)), "least": self.at("token_time", 1.0)}
+        return {
+            "time": time,
+            "copies": copies,
+            "fits": fits & (time <= (tpot or np.inf)),
+            "least": self.at("token_time", 1.0),
+        }
 
 
 def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
@@ -185,17 +154,6 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
     experts = known.get("experts", 0)
     usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else [1.0]}
     return (letters.get(n, usual[n]) for n in _LETTERS)
-
-
-def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:
-    """Columns of all layouts, one after another, with the place of each."""
-    own = {n: np.concatenate([x[n] for x in found]) for n in found[0]}
-    own["of"] = np.concatenate([np.full(x.size, i) for i, x in enumerate(layouts)])
-    own["at"] = np.concatenate([np.arange(x.size) for x in layouts])
-    for name in ("group", "link"):
-        own[name] = np.concatenate([getattr(x, name) for x in layouts])
-    own["price"] = np.concatenate([np.full(x.size, x.known.get("price_hour", np.nan)) for x in layouts])
-    return own
 
 
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
@@ -208,8 +166,10 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
-    if stray := [n for n, x in asked.items() if not (x is None or isinstance(x, float) and x > 0)]:
+    if stray := [n for n, x in asked.items() if not (x is None or (isinstance(x, float) and x > 0))]:
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
+    if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
+        raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
     cases = each(knowns)
     layouts = [
         _Layouts(serve, rows, letters, asked["devices"], x)
@@ -246,7 +206,7 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """The best pair of a layout that reads and one that writes, and how many copies read; refused where there is none."""
+    """The best layout that reads and the best that writes, and how many copies read; refused where there is none."""
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
     if not write["fits"].any():
@@ -261,9 +221,8 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
         raise ValueError("no link carries caches as fast as prompts are read: give a link_bandwidth that does")
     wait = np.broadcast_to(np.inf, fits.shape) if ttft is None else ttft - fixed
     if not (wait > 0)[fits].any():
-        raise ValueError(
-            f"ttft={show(ttft, 's')} is met by no two pools: without a wait the fastest have {show(fixed[fits].min(), 's')}"
-        )
+        near = show(fixed[fits].min(), "s")
+        raise ValueError(f"ttft={show(ttft, 's')} is met by no two pools: without a wait the fastest have {near}")
     load = asked["load"] if ttft is None else 2 * wait / (r["time"] + 2 * wait)  # M/D/1, solved for its load
     with np.errstate(all="ignore"):
         copies = np.ceil(rate * r["time"] / (r["groups"] * np.where(wait > 0, load, np.nan)))
@@ -297,7 +256,9 @@ def _told(layouts, read, write, best, asked) -> Apart:
         "prefill_devices": prefill.devices,
         "decode_devices": decode.devices,
     }
-    letters |= {n: one[n] for n in ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")}
+    letters |= {
+        n: one[n] for n in ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")
+    }
     if "price_hour" in one and "price_hour" in two:
         letters |= {"prefill_price": one["price_hour"], "decode_price": two["price_hour"]}
     return Apart(prefill, decode, two_pools(**letters))

@@ -61,6 +61,10 @@ def search(
     their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices is
     the better.
 
+    A list of devices may stand where one stands: each is searched for itself, and what is found says its `device`.
+    Of `serve`, `devices` is the most that may be used, `tpot` and `ttft` are targets, and a `rate` of requests is one
+    that every layout has to serve: what is searched then `scalebook.inference.layouts` says.
+
     How many strategies there are to price is counted first: more than `most` are refused (a core prices a billion in
     some minutes).  `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, or with parts
     that a worker failed to price, the search gives the best so far, and its `note` says what is missing.  `progress`
@@ -75,16 +79,21 @@ def search(
     letters, choices = joined(letters, choices), None
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
-    found = []
+    found: list[Search] = []
     for rows, device in cases:
         problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
-        found.append(_searched(problem, most, executor, progress, device))
+        try:
+            found.append(_searched(problem, most, executor, progress, device))
+        except TypeError as error:
+            raise (TypeError(f"{device}: {error}") if device else error) from None
+        if found[-1].note:  # interrupted, or without workers
+            break
     if not any(x.best or x.note for x in found):
         rejected = {n for x in found for n in x.rejected}
         said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         raise ValueError(said or f"no strategy can run; {why}")
-    return found[0] if len(found) == 1 else Devices(found)
+    return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:

@@ -190,16 +190,17 @@ def _cheapest(front: list[Found], problem) -> list[Found]:
 class Devices(Search):
     """The result of searches of one thing on several devices, `searches`, joined: what is found says which device.
 
-    Those that nothing can run on are in `note`.
+    Those that nothing can run on, and those that an interruption left out, are in `note`.
     """
 
-    def __init__(self, searches: list[Search]):
-        idle = [x.device for x in searches if not x.best]
-        nothing = f"none can run on {either(idle)}" if idle else ""
+    def __init__(self, searches: list[Search], left: list[str]):
         self.searches, self.problem, self.device = searches, searches[0].problem, ""
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
-        self.note = "; ".join(filter(None, [*(x.note and f"{x.device}: {x.note}" for x in searches), nothing]))
-        self.is_whole = all(x.is_whole for x in searches)
+        idle = [x.device for x in searches if not x.best and not x.note]
+        notes = [f"{x.device}: {x.note}" for x in searches if x.note]
+        notes += [f"none can run on {either(idle)}"] if idle else []
+        notes += [f"not searched: {', '.join(left)}"] if left else []
+        self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())
         self.rejected = dict(sorted(rejected.items(), key=lambda x: (-x[1], x[0])))
         key = _order(self.problem)
