@@ -282,5 +282,7 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
             raise ValueError(said)
     if not has_users:
         letters.setdefault("generations", LONG)
-    is_priced = "price_hour" in letters or all(any("price_hour" in row for row in case) for case in cases)
+    is_priced = "price_hour" in letters or all(
+        any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases
+    )
     return Asked(serve, devices, targets, "rate" in letters, has_users, is_priced), letters
