@@ -27,9 +27,20 @@ from scalebook.language.row import quantity
 from scalebook.search import search
 from scalebook.search.space import Space
 
-__all__ = ["TARGETS", "Layouts", "first_whole", "most_users", "part", "posed", "users_at_rate", "users_for"]
+__all__ = [
+    "MOST_DEVICES",
+    "TARGETS",
+    "Layouts",
+    "first_whole",
+    "most_users",
+    "part",
+    "posed",
+    "users_at_rate",
+    "users_for",
+]
 
 TARGETS = ("tpot", "ttft")
+MOST_DEVICES = 100_000  # each number of copies is a layout: more are a slip
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
@@ -49,7 +60,7 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
     high = np.where(below >= 0, 1.0, np.where(above >= 0, most, most + 1))
     low = np.where((below >= 0) | ~(above >= 0), high - 1, low)
     found, side, turn = high.copy(), np.zeros_like(most), 0
-    while (is_open := high - low > 1).any():
+    while (is_open := (high - low > 1) & (high < 2.0**53)).any():  # beyond, whole numbers are not told apart
         left = is_open.reshape(len(rows), -1).any(1)
         if left.mean() < 0.7:
             found[rows] = high
@@ -280,6 +291,8 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
         devices = quantity("devices", devices)
         if said := not_whole("devices", devices):
             raise ValueError(said)
+        if devices > MOST_DEVICES:
+            raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
     if not has_users:
         letters.setdefault("generations", LONG)
     is_priced = "price_hour" in letters or all(

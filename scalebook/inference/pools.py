@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalebook.inference.disaggregation import two_pools
-from scalebook.inference.layouts import first_whole, most_users, part
-from scalebook.inference.rules import RULES
+from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
+from scalebook.inference.rules import RULES, not_whole
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
 from scalebook.language.row import gather, quantity
@@ -86,7 +86,7 @@ class _Layouts:
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
         cells = gather(rows, left)
         self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
-        lists = [np.atleast_1d(np.asarray(x, float)) for x in _lists(letters, self.known, devices)]
+        lists = list(_lists(letters, self.known, devices))
         tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
         holds = tp * groups <= devices
         columns = {"tp": tp, "ep": ep, "attention_dp": groups}
@@ -152,8 +152,14 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
     """The values of each letter: those given, or powers of two as far as there are devices and experts."""
     powers = 2.0 ** np.arange(int(np.log2(devices)) + 1)
     experts = known.get("experts", 0)
-    usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else [1.0]}
-    return (letters.get(n, usual[n]) for n in _LETTERS)
+    usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else powers[:1]}
+    for name in _LETTERS:
+        own = np.atleast_1d(quantity(name, letters[name]) if name in letters else usual[name])
+        if own.dtype.kind != "f" or own.ndim > 1:
+            raise TypeError(f"{name} is a number or a list of numbers, not {letters[name]!r}")
+        if said := next(filter(None, (not_whole(name, x) for x in own)), None):
+            raise ValueError(said)
+        yield own
 
 
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
@@ -165,11 +171,17 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     Raises ValueError, with the nearest that can be met, where no two pools do what is asked.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
+    if "link_bandwidth" in letters:
+        asked["link_bandwidth"] = letters["link_bandwidth"]
     asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
     if stray := [n for n, x in asked.items() if not (x is None or (isinstance(x, float) and x > 0))]:
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
+    if asked["load"] >= 1:
+        raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
+    if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:
+        raise ValueError(f"devices={asked['devices']:g} is no number of devices from 1 to {MOST_DEVICES:,}")
     cases = each(knowns)
     layouts = [
         _Layouts(serve, rows, letters, asked["devices"], x)
@@ -230,7 +242,7 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     fits &= wait > 0
     if not (fits & (used <= most)).any():
         raise ValueError(
-            f"rate={show(rate, 'request/s')} takes two pools of {used[fits].min():,.0f} devices or more, and "
+            f"rate={show(rate, 'request/s')} takes two pools of {show(used[fits].min(), '')} devices or more, and "
             f"devices={most:g} allows fewer"
         )
     cost = copies * r["group"] * r["price_hour"] + w["copies"] * w["group"] * w["price_hour"]
