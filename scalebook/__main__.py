@@ -23,7 +23,8 @@ EXAMPLES = """\
   python -m scalebook decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16
   python -m scalebook training_step llama3_70b h100 precision=fp8 tp=8 pp=4 dp=8 global_batch=512 seq=8192
   python -m scalebook serve llama3_70b h200 precision=fp8 engine=vllm tp=8 users=64 prompt=1024 output=1024
-  python -m scalebook search training_step llama3_8b h100 devices=64 global_batch=256 seq=8192 tp=1,2,4,8"""
+  python -m scalebook search training_step llama3_8b h100 devices=64 global_batch=256 seq=8192 tp=1,2,4,8
+  python -m scalebook search serve llama3_70b h100,h200,b200 devices=64 rate=200 prompt=1000 output=300 tpot=0.03"""
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
 
@@ -80,7 +81,8 @@ def _given(arguments):
     thing, rows, texts = find(name), {}, {}
     for text in rest:
         key, is_letter, given = text.partition("=")
-        kind = key if is_letter else next((k for k, table in ROWS.items() if text in getattr(tables, table)), None)
+        stems = text.split(",")  # a search takes several devices
+        kind = key if is_letter else next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), None)
         if kind is None:
             raise LookupError(_no_row(text))
         into = rows if kind in ROWS or kind == "precision" else texts
@@ -122,7 +124,11 @@ def _search(arguments) -> str:
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
-    knowns, _ = read(thing, {}, **rows)
+    cases = [read(thing, {}, **rows | {"device": x})[0] for x in rows.get("device", "").split(",") if x]
+    knowns = (
+        [list(x) if "hbm_bandwidth" in x[0] else x[0] for x in zip(*cases, strict=True)] if len(cases) > 1 else None
+    )
+    knowns = knowns or read(thing, {}, **rows)[0]
     return repr(search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()}))
 
 

@@ -144,8 +144,24 @@ print(json.dumps([found.count, found.seconds, resource.getrusage(resource.RUSAGE
 """
 
 
+# Layouts that serve DeepSeek-V3 within a target: every tp, ep, attention_dp and exchange on up to 64 devices of two
+# kinds, with each number of users; and on up to 1,024 the copies too, with the users that a rate takes.
+SERVED = """
+import json, resource
+from scalebook.inference import serve
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+devices = [accelerators[x].at("fp8") for x in ("h200", "b200")]
+asked = dict(prompt=1000, output=300, tpot="50 ms", progress=False)
+by_users = search(serve, models.deepseek_v3, devices, devices=64, users=range(1, 2049), **asked)
+by_rate = search(serve, models.deepseek_v3, devices, devices=1024, rate=400, **asked)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([by_users.count, by_users.seconds, by_rate.count, by_rate.seconds, peak]))
+"""
+
+
 def searching(code):
-    """Strategies, seconds and peak memory (GiB) of one search in a fresh process, its sheets built in the time."""
+    """Strategies, seconds and peak memory (GiB) of searches in a fresh process, their sheets built in the time."""
     return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
@@ -173,6 +189,7 @@ def main():
     batch = np.arange(1, 1_000_001, dtype=float)
     theirs, theirs_searched, theirs_peak = searching(CALCULONS)
     strategies, searched, peak = searching(SPACE)
+    by_users, users_seconds, by_rate, rate_seconds, served_peak = searching(SERVED)
     figures = {
         "import beyond sympy and numpy (s)": (importing(), 0.3),
         "one evaluation, by a row (µs)": (1e6 * seconds(lambda: ridge_intensity(h100)), 100),
@@ -199,6 +216,10 @@ def main():
         "the same (s)": (searched, 20),
         "the same (million strategies a second)": (1e-6 * strategies / searched, -1),
         "the same, peak memory (GiB)": (peak, 1),
+        "search of layouts that serve DeepSeek-V3 (million layouts)": (1e-6 * by_users, None),
+        "the same (million layouts a second)": (1e-6 * by_users / users_seconds, -0.1),
+        "layouts whose users a rate takes (million a second)": (1e-6 * by_rate / rate_seconds, None),
+        "both, peak memory (GiB)": (served_peak, 1),
         "site build (s)": (build(), None),
     }
     with browser() as chromium, serve(SITE) as address:

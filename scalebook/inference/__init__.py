@@ -10,6 +10,7 @@ from . import (
     disaggregation,
     experts,
     generations,
+    pools,
     prefix,
     queues,
     room,
@@ -29,6 +30,7 @@ from .capacity import Capacity
 from .disaggregation import *
 from .experts import *
 from .generations import *
+from .pools import *
 from .prefix import *
 from .queues import *
 from .room import *
@@ -43,7 +45,8 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, generations, prefix, queues, room, scaling, served, serving, shared,
+    assumptions, bill, disaggregation, experts, generations, pools, prefix, queues, room, scaling, served, serving,
+    shared,
     simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

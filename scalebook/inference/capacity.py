@@ -14,9 +14,9 @@ import numpy as np
 from scalebook.language import Row, show
 from scalebook.language.row import quantity
 
-__all__ = ["Capacity", "capacity"]
+__all__ = ["LONG", "Capacity", "capacity"]
 
-_LONG = 10**6  # requests of each user: the first burst no longer counts
+LONG = 10**6  # requests of each user: the first burst no longer counts
 _MOST = 10**6  # users tried
 
 
@@ -43,7 +43,7 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}
     if "users" in letters:
         raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
-    asked = letters | dict(generations=_LONG)
+    asked = letters | dict(generations=LONG)
     alone = serve(*knowns, **asked, users=1)
     if several := [n for n, x in {**alone, **targets}.items() if np.ndim(x) and n in {*letters, *targets}]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")

@@ -16,9 +16,10 @@ from scalebook.language import Sheet, formula
 from scalebook.memory.serving import kv_cache_per_token
 
 __all__ = [
-    "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "disaggregating",
-    "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "pool_ratio",
-    "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "tpot_alone", "ttft_handed_over",
+    "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "devices_apart", "disaggregating",
+    "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "million_cost_apart",
+    "pool_ratio", "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "tpot_alone", "ttft_apart",
+    "ttft_handed_over", "two_pools",
 ]  # fmt: skip
 
 
@@ -197,9 +198,48 @@ def ttft_handed_over(queue_time, prompt_time, handover_time):
     return queue_time + prompt_time + handover_time
 
 
+@formula("devices", "zhong2024")
+def devices_apart(prefill_devices, decode_devices):
+    """Of both pools.
+
+    >>> devices_apart(prefill_devices=16, decode_devices=24)
+    40.0
+    """
+    return prefill_devices + decode_devices
+
+
+@formula("million_cost", "zhong2024", "erdil2025")
+def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_price, rate, output):
+    """The price of both pools, which may be of devices of two kinds, over what is written.
+
+    >>> pools = dict(prefill_devices=16, prefill_price="2 $/h", decode_devices=24, decode_price="4 $/h")
+    >>> round(million_cost_apart(pools, rate=100, output=300), 3)
+    1.185
+    """
+    hour = prefill_devices * prefill_price + decode_devices * decode_price
+    return hour / 3600 / (rate * output) * 1_000_000
+
+
+@formula("ttft", "patel2023", "zhong2024")
+def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
+    """The prompt waits, is read, and its cache is sent; an engine may gather some tokens before it sends the first.
+
+    >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
+    ...            token_time="20 ms")
+    0.1
+    """
+    return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time
+
+
 disaggregating = Sheet(
     "disaggregating", batch_under_target, token_time_linear, tpot_alone, prefill_devices, decode_devices, pool_ratio,
     capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token, prompt_rate_of_one,
     cache_rate, handover_whole, queue_time_pool, ttft_handed_over, end_to_end,
     doc="Prompts read in one pool and answers written in another: how large they are, what they gain, what they send.",
+)  # fmt: skip
+
+two_pools = Sheet(
+    "two_pools", kv_cache_per_token, queue_time_pool, handover_whole, ttft_apart, tpot_alone, end_to_end,
+    devices_apart, million_cost_apart,
+    doc="What users of two pools get, from the time to read a prompt in the one and to take a step in the other.",
 )  # fmt: skip

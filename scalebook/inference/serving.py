@@ -17,8 +17,10 @@ from sympy import Expr, Max, Min, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
-from scalebook.inference.capacity import Capacity, capacity
+from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.layouts import posed, users_for
+from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, mixed_tokens, step_formulas
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -240,7 +242,8 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 class Serve(Step):
     """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
-    `users` each send the next request when the last is answered; the engine is "ideal" unless it is said.
+    `users` each send the next request when the last is answered; the engine is "ideal" unless it is said.  A `rate` in
+    their place is served by as many users as wait for an answer then (Little's law), and is what the bill is for.
     A range that eight of ten public measurements lie in stands beside each answer (`tpot_low`, `tpot_high`).  Raises
     ValueError, saying what would do, for weights that do not fit and for users whose caches do not, and what a step
     raises.
@@ -256,13 +259,32 @@ class Serve(Step):
     def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, exchange, *more)
 
+    def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
+        sheet, rows, left = super().plan(knowns, letters, may_be_one)
+        return (_at_rate(sheet) if "rate" in left else sheet), rows, left
+
+    def posed(self, cases: list[tuple], letters: Mapping) -> tuple:
+        """How a search of a rate, of targets or of at most so many devices is read: `scalebook.inference.layouts`."""
+        return posed(self, cases, letters)
+
+    def apart(self, *knowns, **letters) -> Apart:
+        """The cheapest two pools, one to read prompts and one to write answers: see `scalebook.inference.pools`."""
+        return apart(self, *knowns, **letters)
+
     def __call__(self, *knowns, **letters) -> Row:
+        if "rate" in letters and "users" not in letters:
+            letters = {"generations": LONG, **letters}
+            letters["users"] = users_for(self, knowns, letters)
         sheet, knowns, letters, known = self.checked(knowns, letters)
+        self.refuse(sheet, known)
+        return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
+
+    def refuse(self, sheet: Sheet, known: Mapping) -> None:
+        """Raise ValueError for what does not fit, as far as it is known."""
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
-        return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
 
     def capacity(self, *knowns, **letters) -> Capacity:
         """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""
@@ -273,6 +295,12 @@ class Serve(Step):
 def _unpriced(sheet: Sheet) -> Sheet:
     """A device whose price is not known gives everything but the bill."""
     return Sheet(sheet.name, *(f for f in sheet.formulas.values() if not f.letter.startswith("million_cost")))
+
+
+@cache
+def _at_rate(sheet: Sheet) -> Sheet:
+    """What is written, and paid for, is what is asked for, however much more could be."""
+    return sheet.using(queues.device_rate_served)
 
 
 @cache

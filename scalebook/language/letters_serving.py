@@ -108,6 +108,8 @@ letter("half_price_batch", "", "batch at which a token costs twice the least", r
 
 # Disaggregation: prompts are read in one pool of devices, answers written in another.
 letter("prefill_devices", "", "devices that read prompts", r"n_{\mathrm{pre}}")
+letter("prefill_price", "$/h", "price of a device that reads prompts, for an hour", r"c_{\mathrm{pre}}")
+letter("decode_price", "$/h", "price of a device that writes answers, for an hour", r"c_{\mathrm{dec}}")
 letter("decode_devices", "", "devices that write answers", r"n_{\mathrm{dec}}")
 letter("pool_ratio", "", "devices that read prompts for each that writes answers", r"n_{\mathrm{pre/dec}}")
 letter("prompt_rate", "token/s", "prompt tokens a second, those found in a cache counted", r"R_{\mathrm{in}}")

@@ -22,11 +22,11 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .asked import asked
-from .found import Search
+from .asked import asked, each, joined
+from .found import Devices, Search
 from .parts import run, tasks
 from .pricing import built
-from .problem import about, layouts, word_combinations
+from .problem import Problem, about, layouts, word_combinations
 from .space import Searchable, Space
 
 __all__ = ["Search", "Searchable", "Space", "search"]
@@ -61,6 +61,10 @@ def search(
     their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices is
     the better.
 
+    A list of devices may stand where one stands: each is searched for itself, and what is found says its `device`.
+    Of `serve`, `devices` is the most that may be used, `tpot` and `ttft` are targets, and a `rate` of requests is one
+    that every layout has to serve: what is searched then `scalebook.inference.layouts` says.
+
     How many strategies there are to price is counted first: more than `most` are refused (a core prices a billion in
     some minutes).  `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, or with parts
     that a worker failed to price, the search gives the best so far, and its `note` says what is missing.  `progress`
@@ -71,7 +75,29 @@ def search(
         raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
-    problem = asked(sheet, knowns, minimize, maximize, against, subject_to, choices, lift, best, letters)
+    cases = each(knowns)
+    letters, choices = joined(letters, choices), None
+    if hasattr(sheet, "posed"):
+        sheet, letters = sheet.posed([x for x, _ in cases], letters)
+    found: list[Search] = []
+    for rows, device in cases:
+        problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
+        try:
+            found.append(_searched(problem, most, executor, progress, device))
+        except TypeError as error:
+            raise (TypeError(f"{device}: {error}") if device else error) from None
+        if found[-1].note:  # interrupted, or without workers
+            break
+    if not any(x.best or x.note for x in found):
+        rejected = {n for x in found for n in x.rejected}
+        said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
+        why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
+        raise ValueError(said or f"no strategy can run; {why}")
+    return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
+
+
+def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
+    """The search of one problem."""
     start = time.perf_counter()
     whole, combinations = layouts(problem), word_combinations(problem)
     expected, is_exact = about(problem, whole, combinations)
@@ -86,20 +112,18 @@ def search(
             problem, combinations[0], problem.offloads(problem.letters)
         )  # what is lacking is told before anything is priced
     parts = list(tasks(problem, whole, list(enumerate(combinations))))
-    bar = _bar(len(parts), f"search of {said}", progress)
+    bar = _bar(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
     try:
         priced, left, why = run(problem, parts, executor, bar)
     finally:
         bar.close()
-    if not left and not len(priced.best):
-        raise ValueError(f"no strategy can run; {_nothing(problem, whole, priced.rejected)}")
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
     note = (
         f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
         if left
         else ""
     )
-    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note)
+    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note, device)
 
 
 def _rounded(number: float, is_exact: bool) -> int:
@@ -113,9 +137,10 @@ def _longest(problem) -> str:
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
-def _nothing(problem, whole, rejected):
+def _nothing(search: Search) -> str:
     """Why there is no strategy."""
-    if most := rejected.most_common(3):
+    problem, whole = search.problem, search.layouts
+    if most := list(search.rejected.items())[:3]:
         return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
     space = problem.space
     if not space.layout:

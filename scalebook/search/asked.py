@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scalebook.language import NOTATION, Formula
+from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.notation import either, nearest
 from scalebook.language.row import gather, quantity
 
@@ -23,7 +23,7 @@ from .plain import searchable
 from .problem import Problem
 from .space import Searchable, Space
 
-__all__ = ["asked", "limit"]
+__all__ = ["asked", "each", "joined", "limit"]
 
 _VALUES = 1_000_000  # of one letter: more are a slip
 
@@ -40,7 +40,7 @@ def asked(
         _texts("subject_to", subject_to, "memory <= 70 GB"),
         _texts("lift", lift, "tp within scaleup_size"),
     )
-    letters = _joined(letters, choices)
+    letters = joined(letters, choices)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
     several, fixed = _split(space, letters)
@@ -82,6 +82,20 @@ def asked(
     )
 
 
+def each(knowns: tuple) -> list[tuple[tuple, str]]:
+    """What is known, once for each device where a list of them stands, with the device's name; else once."""
+    lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
+    if not lists:
+        return [(knowns, "")]
+    place, *others = lists
+    for x in knowns[place] if not others else ():
+        if not isinstance(x, Row) or "hbm_bandwidth" not in x:
+            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {x!r} is none")
+    if others or not knowns[place]:
+        raise TypeError("a search takes one list of devices by position, of one device or more")
+    return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]
+
+
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
     """One text or several as several."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
@@ -90,7 +104,7 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     return texts
 
 
-def _joined(letters: Mapping, choices) -> dict[str, Any]:
+def joined(letters: Mapping, choices) -> dict[str, Any]:
     """Letters and words by keyword and in `choices`, each once."""
     if choices is not None and not isinstance(choices, Mapping):
         raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
@@ -162,6 +176,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     if aim is None:
         gives = sorted(thing.sheet((), {})[0].formulas)
         raise TypeError(f"say what is sought of {thing.name}, by minimize= or maximize=: {either(gives)}")
+    usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # of a front both are asked for
     other = against or (usual[1] if usual and aim != usual[1] else aim)
     return NOTATION[aim].name, NOTATION[other].name
 

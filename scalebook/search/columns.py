@@ -229,6 +229,7 @@ class Grid:
 
     def __init__(self, columns: Columns, rows: np.ndarray, axes: Mapping[str, tuple[float, ...]]):
         self.columns, self.rows = columns, rows
+        self._kept: dict[int, tuple[Held, np.ndarray]] | None = None
         self.shape = (len(rows), *map(len, axes.values()))
         self.axes: dict[str, np.ndarray] = {}
         for place, (name, values) in enumerate(axes.items()):
@@ -251,4 +252,18 @@ class Grid:
             return value
         if value.bits == 0:
             return value.array
+        if self._kept is None:
+            return self._spread(value)
+        if id(value) not in self._kept:
+            self._kept[id(value)] = value, self._spread(value)
+        return self._kept[id(value)][1]
+
+    def _spread(self, value):
         return self.columns.spread(value, self.rows).reshape((-1,) + (1,) * (len(self.shape) - 1))
+
+    def some(self, places: np.ndarray | None = None) -> "Grid":
+        """Some of the rows, or all, as a grid that keeps what is asked of it: for what is evaluated again and again."""
+        grid = Grid(self.columns, self.rows if places is None else self.rows[places], {})
+        grid.shape = (len(grid.rows), *self.shape[1:])
+        grid.axes, grid._kept = self.axes, {}
+        return grid

@@ -1,14 +1,16 @@
 """What a search found: the best strategies, the front, why others are out, and why the best's neighbours are worse."""
 
 import html
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-__all__ = ["Found", "Search", "short"]
+__all__ = ["Devices", "Found", "Search", "short"]
 
 
 class Found:
@@ -22,7 +24,9 @@ class Found:
         value, second, place, row, axis = record
         if problem.is_rising:
             value, second = -value, -value if len(set(problem.axes)) == 1 else second
-        self._problem, self.words = problem, search.combinations[int(place)]
+        self._search, self._problem, self.words = search, problem, search.combinations[int(place)]
+        if search.device:
+            self.device = search.device
         self.values = dict(zip(problem.axes, (float(value), float(second)), strict=False))
         row, own = _digits(int(row), problem.in_rows, problem.letters)
         _, others = _digits(int(axis), problem.on_axes, problem.letters)
@@ -37,6 +41,11 @@ class Found:
     @property
     def knowns(self) -> dict:
         """Letters and words, to be given to the sheet by keyword; what it does not use is left out."""
+        solved = self._problem.space.solved
+        return self._known | {n: float(self.row[n]) for n in solved}
+
+    @cached_property
+    def _known(self) -> dict:
         letters = {**self._problem.fixed, **self.letters}
         rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
         sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
@@ -46,7 +55,7 @@ class Found:
     @cached_property
     def row(self) -> Row:
         """Everything that follows for this strategy."""
-        return self._problem.sheet(*self._problem.knowns, **self.knowns)
+        return self._problem.sheet(*self._problem.knowns, **self._known)
 
     @property
     def call(self) -> str:
@@ -56,7 +65,7 @@ class Found:
 
     def __repr__(self):
         said = [f"{n} {show(x, NOTATION[n].unit)}" for n, x in self.values.items()]
-        return ", ".join([*said, *_strategy(self)])
+        return ", ".join([*said, *([self.device] if self._search.device else []), *_strategy(self)])
 
 
 def _strategy(found: Found) -> list[str]:
@@ -102,15 +111,16 @@ class Search:
     `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted
     under the first; rules come before pricing, limits after.  `count`: strategies that have a price, in
     `seconds`.  `note`: what is missing, and why, where the search was interrupted or a worker failed; empty where it
-    `is_whole`.
+    `is_whole`.  `device`: which one it is of, where several were searched.
     """
 
-    def __init__(self, problem, layouts, combinations, priced, seconds, note):
-        self.problem, self.layouts, self.combinations = problem, layouts, combinations
+    def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
+        self.problem, self.layouts, self.combinations, self.device = problem, layouts, combinations, device
         self.count, self.seconds, self.note, self.is_whole = priced.count, seconds, note, not note
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
-        self.best = Best([Found(self, x) for x in priced.best], note)
         self.pareto = [Found(self, x) for x in priced.front]
+        best = [Found(self, x) for x in priced.best]
+        self.best = Best(_cheapest(self.pareto, problem) if problem.space.is_front else best, note)
 
     @property
     def fitting(self) -> int:
@@ -123,7 +133,7 @@ class Search:
         """
         from .neighbours import Neighbours
 
-        return Neighbours(self, self.best[place])
+        return Neighbours(self.best[place]._search, self.best[place])
 
     # Showing
 
@@ -131,19 +141,32 @@ class Search:
     def _summary(self) -> str:
         return "; ".join(filter(None, [f"{self.count:,} strategies, {self.fitting:,} within all limits", self.note]))
 
-    def _tables(self):
+    @property
+    def _several(self) -> dict[str, tuple]:
+        """What has more than one value, and the letters of the layout that are above one."""
         several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
-        layout = [n for n in self.problem.space.layout if n in several or any(x.letters[n] > 1 for x in self.best)]
-        names = [n for n in dict.fromkeys([*layout, *several]) if n not in self.problem.axes]
+        layout = self.problem.space.layout
+        names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]
+        return dict.fromkeys([*names, *several])
+
+    def _tables(self):
+        shown = self.problem.space.shown
+        names = [n for n in self._several if n not in (*self.problem.axes, *shown)]
         rows = [
             [
                 str(i + 1),
                 *(show(x.values[n], NOTATION[n].unit) for n in x.values),
-                *(short(getattr(x, n)) for n in names),
+                *([x.device] if x._search.device else []),
+                *(short(getattr(x, n, "")) for n in names),
+                *(show(x.row[n], NOTATION[n].unit) for n in shown if n not in x.values),
             ]
             for i, x in enumerate(self.best)
         ]
-        yield ["", *dict.fromkeys(self.problem.axes), *names], rows, "best"
+        axes = dict.fromkeys(self.problem.axes)
+        is_of_several = any(x._search.device for x in self.best)
+        yield [
+            "", *axes, *["device"] * is_of_several, *names, *(n for n in shown if n not in axes)
+        ], rows, "best"  # fmt: skip
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
     def __repr__(self):
@@ -151,3 +174,46 @@ class Search:
 
     def _repr_html_(self):
         return f"<p>{html.escape(self._summary)}</p>" + "".join(page_table(*x) for x in self._tables())
+
+
+def _order(problem):
+    """The key by which strategies are in order: the first value, and where these are equal the second."""
+    first, second = (problem.axes * 2)[:2]
+    sign = -1 if problem.is_rising else 1
+    return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
+
+
+def _cheapest(front: list[Found], problem) -> list[Found]:
+    return sorted(front, key=_order(problem))[: problem.best]
+
+
+class Devices(Search):
+    """The result of searches of one thing on several devices, `searches`, joined: what is found says which device.
+
+    Those that nothing can run on, and those that an interruption left out, are in `note`.
+    """
+
+    def __init__(self, searches: list[Search], left: list[str]):
+        self.searches, self.problem, self.device = searches, searches[0].problem, ""
+        self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
+        idle = [x.device for x in searches if not x.best and not x.note]
+        notes = [f"{x.device}: {x.note}" for x in searches if x.note]
+        notes += [f"none can run on {either(idle)}"] if idle else []
+        notes += [f"not searched: {', '.join(left)}"] if left else []
+        self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
+        rejected = sum((Counter(x.rejected) for x in searches), Counter())
+        self.rejected = dict(sorted(rejected.items(), key=lambda x: (-x[1], x[0])))
+        key = _order(self.problem)
+        best, front = (sorted((y for x in searches for y in getattr(x, n)), key=key) for n in ("best", "pareto"))
+        self.pareto, least = [], float("inf")
+        for x in front:  # by the first value: each has to be better in the second
+            if key(x)[1] < least or not self.pareto:
+                self.pareto.append(x)
+                least = key(x)[1]
+        self.pareto.reverse()
+        best = self.pareto[::-1] if self.problem.space.is_front else best
+        self.best = Best(best[: self.problem.best], self.note)
+
+    @property
+    def _several(self):
+        return dict.fromkeys(n for x in self.searches for n in x._several)

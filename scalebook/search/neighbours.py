@@ -49,16 +49,23 @@ class Neighbours:
             names = [n for n in strategies[0] if n not in problem.words]
             columns = {n: np.array([strategies[i][n] for i in places]) for n in names}
             columns = {n: np.broadcast_to(x, len(places)) for n, x in problem.columns(columns).items()}
-            sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, len(places))
-            letters = dict(sums.letters)
-            with np.errstate(all="ignore"):
-                for name, f in sheet.formulas.items():
-                    letters.setdefault(name, None)
-                    letters[name] = letters[name] or sums.evaluate(f.rhs, letters)
+            if problem.space.solve:
+                columns |= self._solved(sheet, columns, len(places))
+            values = _evaluated(sheet, columns, len(places))
             for row, i in enumerate(places):
-                values = {n: float(np.broadcast_to(sums.spread(x), len(places))[row]) for n, x in letters.items()}
-                found[i] = sheet, values
+                found[i] = sheet, {n: float(x[row]) for n, x in values.items()}
         return found
+
+    def _solved(self, sheet, columns, size):
+        """The letter that follows from each strategy."""
+        name, _, solve = self._problem.space.solve
+
+        def at(letter, values, places=None):
+            places = np.arange(size) if places is None else places
+            some = {n: x[places] for n, x in columns.items()} | {name: np.broadcast_to(values, len(places))}
+            return _evaluated(sheet, some, len(places))[letter]
+
+        return {name: solve(at, (size,))}
 
     def _why(self, strategy, price, here):
         """The value of a step, and what speaks against it."""
@@ -77,10 +84,9 @@ class Neighbours:
     def _parts(self, sheet, values, here):
         """The parts of what is sought that change most."""
         whole, parts = self._objective, [self._objective]
-        while (
-            len(parts) == 1 and parts[0] in sheet.formulas
-        ):  # of a cost that is time at a price, the parts of the time
-            whole, parts = parts[0], [x for x in sheet.formulas[parts[0]].inputs if x in sheet.formulas]
+        # of a cost that is time at a price, the parts of the time
+        while len(parts) == 1 and (own := [x for x in _inputs(sheet, parts[0]) if x in sheet.formulas]):
+            whole, parts = parts[0], own
         changes = {x: values[x] - here[1].get(x, 0.0) for x in parts}
         most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
         said = [
@@ -103,6 +109,21 @@ class Neighbours:
 
     def _repr_html_(self):
         return page_table(*self._table(), "one step away")
+
+
+def _inputs(sheet, letter: str) -> tuple[str, ...]:
+    return sheet.formulas[letter].inputs if letter in sheet.formulas else ()
+
+
+def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
+    """All letters of a sheet at some rows."""
+    sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, size)
+    letters = dict(sums.letters)
+    with np.errstate(all="ignore"):
+        for name, f in sheet.formulas.items():
+            if name not in letters:
+                letters[name] = sums.evaluate(f.rhs, letters)
+    return {n: np.broadcast_to(sums.spread(x), size) for n, x in letters.items()}
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:

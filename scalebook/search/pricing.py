@@ -66,7 +66,7 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     Raises TypeError naming the letters that it rests on and nobody gave, and a row that nothing is taken from.
     """
     space = problem.space
-    searched = [*problem.letters, *space.layout, *space.follows]
+    searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
     knowns = tuple(x for x in problem.knowns if not isinstance(x, Formula))
@@ -77,6 +77,7 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     todo = [x for x in problem.axes if x not in given]
     if stray := [x for x in todo if x not in formulas]:
         raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
+    todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
     usual = {x.split()[0] for x in space.limits}  # where nothing is offloaded there is no memory away to limit
     for letter, _, bound, _ in problem.limits:
         if letter in formulas or letter in given:
@@ -133,7 +134,7 @@ class _Pricing:
         self.letters |= {n: x for n, x in columns.letters.items() if x.bits}
         self.later = {}
         versions = {n: (n, float(x.array)) if x.bits == 0 else n for n, x in self.letters.items()}
-        on_axes = set(axes)
+        on_axes = {*axes, *problem.space.solved}
         for name, f in self.formulas.items():
             if name in self.letters:
                 continue
@@ -184,6 +185,8 @@ class _Pricing:
     def _block(self, rows, place, found, rejected):
         grid = Grid(self.columns, rows, self.axes)
         letters = {**self.letters, **grid.axes}
+        if self.problem.space.solve:
+            letters |= self._solved(grid, letters)
         for name, prepared in self.later.items():
             letters[name] = grid.finish(prepared, letters)
         first, second = (grid.array(letters[x]) for x in self.problem.axes)
@@ -200,6 +203,34 @@ class _Pricing:
         best = places.lowest(values, second, self.problem.best, found.best)
         front = places.front(values, second, found.front)
         return joined(found, Priced(best, front, Counter(), count), self.problem.best)
+
+    def _solved(self, grid, letters):
+        """The letter that follows from each choice, by evaluating only what it is found by."""
+        name, _, solve = self.problem.space.solve
+        paths, parts = {}, {}
+
+        def at(letter, values, places=None):
+            if letter not in paths:
+                rests_on = self._rests_on(letter)
+                paths[letter] = [n for n in self.later if n in rests_on]
+            if id(places) not in parts:
+                parts.clear()
+                parts[id(places)] = grid.some(places), places
+            part, known = parts[id(places)][0], {**letters, name: values}
+            for n in paths[letter]:
+                known[n] = part.finish(self.later[n], known)
+            return part.array(known[letter])
+
+        return {name: solve(at, grid.shape)}
+
+    def _rests_on(self, letter):
+        """The letter, and all that it is made of by the formulas of the sheet."""
+        found, todo = set(), [letter]
+        while todo:
+            if (name := todo.pop()) not in found:
+                found.add(name)
+                todo += self.formulas[name].inputs if name in self.formulas else ()
+        return found
 
     def _fitting(self, grid, letters, rejected):
         """Where a strategy that repeats no other has values and keeps the limits, and how many have values;

@@ -225,6 +225,7 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Counter):
     """The rows that the rules allow, a bounded number at a time; the others are counted."""
+    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # what is solved is evaluated many times
     for place in range(rows.places.start, rows.places.stop, CANDIDATES):
         slab = _candidates(problem, rows, np.arange(place, min(place + CANDIDATES, rows.places.stop)))
         slab = slab.take(some(distinct(problem, {}, slab)))
@@ -236,9 +237,19 @@ def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Coun
                     sum(counts(problem, distinct(problem, words, out)).sum() for words in combinations)
                 )
                 left = left & holds
-        slab = slab.take(left)
-        for first in range(0, len(slab.places), SLAB):
-            yield slab.take(slice(first, first + SLAB))
+        waiting.append(slab.take(left))
+        if sum(len(x.places) for x in waiting) >= size or place + CANDIDATES >= rows.places.stop:
+            whole = _together(waiting)  # where most are left out, those of several looks: a slab costs as a row does
+            waiting = []
+            for first in range(0, len(whole.places), size):
+                yield whole.take(slice(first, first + size))
+
+
+def _together(slabs: list[Slab]) -> Slab:
+    if len(slabs) == 1:
+        return slabs[0]
+    columns = {n: np.concatenate([x.columns[n] for x in slabs]) for n in slabs[0].columns}
+    return Slab(columns, np.concatenate([x.places for x in slabs]))
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:

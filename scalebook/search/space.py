@@ -59,6 +59,11 @@ class Space:
     `within`: conditions of what is of the space at all; `idle`, of a letter or word, whether it says anything: where
     not it keeps its first value, and is not counted again.  `apart`: words that change nothing in a block, so that
     what differs in them alone is priced together.  `settle`: what else changes with a step to a neighbour.
+
+    `solve`: a letter that is no choice but follows from one, with the letters that it is found by and a function of
+    (`at`, shape) that gives its values, where `at(letter, values)` is what a letter is with these.  `is_front`: the
+    best are those of the front, since what is next best in the first value alone says little.  `shown`: letters of a
+    strategy's row that stand beside its choices.
     """
 
     axes: tuple[str, ...] = ()
@@ -82,6 +87,14 @@ class Space:
     idle: Mapping[str, Callable] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
     settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing
+    solve: tuple[str, tuple[str, ...], Callable] | None = None
+    is_front: bool = False
+    shown: tuple[str, ...] = ()
+
+    @property
+    def solved(self) -> tuple[str, ...]:
+        """The letter that follows from a choice, if there is one."""
+        return self.solve[:1] if self.solve else ()
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -97,6 +110,11 @@ class Searchable(Protocol):
     searched at some value), the Sheet whose formulas price the strategies with these words, the rows to call it with,
     and the letters of it that are no words.  A call with rows, letters and words gives the Row of one strategy.
     To be searched in other processes it must pickle.
+
+    It may have `posed(cases, letters)`, which reads a call itself, where letters are no choices of the thing as it
+    stands: it gives what is searched instead, and the letters left.  What it gives may have
+    `unmet(cases, letters, rejected)`, the sentence where nothing was found and what is `rejected` kept all out.
+    `cases` are the rows by position, once for each device.
     """
 
     name: str

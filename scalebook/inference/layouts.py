@@ -1,0 +1,301 @@
+"""Layouts of a service: the ways to deal a model out to devices that serve a rate within targets, and what they cost.
+
+A layout says how many devices share a copy of the model, how, and how many copies there are.  Its users follow: by
+Little's law they are as many as wait for an answer at the rate that is asked for, or as many as targets let in.
+
+>>> from scalebook.inference.serving import serve
+>>> from scalebook.search import search
+>>> from scalebook.tables import accelerators, models
+>>> found = search(serve, models.llama3_70b, [accelerators.h100, accelerators.h200], devices=64, rate=50, prompt=1000,
+...                output=300, tpot="30 ms", progress=False)
+>>> best = found.best[0]
+>>> best.device, best.tp, best.replicas, best.row.users, best.row.tpot <= 0.03
+('NVIDIA H200 SXM', 4.0, 7.0, 434.0, True)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from scalebook.inference.capacity import LONG
+from scalebook.inference.rules import COUNTS, RULES, not_whole, reason
+from scalebook.language import Row, Sheet, show
+from scalebook.language.row import quantity
+from scalebook.search import search
+from scalebook.search.space import Space
+
+__all__ = [
+    "MOST_DEVICES",
+    "TARGETS",
+    "Layouts",
+    "first_whole",
+    "most_users",
+    "part",
+    "posed",
+    "users_at_rate",
+    "users_for",
+]
+
+TARGETS = ("tpot", "ttft")
+MOST_DEVICES = 100_000  # each number of copies is a layout: more are a slip
+
+
+def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
+    """The least whole number from 1 to `most` at which a rising function is zero or more, and one beyond where none is.
+
+    `f` is of numbers and the places of their rows.  It is taken to be nearly straight, as times are in users: a line
+    between the ends of what is left says where to look, an end that stays counts half (Illinois), and a step to the
+    neighbour and a halving in turn keep what jumps from taking long.  Rows that are done are looked at no more.  Where
+    a function falls in places it is a crossing, not always the first.
+
+    >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
+    array([   3.,  700., 1001.])
+    """
+    rows = np.arange(len(most))
+    low = np.ones_like(most)
+    below, above = f(low, rows), f(most, rows)
+    high = np.where(below >= 0, 1.0, np.where(above >= 0, most, most + 1))
+    low = np.where((below >= 0) | ~(above >= 0), high - 1, low)
+    found, side, turn = high.copy(), np.zeros_like(most), 0
+    while (is_open := (high - low > 1) & (high < 2.0**53)).any():  # beyond, whole numbers are not told apart
+        left = is_open.reshape(len(rows), -1).any(1)
+        if left.mean() < 0.7:
+            found[rows] = high
+            rows, low, high, below, above, side = (x[left] for x in (rows, low, high, below, above, side))
+            is_open = is_open[left]
+        with np.errstate(all="ignore"):
+            line = np.ceil(low + (high - low) * below / (below - above))
+        by_turns = (line, line, np.where(side > 0, high - 1, low + 1), line, line, np.floor((low + high) / 2))
+        tried = by_turns[turn % len(by_turns)]
+        tried = np.where(np.isfinite(tried), np.clip(tried, low + 1, np.maximum(high - 1, low + 1)), low + 1)
+        tried = np.where(is_open, tried, np.minimum(high, most[rows]))
+        value = f(tried, rows)
+        is_high = value >= 0
+        below, above = (
+            np.where(is_high & (side > 0), below / 2, below),
+            np.where(~is_high & (side < 0), above / 2, above),
+        )
+        high, above = np.where(is_open & is_high, tried, high), np.where(is_open & is_high, value, above)
+        low, below = np.where(is_open & ~is_high, tried, low), np.where(is_open & ~is_high, value, below)
+        side, turn = np.where(is_high, 1.0, -1.0), turn + 1
+    found[rows] = high
+    return found
+
+
+def _room(at, shape) -> np.ndarray:
+    """The users whose caches fit, of which one is looked at even where none fits."""
+    return np.maximum(np.broadcast_to(np.nan_to_num(at("max_users", 1.0), posinf=2.0**53), shape), 1.0)
+
+
+def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
+    """The fewest users who ask for so many requests a second, and where there is no room for so many as have room."""
+    most = _room(at, shape)
+
+    def above(users, rows):  # users less those who would wait at this rate: nearly straight
+        return users - at("rate", users, rows) * users / at("request_rate", users, rows)
+
+    return np.minimum(first_whole(above, most), most)
+
+
+def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
+    """The most users who have room and keep to the targets, and one where none does."""
+    most = _room(at, shape)
+
+    def beyond(users, rows):
+        over = np.maximum.reduce([np.broadcast_to(at(n, users, rows) / x - 1, users.shape) for n, x in targets.items()])
+        return np.where(over > 0, over, np.minimum(over, -1e-300))  # to keep to a target just so is to keep to it
+
+    return np.maximum(first_whole(beyond, most) - 1, 1.0) if targets else most
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """What a search of `serve` goes through: at most so many devices, targets, and a rate or none.
+
+    Searched are, where nothing is said, tensor parallelism, copies of the model, and of a model with experts their
+    spread and groups of attention.  Users follow unless they are given.
+    """
+
+    serve: Any
+    devices: float | None
+    targets: tuple[tuple[str, float], ...]
+    has_rate: bool
+    has_users: bool
+    is_priced: bool
+    name: str = "serve"
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, x.name) for x in fields(self))
+
+    @cached_property
+    def space(self) -> Space:
+        limits = [f"{n} <= {x!r} s" for n, x in self.targets] + ["request_rate >= rate"] * self.has_rate
+        own = self.serve.space
+        return Space(
+            axes=("million_cost" if self.is_priced else "devices", "tpot"),
+            words=own.words,
+            usual=self._usual,
+            letters=own.letters | {"replicas": 1},
+            rules=RULES,
+            limits=tuple(limits),
+            reason=reason,
+            is_signed=True,
+            wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+            within=lambda problem: () if self.devices is None else (self._is_within,),
+            apart=("exchange", "engine"),
+            idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
+            solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
+            is_front=not self.has_users,
+            shown=("devices", "users", "ttft"),
+        )
+
+    @property
+    def _is_within(self):
+        most = self.devices
+        return lambda tp, pp, attention_dp, replicas: tp * pp * attention_dp * replicas <= most
+
+    def _usual(self, known: Mapping) -> dict[str, tuple]:
+        """Groups of powers of two and any number of copies, as far as there are devices."""
+        if self.devices is None:
+            return self.serve.space.usual(known)
+        powers = tuple(2.0**x for x in range(int(np.log2(self.devices)) + 1))
+        found = {"tp": powers} | ({"replicas": tuple(range(1, int(self.devices) + 1))} if self.has_rate else {})
+        if known.get("experts"):
+            found |= {"ep": tuple(x for x in powers if x <= known["experts"]), "attention_dp": powers}
+        return found | self.serve.space.usual(known)
+
+    def _users(self, at, shape):
+        return users_at_rate(at, shape) if self.has_rate else most_users(at, shape, dict(self.targets))
+
+    def sheet(self, knowns: tuple, letters: Mapping):
+        return self.serve.plan(knowns, {"users": 1.0, **letters})
+
+    def __call__(self, *knowns, **letters) -> Row:
+        if not self.has_users and not self.has_rate and "users" not in letters:
+            letters["users"] = _found(self.serve, knowns, letters, partial(most_users, targets=dict(self.targets)))
+        return self.serve(*knowns, **letters)
+
+
+class Asked(Layouts):
+    """The same, which says why where no layout does what is asked for: what comes nearest."""
+
+    def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
+        """The sentence; nothing where none of these is the reason."""
+        if self.has_users or isinstance(letters.get("rate"), list | tuple):
+            return ""
+        said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
+        copies = {"replicas": list(range(1, int(self.devices) + 1)), **others}
+        if self.has_rate and (most := _best(self, cases, copies, has_rate=False, maximize="request_rate")):
+            rate = show(quantity("rate", letters["rate"]), "request/s")
+            within = " and ".join(f"{n}={show(x, 's')}" for n, x in self.targets)
+            return f"rate={rate} is more than {said} serve{within and ' within '}{within}: the most is {most}"
+        one = others | {"users": 1, "replicas": [1]}
+        for i, (name, target) in enumerate(self.targets):
+            near = _best(self, cases, one, targets=self.targets[:i], has_rate=False, minimize=name)
+            if near and near.values[name] > target:
+                beside = "".join(f" with {n}={show(x, 's')}" for n, x in self.targets[:i])
+                return (
+                    f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
+                )
+        if "cache_room has a value" in rejected and not _best(
+            self, cases, one, targets=(), has_rate=False, minimize="tpot"
+        ):
+            return (
+                f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
+            )
+        return ""
+
+
+def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):
+    """The best of all devices by another aim, one service at a time; None where there is none."""
+    targets, has_users = layouts.targets if targets is None else targets, "users" in letters
+    own = Layouts(layouts.serve, layouts.devices, targets, has_rate, has_users, layouts.is_priced)
+    found = []
+    for case in cases:
+        if len(cases) > 1:  # so that it says which device
+            case = [[x] if isinstance(x, Row) and "hbm_bandwidth" in x else x for x in case]
+        try:
+            found.append(search(own, *case, **aim, against=next(iter(aim.values())), **letters, progress=False).best[0])
+        except ValueError:  # none on this device
+            continue
+    rising = -1 if "maximize" in aim else 1
+    return min(found, key=lambda x: rising * next(iter(x.values.values())), default=None)
+
+
+# One service, not a column of them
+
+
+@cache
+def part(sheet: Sheet, letter: str) -> Sheet:
+    """What a letter rests on."""
+    return sheet.only(letter)
+
+
+def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
+    """The users of one service, found as those of columns are."""
+    sheet, rows, left, known = serve.checked(knowns, {**letters, "users": 1})
+    if several := [n for n, x in known.items() if np.ndim(x)]:
+        raise TypeError(f"users are found for one way to serve: give {several[0]} one value, and ask for each in turn")
+    serve.refuse(sheet, known)
+
+    def at(letter, users, _=None):
+        if letter in known:
+            return np.float64(known[letter])
+        own = part(sheet, letter)
+        used = {*own.inputs, *own.formulas}
+        return own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used})[letter]
+
+    return float(find(at, (1,))[0])
+
+
+def users_for(serve, knowns: tuple, letters: Mapping) -> float:
+    """The users of one service who ask for `rate`; raises ValueError, with the most there is, where it is too high."""
+    users = _found(serve, knowns, letters, users_at_rate)
+    row = serve(*knowns, **letters, users=users)
+    if row.request_rate < row.rate:
+        copies = np.ceil(letters.get("replicas", 1) * row.rate / row.request_rate)
+        raise ValueError(
+            f"rate={show(row.rate, 'request/s')} is more than {row.devices:g} devices serve: "
+            f"{show(row.request_rate, 'request/s')} by {users:,.0f} users, all that have room; "
+            f"replicas={copies:g} would do"
+        )
+    return users
+
+
+# What a search asks
+
+
+def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
+    """What is searched where a rate, targets or the most devices are given, and the letters that are left."""
+    if not letters.keys() & {"rate", "devices", "pools", *TARGETS}:
+        return serve, letters
+    letters = dict(letters)
+    devices = letters.pop("devices", None)
+    targets = tuple((n, quantity(n, letters.pop(n))) for n in TARGETS if letters.get(n) is not None)
+    has_users = "users" in letters
+    if "pools" in letters:
+        raise TypeError(
+            "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"
+        )
+    if isinstance(rate := letters.get("rate"), int | float | str) and not quantity("rate", rate) > 0:
+        raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
+    if devices is None and not has_users:
+        raise TypeError("a search of layouts needs the most devices that may be used: give devices=...")
+    for name, x in (("devices", devices), *targets):
+        if x is not None and not isinstance(quantity(name, x), float):
+            raise TypeError(f"{name} is the most that may be, and so one number, not {x!r}")
+    if devices is not None:
+        devices = quantity("devices", devices)
+        if said := not_whole("devices", devices):
+            raise ValueError(said)
+        if devices > MOST_DEVICES:
+            raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
+    if not has_users:
+        letters.setdefault("generations", LONG)
+    is_priced = "price_hour" in letters or all(
+        any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases
+    )
+    return Asked(serve, devices, targets, "rate" in letters, has_users, is_priced), letters

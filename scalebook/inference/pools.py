@@ -1,0 +1,282 @@
+"""Two pools: prompts are read on devices of one layout, answers written on devices of another, of one kind or of two.
+
+Each pool is laid out for itself: the one that reads needs only be fast enough for the first token, the other for
+those after it.  All pairs are looked at, since what is sent between them depends on both.
+
+>>> from scalebook.inference.serving import serve
+>>> from scalebook.tables import accelerators, models
+>>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
+...                     tpot="20 ms", ttft="1 s")
+>>> found
+18 devices: ttft 928.2 ms, tpot 16.24 ms, 6.592 $ for a million tokens
+<BLANKLINE>
+pool     device                  devices  tp  ep  attention_dp  replicas
+prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7
+decode   NVIDIA H200 SXM at fp8  4        4   1   1             1
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalebook.inference.disaggregation import two_pools
+from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
+from scalebook.inference.rules import RULES, not_whole
+from scalebook.inference.step import EXCHANGES
+from scalebook.language import Row, show
+from scalebook.language.row import gather, quantity
+from scalebook.language.tabular import aligned, page_table
+from scalebook.search.asked import each
+from scalebook.search.columns import Columns
+
+__all__ = ["Apart", "Pool", "apart"]
+
+_LETTERS = ("tp", "ep", "attention_dp")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Devices of one kind that do one thing: copies of a layout."""
+
+    device: str
+    devices: float
+    letters: Mapping[str, float]
+    exchange: str
+
+
+@dataclass(frozen=True, repr=False)
+class Apart:
+    """The cheapest two pools: `prefill` and `decode`, and the `row` of what users get and pay."""
+
+    prefill: Pool
+    decode: Pool
+    row: Row
+
+    def _table(self):
+        names = [*_LETTERS, "replicas", *(["exchange"] if self.decode.exchange else [])]
+        rows = []
+        for name in ("prefill", "decode"):
+            pool = getattr(self, name)
+            own = [f"{pool.letters[n]:g}" for n in (*_LETTERS, "replicas")]
+            rows.append([name, pool.device, f"{pool.devices:g}", *own, *([pool.exchange] if pool.exchange else [])])
+        return ["pool", "device", "devices", *names], rows
+
+    @property
+    def _summary(self):
+        row = self.row
+        cost = f", {show(row.million_cost, '$')} for a million tokens" if "million_cost" in row else ""
+        return f"{row.devices:g} devices: ttft {show(row.ttft, 's')}, tpot {show(row.tpot, 's')}{cost}"
+
+    def __repr__(self):
+        heads, rows = self._table()
+        return self._summary + "\n\n" + aligned([heads, *rows], gap="  ")
+
+    def _repr_html_(self):
+        return f"<p>{self._summary}</p>" + page_table(*self._table(), "pools")
+
+
+class _Layouts:
+    """All layouts of one kind of device and one way to reach experts, as columns."""
+
+    def __init__(self, serve, knowns, letters, devices: float, exchange: str):
+        self.device = next((x.name for x in knowns if isinstance(x, Row) and "hbm_bandwidth" in x), "")
+        self.exchange = exchange
+        words = {"exchange": exchange} if exchange else {}
+        sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
+        cells = gather(rows, left)
+        self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
+        lists = list(_lists(letters, self.known, devices))
+        tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
+        holds = tp * groups <= devices
+        columns = {"tp": tp, "ep": ep, "attention_dp": groups}
+        for rule in RULES:
+            if (fine := rule.of({**self.known, **columns, **words})) is not None:
+                holds &= fine
+        self.sheet, self.columns = sheet, columns
+        self._keep(holds)
+        self._keep(self.at("cache_room", 1.0) > 0)
+        self._keep(self.at("max_users", 1.0) >= self.columns["attention_dp"])
+        self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
+        self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
+        if not self.link:
+            self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+        self.link = np.broadcast_to(self.link, self.size)
+
+    def _keep(self, holds):
+        self.columns = {n: x[holds] for n, x in self.columns.items()}
+
+    def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
+        """A letter at so many users, of some of the layouts."""
+        columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
+        size = len(columns["tp"])
+        columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
+        held = Columns(columns, {n: x for n, x in self.known.items() if n not in columns}, size)
+        letters = dict(held.letters)
+        with np.errstate(all="ignore"):
+            for name, f in part(self.sheet, letter).formulas.items():
+                if name not in letters:
+                    letters[name] = held.evaluate(f.rhs, letters)
+        return np.broadcast_to(held.spread(letters[letter]), size)
+
+    def reading(self) -> dict[str, np.ndarray]:
+        """A prompt read in each group of a copy at once, and nothing written."""
+        groups = self.columns["attention_dp"]
+        return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
+
+    def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
+        """As few copies as keep to the target, and what a step takes then: by Little's law each answer is there for
+        the steps of all its tokens."""
+
+        def at(letter, users, places=None):
+            return self.at(letter, users, places)
+
+        most = most_users(at, (self.size,), {"token_time": tpot} if tpot else {})
+        fits = self.at("token_time", most) <= (tpot or np.inf)
+        copies = np.ceil(rate * output * self.at("token_time", most) / most)
+
+        def above(users, places):
+            return users - rate * output * self.at("token_time", users, places, copies[places])
+
+        users = np.minimum(first_whole(above, copies * most), copies * most)
+        time = self.at("token_time", users, None, copies)
+        return {
+            "time": time,
+            "copies": copies,
+            "fits": fits & (time <= (tpot or np.inf)),
+            "least": self.at("token_time", 1.0),
+        }
+
+
+def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
+    """The values of each letter: those given, or powers of two as far as there are devices and experts."""
+    powers = 2.0 ** np.arange(int(np.log2(devices)) + 1)
+    experts = known.get("experts", 0)
+    usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else powers[:1]}
+    for name in _LETTERS:
+        own = np.atleast_1d(quantity(name, letters[name]) if name in letters else usual[name])
+        if own.dtype.kind != "f" or own.ndim > 1:
+            raise TypeError(f"{name} is a number or a list of numbers, not {letters[name]!r}")
+        if said := next(filter(None, (not_whole(name, x) for x in own)), None):
+            raise ValueError(said)
+        yield own
+
+
+def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
+    """The cheapest two pools of at most so many devices that serve a rate within targets; of devices without a price
+    the fewest.  Each of a list of devices is tried for each pool.
+
+    Prompts come at random, and each group of devices that reads is a queue of its own (M/D/1): as full as `ttft`
+    allows, or as `load` says.  Caches go whole over the network of the narrower group, or over `link_bandwidth`.
+    Raises ValueError, with the nearest that can be met, where no two pools do what is asked.
+    """
+    asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
+    if "link_bandwidth" in letters:
+        asked["link_bandwidth"] = letters["link_bandwidth"]
+    asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
+    if stray := [n for n, x in asked.items() if not (x is None or (isinstance(x, float) and x > 0))]:
+        raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
+    if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
+        raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
+    if asked["load"] >= 1:
+        raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
+    if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:
+        raise ValueError(f"devices={asked['devices']:g} is no number of devices from 1 to {MOST_DEVICES:,}")
+    cases = each(knowns)
+    layouts = [
+        _Layouts(serve, rows, letters, asked["devices"], x)
+        for rows, _ in cases
+        for x in _exchanges(cases[0][0], letters)
+    ]
+    if not (layouts := [x for x in layouts if x.size]):
+        raise ValueError(
+            f"the weights fit on no layout of {devices:g} devices or fewer: more devices, or fewer weight_bits, "
+            "may let them in"
+        )
+    read = _joined(layouts, [x.reading() for x in layouts])
+    write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
+    best = _pairs(read, write, asked, layouts[0].known)
+    return _told(layouts, read, write, best, asked)
+
+
+def _exchanges(rows, letters: dict) -> tuple:
+    """How tokens may reach experts: the one that is given, or each; nothing where there are none."""
+    if "exchange" in letters:
+        return (letters.pop("exchange"),)
+    return EXCHANGES if any("experts" in x and x["experts"] > 0 for x in rows) else ("",)
+
+
+def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:
+    """Columns of all layouts, one after another, with the place of each."""
+    own = {n: np.concatenate([x[n] for x in found]) for n in found[0]}
+    own["of"] = np.concatenate([np.full(x.size, i) for i, x in enumerate(layouts)])
+    own["at"] = np.concatenate([np.arange(x.size) for x in layouts])
+    own |= {n: np.concatenate([getattr(x, n) for x in layouts]) for n in ("group", "link")}
+    for name in ("price_hour", "kv_bits", "first_overhead", "first_tokens"):
+        own[name] = np.concatenate([np.full(x.size, x.known.get(name, np.nan)) for x in layouts])
+    return own
+
+
+def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
+    """The best layout that reads and the best that writes, and how many copies read; refused where there is none."""
+    r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
+    rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
+    if not write["fits"].any():
+        raise ValueError(
+            f"tpot={show(asked['tpot'], 's')} is met by no pool that writes: the fastest step has "
+            f"{show(write['least'].min(), 's')}"
+        )
+    sent = known["prompt"] * known["layers"] * known["kv_width"] * r["kv_bits"] / 8 / np.minimum(r["link"], w["link"])
+    fixed = r["first_overhead"] + r["time"] + sent + (r["first_tokens"] - 1) * w["time"]
+    fits = w["fits"] & (sent <= r["time"]) & (r["kv_bits"] == w["kv_bits"])
+    if not fits.any():
+        raise ValueError("no link carries caches as fast as prompts are read: give a link_bandwidth that does")
+    wait = np.broadcast_to(np.inf, fits.shape) if ttft is None else ttft - fixed
+    if not (wait > 0)[fits].any():
+        near = show(fixed[fits].min(), "s")
+        raise ValueError(f"ttft={show(ttft, 's')} is met by no two pools: without a wait the fastest have {near}")
+    load = asked["load"] if ttft is None else 2 * wait / (r["time"] + 2 * wait)  # M/D/1, solved for its load
+    with np.errstate(all="ignore"):
+        copies = np.ceil(rate * r["time"] / (r["groups"] * np.where(wait > 0, load, np.nan)))
+    used = copies * r["group"] + w["copies"] * w["group"]
+    fits &= wait > 0
+    if not (fits & (used <= most)).any():
+        raise ValueError(
+            f"rate={show(rate, 'request/s')} takes two pools of {show(used[fits].min(), '')} devices or more, and "
+            f"devices={most:g} allows fewer"
+        )
+    cost = copies * r["group"] * r["price_hour"] + w["copies"] * w["group"] * w["price_hour"]
+    cost = used if np.isnan(cost[fits]).any() else cost
+    where = np.flatnonzero(fits & (used <= most))
+    times = np.broadcast_to(w["time"], fits.shape).flat[where]
+    best = where[np.lexsort((fixed.flat[where], times, cost.flat[where]))[0]]
+    i, j = np.unravel_index(best, fits.shape)
+    return int(i), int(j), float(copies[i, j])
+
+
+def _told(layouts, read, write, best, asked) -> Apart:
+    """The pools and what follows."""
+    i, j, copies = best
+    prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
+    one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known
+    letters = {
+        "prompt_time": read["time"][i],
+        "token_time": write["time"][j],
+        "load": asked["rate"] * read["time"][i] / (copies * read["groups"][i]),
+        "link_bandwidth": min(read["link"][i], write["link"][j]),
+        "rate": asked["rate"],
+        "prefill_devices": prefill.devices,
+        "decode_devices": decode.devices,
+    }
+    letters |= {
+        n: one[n] for n in ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")
+    }
+    if "price_hour" in one and "price_hour" in two:
+        letters |= {"prefill_price": one["price_hour"], "decode_price": two["price_hour"]}
+    return Apart(prefill, decode, two_pools(**letters))
+
+
+def _pool(layouts, columns, place, copies) -> Pool:
+    own, at = layouts[columns["of"][place]], columns["at"][place]
+    letters = {n: float(x[at]) for n, x in own.columns.items()} | {"replicas": float(copies)}
+    return Pool(own.device, float(copies * columns["group"][place]), letters, own.exchange)

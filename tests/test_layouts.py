@@ -1,0 +1,240 @@
+"""Layouts of a service: what a search by columns finds is what calls one by one find, and it keeps what it promises."""
+
+import itertools
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+from scalebook.inference import serve
+from scalebook.inference.layouts import first_whole
+from scalebook.inference.rules import reason
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
+ASKED = dict(prompt=1000, output=300, progress=False)
+LLAMA, DEEPSEEK = models.llama3_70b, models.deepseek_v3
+CASES = {
+    "dense": (LLAMA, [H100, H200], dict(devices=16, rate=20, tpot="40 ms")),
+    "two targets": (LLAMA, [H200, B200], dict(devices=16, rate=15, tpot="40 ms", ttft="60 ms", engine="ideal")),
+    "slow": (models.llama3_8b, [H100], dict(devices=4, rate=0.2)),
+    "experts": (DEEPSEEK, [B200.at("fp8")], dict(devices=16, rate=10, tpot="50 ms", tp=[1, 8], ep=[1, 8, 16])),
+}
+
+
+def one_by_one(model, devices, asked):
+    """Every layout within the targets: what it costs, its time per token, and all about it."""
+    asked = {n: x for n, x in asked.items() if n != "progress"} | ASKED
+    asked.pop("progress")
+    most, tpot, ttft = asked.pop("devices"), asked.pop("tpot", "1 h"), asked.pop("ttft", "1 h")
+    powers = [2**x for x in range(int(np.log2(most)) + 1)]
+    has_experts = model.experts > 0 if "experts" in model else False
+    lists = {"tp": powers, "replicas": range(1, most + 1)}
+    lists |= (
+        {"ep": powers, "attention_dp": powers, "exchange": ["all_reduce", "all_to_all", "gather"]}
+        if has_experts
+        else {}
+    )
+    lists |= {n: asked.pop(n) for n in lists if n in asked}
+    limit = {n: float(str(x).removesuffix(" ms").removesuffix(" h")) * (1e-3 if "ms" in str(x) else 3600)
+             for n, x in (("tpot", tpot), ("ttft", ttft))}  # fmt: skip
+    for device, values in itertools.product(devices, itertools.product(*lists.values())):
+        own = dict(zip(lists, values, strict=True))
+        if own["tp"] * own["replicas"] * own.get("attention_dp", 1) > most or reason({**model, **own}):
+            continue
+        if own["tp"] * own.get("attention_dp", 1) == 1 and own.get("exchange", "all_reduce") != "all_reduce":
+            continue  # of one device no exchange is said
+        try:
+            row = serve(model, device, **asked, **own)
+        except ValueError:  # no room
+            continue
+        if row.tpot <= limit["tpot"] and row.ttft <= limit["ttft"]:
+            yield row.million_cost, row.tpot, device.name, own, row
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_finds_what_calls_one_by_one_find(case):
+    model, devices, asked = CASES[case]
+    found = search(serve, model, devices, **asked, **ASKED)
+    rows = sorted(one_by_one(model, devices, asked), key=lambda x: x[:2])
+    assert found.fitting == len(rows) > 2
+    best = found.best[0]
+    assert (best.million_cost, best.tpot) == pytest.approx(rows[0][:2], rel=1e-12)
+    front, least = [], np.inf
+    for cost, tpot, *_ in rows:
+        if tpot < least * (1 - 1e-12):
+            front, least = [*front, (cost, tpot)], tpot
+    assert [(x.million_cost, x.tpot) for x in found.best] == [pytest.approx(x, rel=1e-12) for x in front[:10]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_layout_found_is_a_row_of_serve_within_what_was_asked(case):
+    model, devices, asked = CASES[case]
+    found = search(serve, model, devices, **asked, **ASKED)
+    limits = {n: float(asked[n].split()[0]) / 1e3 for n in ("tpot", "ttft") if n in asked}
+    for one in found.best:
+        device = next(x for x in devices if len(devices) == 1 or x.name == one.device)
+        again = serve(model, device, **one.knowns)
+        assert (again.million_cost, again.tpot) == pytest.approx((one.million_cost, one.tpot), rel=1e-12)
+        assert all(again[n] <= x for n, x in limits.items())
+        assert again.devices <= asked["devices"] and again.request_rate >= asked["rate"] == again.rate
+        assert again.million_cost == pytest.approx(
+            again.devices * again.price_hour / 3600 / (again.rate * again.output) * 1e6
+        )
+        if again.users > 1:  # Little's law: one fewer would ask for less
+            fewer = serve(model, device, **{**one.knowns, "users": again.users - 1})
+            assert fewer.request_rate < asked["rate"] * (1 + 1e-9)
+
+
+def test_users_of_a_rate_are_those_of_littles_law():
+    row = serve(LLAMA, H200, tp=4, replicas=7, rate=50, prompt=1000, output=300)
+    assert row.rate * row.end_to_end <= row.users < row.rate * row.end_to_end + 1.01
+    assert (
+        serve(LLAMA, H200, tp=4, replicas=7, users=row.users, prompt=1000, output=300, generations=1e6).tpot == row.tpot
+    )
+    with pytest.raises(
+        ValueError, match=r"rate=200 request/s is more than 8 devices serve: 18\.\d+ request/s by 2,\d+ users"
+    ):
+        serve(LLAMA, H200, tp=8, rate=200, prompt=1000, output=300)
+    with pytest.raises(TypeError, match="users are found for one way to serve: give tp one value"):
+        serve(LLAMA, H200, tp=[4, 8], rate=2, prompt=1000, output=300)
+
+
+@pytest.mark.parametrize("bend", [lambda x: x, lambda x: x**2 / 1e4, np.sqrt, lambda x: x + 50 * (x // 128)])
+def test_the_least_whole_number_is_found(bend):
+    rng = np.random.default_rng(0)
+    most, aims = rng.integers(1, 10_000, 500).astype(float), rng.uniform(0, 8_000, 500)
+    found = first_whole(lambda x, rows: bend(x) - aims[rows], most)
+    for top, aim, own in zip(most, aims, found, strict=True):
+        fine = np.flatnonzero(bend(np.arange(1, top + 1)) >= aim)
+        assert own == (fine[0] + 1 if len(fine) else top + 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_better_device_is_never_dearer(case):
+    model, devices, asked = CASES[case]
+    device = devices[-1]
+    here = search(serve, model, device, **asked, **ASKED).best[0].million_cost
+    for letter, factor in (
+        ("price_hour", 0.7),
+        ("hbm_bandwidth", 1.3),
+        ("hbm_capacity", 1.5),
+        ("scaleup_bandwidth", 2),
+    ):
+        better = search(serve, model, device, **asked, **ASKED, **{letter: device[letter] * factor}).best[0]
+        assert better.million_cost <= here * (1 + 1e-9)
+    both = search(serve, model, [*devices, *devices[:0], H200.at("fp8")], **asked, **ASKED).best[0]
+    assert both.million_cost <= here * (1 + 1e-9)
+
+
+def test_a_looser_target_is_never_dearer_and_a_higher_rate_never_takes_fewer_devices():
+    costs = [search(serve, LLAMA, [H200, B200], devices=32, rate=30, tpot=x, **ASKED).best[0].million_cost
+             for x in (0.015, 0.02, 0.03, 0.05)]  # fmt: skip
+    assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
+    used = [search(serve, LLAMA, H200, devices=64, rate=x, tpot=0.03, **ASKED).best[0].row.devices for x in (5, 20, 60)]
+    assert used == sorted(used) and used[0] < used[-1]
+
+
+def test_where_a_price_is_not_known_devices_are_counted():
+    found = search(serve, LLAMA, [H200, accelerators.h800], devices=32, rate=10, tpot="50 ms", **ASKED)
+    assert "price_hour" not in accelerators.h800 and list(found.best[0].values) == ["devices", "tpot"]
+    assert [x.devices for x in found.best] == sorted(x.devices for x in found.best)
+    known = search(serve, LLAMA, accelerators.h800, devices=32, rate=10, tpot="50 ms", price_hour=2, **ASKED)
+    assert list(known.best[0].values) == ["million_cost", "tpot"]
+
+
+def test_what_a_device_lacks_is_said_with_its_name():
+    with pytest.raises(TypeError, match="NVIDIA H20 SXM: this search needs scaleout_bandwidth"):
+        search(serve, LLAMA, [H200, accelerators.h20], devices=32, rate=10, **ASKED)
+
+
+def test_without_a_rate_devices_are_as_full_as_targets_let_them():
+    found = search(serve, LLAMA, H200, devices=8, tpot="20 ms", **ASKED)
+    best = found.best[0]
+    most = serve.capacity(LLAMA, H200, tp=best.tp, tpot="20 ms", prompt=1000, output=300)
+    assert best.row.users == most.users and best.row.request_rate == pytest.approx(most.rate)
+    assert "users=" in best.call
+    given = search(serve, LLAMA, H200, users=range(1, 400), tp=[2, 4, 8], tpot="20 ms", **ASKED)
+    assert given.best[0].users == most.users and given.best[0].tp == best.tp
+
+
+def test_a_process_pool_finds_the_same():
+    model, devices, asked = CASES["dense"]
+    with ProcessPoolExecutor(2) as pool:
+        found = search(serve, model, devices, executor=pool, **asked, **ASKED)
+    here = search(serve, model, devices, **asked, **ASKED)
+    assert repr(found) == repr(here)
+
+
+def test_it_is_shown_with_its_neighbours():
+    model, devices, asked = CASES["dense"]
+    found = search(serve, model, devices, **asked, **ASKED)
+    heads = repr(found).split("\n\n")[1].splitlines()[0].split()
+    assert heads == ["million_cost", "tpot", "device", "tp", "replicas", "devices", "users", "ttft"]
+    assert "<table" in found._repr_html_() and found.best[0].device in repr(found.best[0])
+    steps = found.neighbours().steps
+    assert any("replicas" in said and "devices +" in why for said, _, why in steps)
+    assert all(value is None or value >= found.best[0].million_cost * (1 - 1e-9) for _, value, _ in steps)
+
+
+def test_a_training_step_is_searched_on_several_devices():
+    known = dict(devices=64, global_batch=64, seq=4096, progress=False)
+    small = dict(tp=[1, 2, 4, 8], schedule="1f1b", recompute=["none", "full"])
+    devices = [accelerators.a100.at("bf16"), H100.at("bf16"), H200.at("bf16")]
+    found = search(training_step, models.llama3_8b, devices, **known, **small)
+    apart = [search(training_step, models.llama3_8b, x, **known, **small) for x in devices]
+    assert found.count == sum(x.count for x in apart) and found.fitting == sum(x.fitting for x in apart)
+    everything = sorted(x.step_time for y in apart for x in y.best)
+    assert [x.step_time for x in found.best] == everything[:10]
+    assert found.best[0].device.startswith("NVIDIA H") and found.best[0].row.step_time == found.best[0].step_time
+    assert {x.device for x in found.searches} == {x.name for x in devices}
+    times = [(x.step_time, x.memory) for x in found.pareto]
+    assert all(a > b and c < d for (a, c), (b, d) in itertools.pairwise(times))
+
+
+def test_a_device_that_holds_nothing_is_left_out_and_said():
+    found = search(serve, DEEPSEEK, [H100.at("fp8"), B200.at("fp8")], devices=8, rate=1, tp=[8], **ASKED)
+    assert "none can run on NVIDIA H100 SXM at fp8" in repr(found) and found.is_whole
+    assert {x.device for x in found.best} == {"NVIDIA B200 at fp8"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        (dict(tpot="1 ms"), ValueError, r"tpot=1 ms is met by no layout of 16 devices or fewer: "
+                                        r"the fastest is tpot 9\.\d+ ms, NVIDIA B200, tp=8"),
+        (dict(ttft="1 ms"), ValueError, "ttft=1 ms is met by no layout of 16 devices or fewer with tpot=30 ms: the "
+                                        "fastest is"),
+        (dict(rate=5000), ValueError, r"rate=5,000 request/s is more than 16 devices serve within tpot=30 ms: "
+                                      r"the most is request_rate 6\d\.\d+ request/s, NVIDIA B200, replicas=4, tp=4"),
+        (dict(rate=0), ValueError, "rate=0 asks for nothing: give the requests that arrive in a second"),
+        (dict(devices=None), TypeError, r"needs the most devices that may be used: give devices=\.\.\."),
+        (dict(devices=2.5), ValueError, "devices=2.5 is no whole number: devices=2 or 3 would do"),
+        (dict(devices=1), ValueError, "the weights fit on no layout of 1 devices or fewer"),
+        (dict(tpot=[0.01, 0.02]), TypeError, "tpot is the most that may be, and so one number"),
+        (dict(engine="fast"), ValueError, "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', not 'fast'"),
+        (dict(tp=7), ValueError, r"no strategy can run; .*tp divides heads"),
+        (dict(output=None), TypeError, r"this search needs output: give output=\.\.\."),
+        (dict(pools="apart"), TypeError, r"serve\.apart\(model, \[devices\], rate=\.\.\.\) searches those of two"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_was_wrong_and_what_is_nearest(changed, error, said):
+    asked = dict(devices=16, rate=20, tpot=0.03, **ASKED) | changed
+    devices = [H100] if changed.get("devices") == 1 else [H200, B200]
+    with pytest.raises(error, match=said):
+        search(serve, LLAMA, devices, **{n: x for n, x in asked.items() if x is not None})
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        (["h100"], "a list by position is of devices, such as .*'h100' is none"),
+        ([], "one list of devices by position, of one device or more"),
+        ([LLAMA], "a list by position is of devices"),
+    ],
+)
+def test_a_list_is_of_devices(devices, said):
+    with pytest.raises(TypeError, match=said):
+        search(serve, LLAMA, devices, devices=8, rate=1, **ASKED)

@@ -1,0 +1,124 @@
+"""Two pools: the cheapest pair of layouts, found by columns, is the one that calls one by one find."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from scalebook.inference import disaggregating, serve
+from scalebook.memory.serving import kv_cache_per_token
+from scalebook.tables import accelerators, models
+
+H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
+LLAMA, DEEPSEEK = models.llama3_70b, models.deepseek_v3
+ASKED = dict(devices=16, rate=6, prompt=4000, output=300)
+TARGETS = dict(ttft=0.8, tpot=0.02)
+
+
+def one_by_one(model, devices, ttft, tpot):
+    """What every pair of pools with every number of copies costs that keeps to the targets, of a dense model."""
+    own = dict(prompt=4000, output=300)
+    ways = list(itertools.product(devices, (1, 2, 4, 8), range(1, 17)))
+    reads, writes = [], []
+    for device, tp, copies in ways:
+        if tp * copies > 16:
+            continue
+        try:
+            alone = serve(model, device, tp=tp, users=1, **own)
+        except ValueError:
+            continue
+        time = alone.chunks_of_prompt * alone.mixed_time
+        if (load := 6 * time / copies) < 1:
+            link = tp * device.scaleout_bandwidth * device.far_efficiency
+            reads.append((device.price_hour * tp * copies, tp * copies, time, load, link))
+        for users in range(1, int(alone.max_users * copies) + 1):
+            row = serve(model, device, tp=tp, replicas=copies, users=users, **own)
+            if row.token_time > tpot or users >= 6 * 300 * row.token_time:
+                break
+        if row.token_time <= tpot and users >= 6 * 300 * row.token_time:
+            writes.append((device.price_hour * tp * copies, tp * copies, row.token_time, link_of(device, tp)))
+    sent = 4000 * kv_cache_per_token(model, kv_bits=8)
+    for (price, used, time, load, link), (more, others, step, other) in itertools.product(reads, writes):
+        wait = load * time / (2 * (1 - load))
+        if used + others <= 16 and wait + time + sent / min(link, other) <= ttft:
+            yield (price + more) / 3600 / (6 * 300) * 1e6, step
+
+
+def link_of(device, tp):
+    return tp * device.scaleout_bandwidth * device.far_efficiency
+
+
+@pytest.mark.parametrize("devices", [[H200], [H100, B200]], ids=["one kind", "two kinds"])
+def test_the_cheapest_pair_is_found(devices):
+    found = serve.apart(LLAMA, devices, **ASKED, **TARGETS)
+    best = min(one_by_one(LLAMA, devices, **TARGETS))
+    assert (found.row.million_cost, found.row.token_time) == pytest.approx(best, rel=1e-9)
+
+
+CASES = {
+    "dense": (LLAMA, [H100, H200, B200], ASKED | TARGETS),
+    "of an engine": (LLAMA, H200, ASKED | TARGETS | dict(engine="vllm", ttft="900 ms")),
+    "experts": (DEEPSEEK, [H200, B200], ASKED | dict(devices=128, rate=20, tpot="25 ms", ttft="1 s")),
+    "without targets": (LLAMA, H200, ASKED),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pools_do_what_their_row_says(case):
+    model, devices, asked = CASES[case]
+    found = serve.apart(model, devices, **asked)
+    row = found.row
+    of = {x.name: x for x in (devices if isinstance(devices, list) else [devices])}
+    words = {"engine": asked["engine"]} if "engine" in asked else {}
+    own = dict(prompt=4000, output=300, **words)
+    for pool in (found.prefill, found.decode):
+        assert pool.devices == pool.letters["tp"] * pool.letters["attention_dp"] * pool.letters["replicas"]
+    ways = [
+        pool.letters | ({"exchange": pool.exchange} if pool.exchange else {}) for pool in (found.prefill, found.decode)
+    ]
+    users = np.ceil(asked["rate"] * 300 * row.token_time)
+    alone = serve(model, of[found.prefill.device], **ways[0] | {"replicas": 1}, users=ways[0]["attention_dp"], **own)
+    assert alone.chunks_of_prompt * alone.mixed_time == pytest.approx(row.prompt_time, rel=1e-12)
+    after = serve(model, of[found.decode.device], **ways[1], users=users, **own)
+    assert after.token_time == pytest.approx(row.token_time, rel=2e-3) and users <= after.max_users
+    assert row.devices == found.prefill.devices + found.decode.devices <= asked["devices"]
+    assert row.ttft <= {"dense": 0.8, "of an engine": 0.9, "experts": 1}.get(case, np.inf)
+    assert row.tpot == row.token_time <= {"experts": 0.025, "without targets": np.inf}.get(case, 0.02)
+    assert row.load < 1 and row.handover_time <= row.prompt_time
+    same = disaggregating(prompt_time=row.prompt_time, rate=asked["rate"], load=row.load)
+    groups = ways[0]["attention_dp"] * ways[0]["replicas"]
+    assert same.prefill_devices == pytest.approx(groups)  # the closed form counts what reads one prompt at a time
+    assert repr(found).startswith(f"{row.devices:g} devices: ttft ") and "<table" in found._repr_html_()
+
+
+def test_more_to_choose_from_is_never_dearer():
+    costs = [
+        serve.apart(LLAMA, x, **ASKED, **TARGETS).row.million_cost for x in ([H200], [H200, B200], [H100, H200, B200])
+    ]
+    assert costs == sorted(costs, reverse=True)
+    loose = [serve.apart(LLAMA, H200, **ASKED, tpot=x, ttft=1).row.million_cost for x in (0.015, 0.02, 0.04)]
+    assert loose == sorted(loose, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        (dict(tpot="1 ms"), ValueError, r"tpot=1 ms is met by no pool that writes: the fastest step has \d+\.\d+ ms"),
+        (
+            dict(ttft="1 ms"),
+            ValueError,
+            r"ttft=1 ms is met by no two pools: without a wait the fastest have \d+\.\d+ ms",
+        ),
+        (
+            dict(rate=2000),
+            ValueError,
+            r"rate=2,000 request/s takes two pools of \d+,?\d* devices or more, and devices=16",
+        ),
+        (dict(rate=[1, 2]), TypeError, "rate of two pools is one number above zero"),
+        (dict(link_bandwidth="1 MB/s"), ValueError, "no link carries caches as fast as prompts are read"),
+        (dict(users=64), TypeError, "users of two pools follows from the rate and the targets: leave users out"),
+    ],
+)
+def test_errors_say_what_was_wrong(changed, error, said):
+    with pytest.raises(error, match=said):
+        serve.apart(LLAMA, H200, **ASKED | TARGETS | changed)
