@@ -25,21 +25,23 @@ from scalebook.attention.kernels import (
     prefill_kernel_time,
     tiled_pairs,
 )
-from scalebook.block import HEAD, Block, shard
+from scalebook.block import HEAD, Block, Hybrid, kinds_of, shard, state_core
 from scalebook.block.operations import base
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import launched
+from scalebook.inference.picked import indexed_parts, linear_parts
 from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "held", "on_device", "step_parts"]
+__all__ = ["PARTS", "Work", "counted", "held", "on_device", "step_parts"]
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
     "exchange_time", "launches_time",
 )  # fmt: skip
 _WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and what latent attention absorbs
+_FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
 x = symbol
 
 
@@ -69,15 +71,21 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
 
     A pipeline's stages pass a step on one after another, so all blocks count.
     """
-    share = x("moe_layers") if dense else x("layers")
     total = _head(work)
-    for block, count in ((dense, x("layers") - share if moe else x("layers")), (moe, share)):
-        for part, time in _block(block, work).items() if block else ():
+    for block, count in counted(dense, moe):
+        for part, time in _block(block, work).items():
             total[part] += count * time
     total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
     if work.exchange == "none":
         total["exchange_time"] = S.Zero
     return {part: total[part] for part in PARTS}
+
+
+def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
+    """Each kind of block, and how many layers are of it."""
+    share = x("moe_layers") if dense else x("layers")
+    both = (dense, x("layers") - share if moe else x("layers")), (moe, share)
+    return [(kind, count * part) for block, count in both for kind, part in kinds_of(block)]
 
 
 def _inside() -> Expr:
@@ -95,7 +103,8 @@ def _bytes(*widths: str) -> Expr:
 
 def on_device(block: Block) -> Block:
     """Heads and widths split over the devices that attend together; an expert's width over those that share it."""
-    widths = [n for n in ("heads", "kv_heads", "ffn", "shared_ffn", "vocab") if n in block.indices]
+    dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
+    widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
 
@@ -113,12 +122,13 @@ def _tokenwise(cost: Expr) -> Expr:
 def _block(block: Block, work: Work) -> dict[str, Expr]:
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = on_device(block)
-    core, latent = set(attention_core(split)), "kv_rank" in split.indices
+    indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices
+    core, latent = _core(split), "kv_rank" in split.indices and not indexed
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
         names = {op.name for op in ops}
         weights = [t for op in ops for t in op.args if t.is_weight]
-        if names & core or any(op.function in ("rope", "add", "topk", "dispatch", "combine") for op in ops):
+        if names & core or any(op.function in _FUSED for op in ops):
             continue  # attention, routing and what norms are fused with: below
         if ops[0].function:
             _add_stream(total, ops[0])
@@ -129,12 +139,24 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
                 _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
         else:
             _add_product(total, ops, weights, x("pass_tokens"))
-    _add_attention(total, split, latent, work)
+    if indexed or linear:
+        for part, time in (indexed_parts if indexed else linear_parts)(work.decodes, work.reads).items():
+            total[part] += time
+    else:
+        _add_attention(total, split, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
         _add_routing(total)
     total["exchange_time"] += _exchanges(routed, work)
     return total
+
+
+def _core(block: Block) -> set[str]:
+    """The lines that are attention: from scores to weighted values, an indexer's scores, a state."""
+    if state := state_core(block):
+        return set(state)
+    scores = {op.name for op in block.ops if any(base(i) == "context" for i in op.outs[0].indices)}
+    return scores | set(attention_core(block))
 
 
 def _add_stream(total, op) -> None:

@@ -8,8 +8,8 @@ from functools import cache
 
 from sympy import Expr, Max, S, floor
 
-from scalebook.block import LLAMA, Block  # noqa: F401  (the first stands in an example)
-from scalebook.inference.kernels import held, on_device
+from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
+from scalebook.inference.kernels import counted, held, on_device
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
@@ -22,9 +22,8 @@ __all__ = [
 def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
     """Bytes of weights on a device: its part of the blocks of a stage, and of both embeddings, in 16 bits."""
     x, total = symbol, S.Zero
-    share = x("moe_layers") if dense else x("layers")
-    for block, count in ((dense, x("layers") - share if moe else x("layers")), (moe, share)):
-        for weight in on_device(block).weights if block else ():
+    for block, count in counted(dense, moe):
+        for weight in on_device(block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * held(weight.elements) * bits / 8
     return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import sympy
 
-from scalebook.block import Block, blocks_of
+from scalebook.block import Block, Hybrid, served_blocks
 from scalebook.inference import assumptions, experts
 from scalebook.inference.kernels import PARTS, Work, step_parts
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
@@ -244,7 +244,7 @@ class Step:
             exchange = "none"
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
-        dense, moe = blocks_of(model)
+        dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, exchange, *more)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))

@@ -222,3 +222,15 @@ letter("million_cost_high", "$", "price of a million output tokens, high end of 
 
 letter("fleet_tokens", "token", "output tokens that a fleet writes in a time", r"D_{\mathrm{out}}")
 letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}")
+
+# Attention to what an indexer picks, linear attention that serves, and half batches.
+letter("index_peak", "FLOP/s", "peak of an indexer's products", r"F_{\mathrm{idx}}")
+letter("index_bits", "bit", "bits per value of an indexer's cached key", r"\beta_{\mathrm{idx}}")
+letter("head_tile", "", "heads that a kernel of sparse attention multiplies for at once", r"a_t", whole=True)
+letter("tiled_heads", "", "heads that a device multiplies for in sparse attention, a tile's empty places too", r"a_d^{\Box}")
+letter("sparse_efficiency", "%", "share of the peak that kernels of sparse attention reach", r"\eta_{\mathrm{idx}}", "share")
+letter("delta_chunk", "", "tokens of a prompt that linear attention reads at once", r"C_{\ell}", whole=True)
+letter("sequence_state", "B", "state of one sequence's linear attention on one device", r"m_{\ell}")
+letter("computing_time", "s", "time of a step beside its messages", r"T_{\mathrm{comp}}")
+letter("messages_time", "s", "time of a step's messages, hidden or not", r"T_X^{\Sigma}", _ZERO)
+letter("hidings", "", "stretches of computing in a step, each between two exchanges", r"n_{\mathrm{hide}}")
