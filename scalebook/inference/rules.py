@@ -53,6 +53,8 @@ RULES = (
     Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: (kv_heads % tp == 0) | (tp % kv_heads == 0),
          "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
     Rule("tp divides ffn", "tp", lambda tp, ffn: ffn % tp == 0, "tp={tp} does not divide the ffn of {ffn}"),
+    Rule("tp divides linear_key_heads", "tp", lambda tp, linear_key_heads: linear_key_heads % tp == 0,
+         "tp={tp} does not divide the {linear_key_heads} linear_key_heads"),
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
          "ep={ep} spreads experts, and the model has none"),

@@ -132,21 +132,10 @@ def devices_serving(tp, pp, attention_dp, replicas):
     return tp * pp * attention_dp * replicas
 
 
-@formula("filled", "kwon2023")
-def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
-    """Weights, work space and the caches of all who are served, over what the engine may use of a device.
-
-    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
-    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
-    0.861
-    """
-    return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
-
-
 _SERVING = (
     batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
     queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
+    devices_serving, room.cached_tokens, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -217,17 +206,16 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
     True
     """
-    latent = "kv_rank" in (dense or moe).indices
+    rooms = room.room_formulas(dense, moe)
     formulas = [
         *step_formulas(dense, moe, Work("decode", exchange)),
         *mixed_formulas(dense, moe, exchange),
         *_SERVING,
         _queue(),
-        room.held_weights(dense, moe),
-        room.token_cache_latent if latent else room.token_cache_grouped,
+        *rooms,
         *more,
     ]
-    wanted = {f.letter for f in _SERVING} | {*PARTS, "engine_time", "pass_time"}
+    wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
     return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")

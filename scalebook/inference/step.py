@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import sympy
 
+from scalebook.attention import sparse
 from scalebook.block import Block, Hybrid, served_blocks
 from scalebook.inference import assumptions, experts
 from scalebook.inference.kernels import PARTS, Work, step_parts
@@ -146,7 +147,9 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
         for part, time in step_parts(dense, moe, work).items()
     )
-    latent = "kv_rank" in (dense or moe).indices
+    indices, kind = (dense or moe).indices, assumptions.GROUPED
+    for index, assumed in (("kv_rank", "LATENT"), ("index_heads", "INDEXED"), ("linear_key_heads", "LINEAR")):
+        kind = getattr(assumptions, assumed) if index in indices else kind
     return (
         *parts,
         engine_time,
@@ -154,7 +157,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         _TOKENS[work.phase],
         *([device_batch] if work.decodes else []),
         *(_EXPERTS if moe else ()),
-        *(assumptions.LATENT if latent else assumptions.GROUPED),
+        *kind,
         *assumptions.ASSUMED,
         *kernels.USUAL,
         kernels.wide_efficiency,
@@ -244,6 +247,8 @@ class Step:
             exchange = "none"
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
+        if model.get("index_heads") and "index_peak" not in known:
+            more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, exchange, *more)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
