@@ -10,10 +10,11 @@ True
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, S
+from sympy import Expr, Integer, Max, Min, S, ceiling
 
 from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_absorbed, pair_width_latent
 from scalebook.attention.kernels import (
@@ -34,7 +35,7 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "counted", "held", "on_device", "step_parts"]
+__all__ = ["PARTS", "Work", "counted", "held", "on_device", "put", "step_parts"]
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
@@ -47,14 +48,21 @@ x = symbol
 
 @dataclass(frozen=True)
 class Work:
-    """What a step does: "decode", "prefill" or "mixed"; and how tokens reach their experts.
+    """What a step does: "decode", "prefill" or "mixed"; how tokens reach their experts; and what hides messages.
 
     `exchange` is "all_reduce" (every device of a group has all tokens), "all_to_all" (tokens are sent to their
-    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.
+    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.  `overlap` is "none", or
+    "half_batches": two halves of the tokens pass the blocks in turn, one computing while the other exchanges.
     """
 
     phase: str
     exchange: str = "all_reduce"
+    overlap: str = "none"
+
+    @property
+    def passes(self) -> int:
+        """Batches that pass the blocks in a step, each with its part of the tokens."""
+        return 2 if self.overlap == "half_batches" else 1
 
     @property
     def decodes(self) -> bool:
@@ -69,8 +77,13 @@ class Work:
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
     """The parts of a step's time: those of its dense and of its mixture-of-experts blocks, and of its head.
 
-    A pipeline's stages pass a step on one after another, so all blocks count.
+    A pipeline's stages pass a step on one after another, so all blocks count.  Of half batches these are the parts of
+    both, and all messages, hidden or not; `pass_tokens` and `device_batch` are of one.
     """
+    if work.passes > 1:
+        halved = {x("prompts"): x("prompts") / work.passes}
+        parts = step_parts(dense, moe, Work(work.phase, work.exchange))
+        return {part: work.passes * put(time, halved, {}) for part, time in parts.items()}
     total = _head(work)
     for block, count in counted(dense, moe):
         for part, time in _block(block, work).items():
@@ -79,6 +92,17 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
     if work.exchange == "none":
         total["exchange_time"] = S.Zero
     return {part: total[part] for part in PARTS}
+
+
+def put(expr: Expr, places: Mapping, made: dict) -> Expr:
+    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
+    if expr in places or not expr.args:
+        return places.get(expr, expr)
+    if expr not in made:
+        args = [put(x, places, made) for x in expr.args]
+        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
+        made[expr] = expr.func(*args, **kept)
+    return made[expr]
 
 
 def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:

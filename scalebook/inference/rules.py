@@ -75,6 +75,16 @@ RULES = (
          | (experts == 0) | (exchange != "all_reduce"),
          "exchange='all_reduce' leaves tokens within a group, and attention_dp={attention_dp} groups share the "
          "experts: exchange='all_to_all' would do"),
+    Rule("sent to other devices", "ep", lambda attention_dp, ep, experts, exchange: (attention_dp == 1)
+         | (experts == 0) | (exchange != "all_to_all") | (ep > 1),
+         "exchange='all_to_all' sends tokens to the devices of their experts, and with ep=1 all have every expert: "
+         "exchange='gather' would do"),
+    Rule("messages to hide", "tp", lambda overlap, tp, attention_dp, experts: (overlap != "half_batches") | (tp > 1)
+         | (attention_dp > 1) & (experts > 0),
+         "overlap='half_batches' hides messages between devices, and here no device sends any: overlap='none' would do"),
+    Rule("half batches", "batch", lambda overlap, batch, pp: (overlap != "half_batches") | (batch >= 2 * pp),
+         "overlap='half_batches' deals out the sequences of a group of devices, of which each of pp={pp} stages has "
+         "{stage_batch} at once: overlap='none' would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
@@ -85,7 +95,9 @@ _ABOUT = {x for rule in RULES for x in rule.needs}
 
 def _derived(values: Mapping) -> dict:
     """With what a call means that says nothing of it."""
-    known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0} | dict(values)
+    known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0, "overlap": "none"} | dict(values)
+    if "users" in known:
+        known["batch"] = np.maximum(1, known["users"] / (known.get("replicas", 1) * known["attention_dp"]))
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
     return known
@@ -130,6 +142,8 @@ def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) ->
         if rule.name not in lifted and rule.of(values) == False:  # noqa: E712  (None is not known)
             known = _derived(values)
             said = {n: x if isinstance(x, str) else f"{x:g}" for n, x in known.items() if n in _ABOUT}
+            if "batch" in known:
+                said["stage_batch"] = f"{known['batch'] / known['pp']:g}"
             said["group"] = f"{known['tp'] * known['attention_dp']:g}"
             return rule.says.format_map(said) + ("" if "would do" in rule.says else _listed(rule, values, lifted))
     return None

@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Expr, Max, Min, S, ceiling
+from sympy import Max, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import Capacity, capacity
-from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.halves import exposed_messages, hidings
+from scalebook.inference.kernels import PARTS, Work, put, step_parts
 from scalebook.inference.rules import reason
-from scalebook.inference.step import Step, mixed_tokens, step_formulas
+from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
 __all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
@@ -147,19 +148,10 @@ _WHILE_READING = {
 }  # fmt: skip
 
 
-def _put(expr: Expr, places: Mapping, made: dict) -> Expr:
-    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
-    if expr in places or not expr.args:
-        return places.get(expr, expr)
-    if expr not in made:
-        args = [_put(x, places, made) for x in expr.args]
-        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
-        made[expr] = expr.func(*args, **kept)
-    return made[expr]
-
-
 @cache
-def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tuple[Formula, ...]:
+def mixed_formulas(
+    dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none"
+) -> tuple[Formula, ...]:
     """A step that reads an equal part of a prompt beside the other sequences of its group.
 
     A prompt's parts meet half of it in the mean.
@@ -168,18 +160,22 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
     ['mixed_time', 'mixed_tokens']
     """
-    x = symbol
+    x, work = symbol, Work("mixed", exchange, overlap)
     part = x("prompt") / x("chunks_of_prompt")
-    others = Max(0, x("device_batch") - 1 / x("pp"), evaluate=False)
+    others = Max(0, x("device_batch") - 1 / (work.passes * x("pp")), evaluate=False)
     given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2, x("prompts"): S.One, x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
 
     def reading(f: Formula) -> Formula:
         name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-        return Formula(name, letter, _put(_put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
+        return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
-    parts = sum(step_parts(dense, moe, Work("mixed", exchange)).values(), x("engine_time"))
-    whole = Formula("mixed_step", "mixed_time", parts, _SOURCES, "A part of a prompt is read beside all others.")
+    parts = step_parts(dense, moe, work)
+    if work.passes > 1:
+        messages = parts.pop("exchange_time")
+        known = dict(computing_time=sum(parts.values()), messages_time=messages, hidings=hidings.rhs)
+        parts["exchange_time"] = exposed_messages.of(**known)
+    whole = Formula("mixed_step", "mixed_time", sum(parts.values(), x("engine_time")), _SOURCES, "A part of a prompt is read beside all others.")
     chain = (
         experts.layer_tokens,
         experts.experts_touched,
@@ -187,7 +183,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
         experts.assigned_tokens,
         experts.expert_rows,
     )
-    return tuple(map(reading, (whole, mixed_tokens, *(chain if moe else ()))))
+    return tuple(map(reading, (whole, tokens_of(work), *(chain if moe else ()))))
 
 
 def _queue() -> Formula:
@@ -199,7 +195,9 @@ def _queue() -> Formula:
 
 
 @cache
-def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
+def serve_sheet(
+    dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none"
+) -> Sheet:
     """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
 
     >>> from scalebook.block import LLAMA
@@ -208,8 +206,8 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     """
     rooms = room.room_formulas(dense, moe)
     formulas = [
-        *step_formulas(dense, moe, Work("decode", exchange)),
-        *mixed_formulas(dense, moe, exchange),
+        *step_formulas(dense, moe, Work("decode", exchange, overlap)),
+        *mixed_formulas(dense, moe, exchange, overlap),
         *_SERVING,
         _queue(),
         *rooms,
@@ -237,8 +235,8 @@ class Serve(Step):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
 
-    def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
-        return serve_sheet(dense, moe, exchange, *more)
+    def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
+        return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap)
 
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, known = self.checked(knowns, letters)
