@@ -6,7 +6,7 @@
 0.43...
 """
 
-from sympy import Integer, Max, Min, Piecewise, Rational, ceiling
+from sympy import Integer, Max, Piecewise, Rational, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, window_pairs  # noqa: F401  (the first stands in an example)
 from scalebook.language import formula

@@ -7,7 +7,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from sympy import Expr, S
+from sympy import Expr
 
 from scalebook.block.hybrids import GATED, INDEXER, LINEAR, PICKED, Hybrid
 from scalebook.block.listing import Block, parse
@@ -226,7 +226,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
         raise ValueError(
-            f"{name} has linear attention in some blocks, whose training has no listing; take another model, or serve it"
+            f"{name} has linear attention in some blocks, whose training has no listing; take another model"
         )
     return _listed(row, _attention(row))
 

@@ -9,6 +9,7 @@ from . import (
     bill,
     disaggregation,
     experts,
+    halves,
     prefix,
     queues,
     room,
@@ -27,6 +28,7 @@ from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .experts import *
+from .halves import *
 from .prefix import *
 from .queues import *
 from .room import *
@@ -41,7 +43,7 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, prefix, queues, room, scaling, served, serving, shared, simulation,
-    speculation, step, tail, tokens,
+    assumptions, bill, disaggregation, experts, halves, prefix, queues, room, scaling, served, serving, shared,
+    simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -14,11 +14,10 @@ from scalebook.attention.sparse import head_tile_hopper, index_bits_block, spars
 from scalebook.language import formula
 
 __all__ = [
-    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same", "expert_peak_same",
-    "expert_ways_left", "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch",
-    "read_efficiency_grouped",
-    "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
-    "result_bits", "routing_time_least", "score_arithmetic",
+    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same",
+    "expert_peak_same", "expert_ways_left", "no_layer_overhead", "no_step_overhead", "one_tile", "prompt_efficiency",
+    "prompt_launch", "read_efficiency_grouped", "read_efficiency_latent", "read_item_grouped", "read_item_latent",
+    "read_launch_grouped", "read_launch_latent", "result_bits", "routing_time_least", "score_arithmetic",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator"

@@ -1,17 +1,21 @@
 """Two half batches in turn: while one computes, the messages of the other travel.
 
->>> both = dict(computing_time="10 ms", messages_time="4 ms", hidings=240)
->>> round(exposed_messages(both) * 1e6, 1)  # of 4 ms the last stretch only
-16.7
+>>> half = dict(attention_stretch="0.3 ms", attention_messages="0.1 ms", experts_stretch="0.1 ms")
+>>> round(alternating_time(half, experts_messages="0.2 ms") * 1e3, 3)  # computing 0.8 ms, messages 0.6 ms
+0.9
 """
 
-from sympy import Integer, Max, Min
+from functools import cache
 
-from scalebook.language import formula
+from sympy import Expr, Integer, Max, Min, S
+
+from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
+from scalebook.inference.kernels import Work, beside_blocks, counted, put, step_parts, stretches
+from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "HALVES", "computing_time", "device_batch_half", "exposed_messages", "hidings", "mixed_tokens_half",
-    "read_tokens_half",
+    "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "messages_of",
+    "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowed",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-inference"
@@ -47,50 +51,88 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
     return device_batch + prompts * read_chunk / 2
 
 
-@formula("computing_time", _HERE)
-def computing_time(
-    weights_time,
-    products_time,
-    cache_time,
-    reading_time,
-    experts_time,
-    routing_time,
-    streams_time,
-    launches_time,
-):
-    """Everything but messages, of both halves: weights are read for each.
+@formula("alternating_time", _HERE, "johnson1954")
+def alternating_time(attention_stretch, attention_messages, experts_stretch, experts_messages):
+    """A block for two halves that take turns on the device and on its links, each half's work in its order.
 
-    >>> computing_time(weights_time="2 ms", products_time="1 ms", cache_time="3 ms", reading_time=0,
-    ...                experts_time="4 ms", routing_time="1 ms", streams_time="0.5 ms", launches_time="0.5 ms")
-    0.012
+    While one half attends, the other's last sums travel, and so on around the block: each stretch of computing stands
+    beside the messages before it and beside those after it, of the other half, and the longer of each two counts.
+    Equal stretches, all computing longer than all messages, hide these; unequal ones leave gaps.
+
+    >>> even = dict(attention_stretch="2 ms", attention_messages="1 ms", experts_stretch="2 ms")
+    >>> alternating_time(even, experts_messages="1 ms")
+    0.008
     """
-    read = weights_time + products_time + cache_time + reading_time
-    return read + experts_time + routing_time + streams_time + launches_time
+    around = attention_stretch, attention_messages, experts_stretch, experts_messages
+    beside = zip(around, (*around[1:], around[0]), strict=True)
+    return sum(Max(one, other, evaluate=False) for one, other in beside)
 
 
-@formula("hidings", _HERE)
-def hidings(layers):
-    """A block computes twice between messages, its attention and its experts, and each half does so.
+@formula("alternating_end", _HERE)
+def alternating_end(attention_stretch, experts_messages):
+    """Before the first message only the first half attends, and after all else only the last message travels.
 
-    >>> hidings(layers=61)
-    244.0
+    >>> alternating_end(attention_stretch="2 ms", experts_messages="1 ms")
+    0.001
     """
-    return Integer(4) * layers
+    return Min(attention_stretch, experts_messages, evaluate=False)
 
 
-@formula("exchange_time", _HERE, "johnson1954")
-def exposed_messages(computing_time, messages_time, hidings):
-    """Two halves alternate on two machines, the device and its links, and each takes turns with the other.
+@formula("exchange_cores", "deepseek2024-v3 §3.2.2", "deepep")
+def exchange_cores_deepep():
+    """Cores that sending prompts' tokens takes from the device while they travel; tokens of decoding take none.
 
-    With equal stretches the longer of the two is busy without a break but for one stretch of the shorter: the last
-    message of the second half, or the first computing of the first.  What is exposed is that, and by how much the
-    messages outlast the computing.  Messages are taken to need no core.
-
-    >>> exposed_messages(computing_time="10 ms", messages_time="12 ms", hidings=100)
-    0.0021
+    >>> exchange_cores_deepep()
+    20.0
     """
-    longer = Max(0, messages_time - computing_time, evaluate=False)
-    return longer + Min(computing_time, messages_time, evaluate=False) / hidings
+    return Integer(20)
 
 
-HALVES = (computing_time, hidings, exposed_messages)
+@formula("core_share", "deepseek2024-v3 §3.2.2")
+def slowed(cores, exchange_cores):
+    """The cores that are left for computing, of all.
+
+    >>> round(slowed(cores=132, exchange_cores=20), 3)
+    0.848
+    """
+    return (cores - exchange_cores) / cores
+
+
+@cache
+def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
+    """The parts of a step's time; of half batches those of both, and of the messages what is not hidden.
+
+    >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
+    9
+    """
+    one = Work(work.phase, work.exchange)
+    if work.passes == 1:
+        return step_parts(dense, moe, one)
+    exposed, last = 2 * _half(beside_blocks(one)["exchange_time"]), S.Zero
+    left = slowed.rhs if work.reads and work.exchange == "all_to_all" else S.One
+    for block, count in counted(dense, moe):
+        first, second = ({n: _half(time) for n, time in part.items()} for part in stretches(block, one))
+        there, back = first.pop("exchange_time"), second.pop("exchange_time")
+        attends, works = sum(first.values()), sum(second.values())
+        known = dict(attention_stretch=attends / left, experts_messages=back)
+        around = alternating_time.of(**known, attention_messages=there, experts_stretch=works / left)
+        exposed += count * (around - 2 * attends - 2 * works)
+        last = alternating_end.of(**known)
+    parts = {part: 2 * _half(time) for part, time in step_parts(dense, moe, one).items()}
+    return parts | {"exchange_time": exposed + last}
+
+
+def _half(time: Expr) -> Expr:
+    """The time of half of the prompts; the tokens of a pass are those of half a batch already."""
+    return put(time, {symbol("prompts"): symbol("prompts") / 2}, {})
+
+
+@cache
+def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
+    """All messages of a step, as a formula of its sheet.
+
+    >>> messages_of(LLAMA, None, Work("decode", overlap="half_batches")).letter
+    'messages_time'
+    """
+    sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
+    return Formula("messages_of_step", "messages_time", sent, (_HERE,), "All messages of both halves, hidden or not.")

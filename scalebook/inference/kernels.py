@@ -35,7 +35,7 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "counted", "held", "on_device", "put", "step_parts"]
+__all__ = ["PARTS", "Work", "beside_blocks", "counted", "held", "on_device", "put", "step_parts", "stretches"]
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
@@ -77,21 +77,24 @@ class Work:
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
     """The parts of a step's time: those of its dense and of its mixture-of-experts blocks, and of its head.
 
-    A pipeline's stages pass a step on one after another, so all blocks count.  Of half batches these are the parts of
-    both, and all messages, hidden or not; `pass_tokens` and `device_batch` are of one.
+    A pipeline's stages pass a step on one after another, so all blocks count.  These are of one pass: what half
+    batches make of them says `scalebook.inference.halves`.
     """
-    if work.passes > 1:
-        halved = {x("prompts"): x("prompts") / work.passes}
-        parts = step_parts(dense, moe, Work(work.phase, work.exchange))
-        return {part: work.passes * put(time, halved, {}) for part, time in parts.items()}
-    total = _head(work)
+    total = beside_blocks(work)
     for block, count in counted(dense, moe):
-        for part, time in _block(block, work).items():
-            total[part] += count * time
+        first, second = stretches(block, work)
+        for part in {**first, **second}:
+            total[part] += count * (first.get(part, S.Zero) + second.get(part, S.Zero))
+    return {part: total[part] for part in PARTS}
+
+
+def beside_blocks(work: Work) -> dict[str, Expr]:
+    """The parts of a step's time that are of its head, and of what a pipeline's stages send."""
+    total = _head(work)
     total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
     if work.exchange == "none":
         total["exchange_time"] = S.Zero
-    return {part: total[part] for part in PARTS}
+    return total
 
 
 def put(expr: Expr, places: Mapping, made: dict) -> Expr:
@@ -143,15 +146,25 @@ def _tokenwise(cost: Expr) -> Expr:
     return held(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
 
 
-def _block(block: Block, work: Work) -> dict[str, Expr]:
-    total: dict[str, Expr] = defaultdict(lambda: S.Zero)
+@cache
+def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
+    """The parts of a block's time up to the sum after attention, and after it; messages are those at the end of each.
+
+    >>> from scalebook.block import LLAMA
+    >>> first, second = stretches(LLAMA, Work("decode"))
+    >>> "cache_time" in first, "cache_time" in second
+    (True, False)
+    """
+    first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     split = on_device(block)
     indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices
     core, latent = _core(split), "kv_rank" in split.indices and not indexed
+    names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]}
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
         names = {op.name for op in ops}
         weights = [t for op in ops for t in op.args if t.is_weight]
+        total = first if names <= names_of_first else second
         if names & core or any(op.function in _FUSED for op in ops):
             continue  # attention, routing and what norms are fused with: below
         if ops[0].function:
@@ -165,14 +178,14 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
             _add_product(total, ops, weights, x("pass_tokens"))
     if indexed or linear:
         for part, time in (indexed_parts if indexed else linear_parts)(work.decodes, work.reads).items():
-            total[part] += time
+            first[part] += time
     else:
-        _add_attention(total, split, latent, work)
+        _add_attention(first, split, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
-        _add_routing(total)
-    total["exchange_time"] += _exchanges(routed, work)
-    return total
+        _add_routing(second)
+    first["exchange_time"], second["exchange_time"] = _exchanges(routed, work)
+    return first, second
 
 
 def _core(block: Block) -> set[str]:
@@ -254,20 +267,24 @@ def _add_routing(total) -> None:
     total["launches_time"] += x("kernel_launch")
 
 
-def _exchanges(routed: bool, work: Work) -> Expr:
+def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
     """Sums over the devices that attend together after each half of a block, or tokens sent to their experts."""
+    if work.exchange == "none":
+        return S.Zero, S.Zero
     whole, near = _bytes("hidden"), near_of(x("tp"), S.One)
     half = collective("all_reduce", whole, x("tp"), near)
     if not routed or work.exchange == "all_reduce":
-        return 2 * half
+        return half, half
     ways = x("tp") * x("attention_dp")
     if work.exchange == "gather":
         everywhere = whole * x("attention_dp")
-        both = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in ("all_gather", "reduce_scatter"))
-        return half + sum(both)
-    sent, near = whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
-    there = sent * x("activation_bits") / x("result_bits")
-    return half + sum(collective("all_to_all", size, x("ep"), near) for size in (there, sent))
+        kinds = ("all_gather", "reduce_scatter")
+        there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
+    else:
+        sent, near = whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sizes = sent * x("activation_bits") / x("result_bits"), sent
+        there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
+    return half + there, back
 
 
 # Attention

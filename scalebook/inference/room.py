@@ -166,7 +166,9 @@ def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, h
 
 
 @formula("filled", "qwen3-next")
-def filled_states(batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share):
+def filled_states(
+    batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
+):
     """The same with a state of each sequence.
 
     >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",

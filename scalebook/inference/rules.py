@@ -81,10 +81,10 @@ RULES = (
          "exchange='gather' would do"),
     Rule("messages to hide", "tp", lambda overlap, tp, attention_dp, experts: (overlap != "half_batches") | (tp > 1)
          | (attention_dp > 1) & (experts > 0),
-         "overlap='half_batches' hides messages between devices, and here no device sends any: overlap='none' would do"),
+         "overlap='half_batches' hides messages between devices, and here none are sent: overlap='none' would do"),
     Rule("half batches", "batch", lambda overlap, batch, pp: (overlap != "half_batches") | (batch >= 2 * pp),
-         "overlap='half_batches' deals out the sequences of a group of devices, of which each of pp={pp} stages has "
-         "{stage_batch} at once: overlap='none' would do"),
+         "overlap='half_batches' deals the sequences of a group of devices out in two, {batch} are too few for its "
+         "pp={pp} stages: overlap='none' would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
@@ -142,8 +142,6 @@ def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) ->
         if rule.name not in lifted and rule.of(values) == False:  # noqa: E712  (None is not known)
             known = _derived(values)
             said = {n: x if isinstance(x, str) else f"{x:g}" for n, x in known.items() if n in _ABOUT}
-            if "batch" in known:
-                said["stage_batch"] = f"{known['batch'] / known['pp']:g}"
             said["group"] = f"{known['tp'] * known['attention_dp']:g}"
             return rule.says.format_map(said) + ("" if "would do" in rule.says else _listed(rule, values, lifted))
     return None

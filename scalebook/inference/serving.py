@@ -18,8 +18,8 @@ from sympy import Max, S, ceiling
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import Capacity, capacity
-from scalebook.inference.halves import exposed_messages, hidings
-from scalebook.inference.kernels import PARTS, Work, put, step_parts
+from scalebook.inference.halves import parts_of_step
+from scalebook.inference.kernels import PARTS, Work, put
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -149,9 +149,7 @@ _WHILE_READING = {
 
 
 @cache
-def mixed_formulas(
-    dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none"
-) -> tuple[Formula, ...]:
+def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
     """A step that reads an equal part of a prompt beside the other sequences of its group.
 
     A prompt's parts meet half of it in the mean.
@@ -170,12 +168,14 @@ def mixed_formulas(
         name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
         return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
-    parts = step_parts(dense, moe, work)
-    if work.passes > 1:
-        messages = parts.pop("exchange_time")
-        known = dict(computing_time=sum(parts.values()), messages_time=messages, hidings=hidings.rhs)
-        parts["exchange_time"] = exposed_messages.of(**known)
-    whole = Formula("mixed_step", "mixed_time", sum(parts.values(), x("engine_time")), _SOURCES, "A part of a prompt is read beside all others.")
+    parts = parts_of_step(dense, moe, work)
+    whole = Formula(
+        "mixed_step",
+        "mixed_time",
+        sum(parts.values(), x("engine_time")),
+        _SOURCES,
+        "A part of a prompt is read beside all others.",
+    )
     chain = (
         experts.layer_tokens,
         experts.experts_touched,
@@ -195,9 +195,7 @@ def _queue() -> Formula:
 
 
 @cache
-def serve_sheet(
-    dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none"
-) -> Sheet:
+def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
     """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
 
     >>> from scalebook.block import LLAMA
@@ -213,7 +211,7 @@ def serve_sheet(
         *rooms,
         *more,
     ]
-    wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "pass_time"}
+    wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
     return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")

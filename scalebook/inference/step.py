@@ -13,9 +13,9 @@ import numpy as np
 import sympy
 
 from scalebook.attention import sparse
-from scalebook.block import Block, Hybrid, served_blocks
+from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
-from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
@@ -155,19 +155,16 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
     ['weights_time', 'products_time']
     """
-    parts = [
+    parts = (
         Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
-        for part, time in step_parts(dense, moe, work).items()
-    ]
-    if work.passes > 1:
-        sent = next(f for f in parts if f.letter == "exchange_time")
-        parts.remove(sent)
-        parts += [Formula("messages_of_step", "messages_time", sent.rhs, _SOURCES, sent.__doc__), *halves.HALVES]
+        for part, time in halves.parts_of_step(dense, moe, work).items()
+    )
     indices, kind = (dense or moe).indices, assumptions.GROUPED
     for index, assumed in (("kv_rank", "LATENT"), ("index_heads", "INDEXED"), ("linear_key_heads", "LINEAR")):
         kind = getattr(assumptions, assumed) if index in indices else kind
     return (
         *parts,
+        *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
         engine_time,
         pass_time,
         tokens_of(work),
@@ -190,7 +187,7 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     ('cache_time', 'engine_time')
     """
     formulas = [*step_formulas(dense, moe, work), *more]
-    outputs = {*PARTS, "engine_time", "pass_time"}
+    outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
     return Sheet(
         f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part."
@@ -275,6 +272,7 @@ class Step:
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
@@ -300,6 +298,20 @@ class Step:
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, _ = self.checked(knowns, letters)
         return sheet(*knowns, **letters)
+
+
+def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
+    """What stands in for what a device's row lacks, where it matters little: ports that nobody uses, cores."""
+    said, found = {*sheet.inputs, *sheet.formulas}, {}
+    ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
+    near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
+    if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
+        note = "nothing leaves the scale-up domain"
+        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=note)
+    if "cores" not in known:  # one core in place of many would read all caches by itself
+        note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
+        found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
+    return {n: cell for n, cell in found.items() if n in said and n not in known}
 
 
 def _engine(engine) -> Row:
