@@ -14,8 +14,8 @@ from scalebook.inference.kernels import Work, beside_blocks, counted, put, step_
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "messages_of",
-    "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowed",
+    "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "exposed_messages",
+    "messages_of", "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowing_by_cores",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-inference"
@@ -51,21 +51,31 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
     return device_batch + prompts * read_chunk / 2
 
 
-@formula("alternating_time", _HERE, "johnson1954")
-def alternating_time(attention_stretch, attention_messages, experts_stretch, experts_messages):
-    """A block for two halves that take turns on the device and on its links, each half's work in its order.
+@formula("exposed_messages", _HERE, "johnson1954")
+def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
+    """Around a block each message travels while the other half computes: after its sender's stretch, or before its own.
 
-    While one half attends, the other's last sums travel, and so on around the block: each stretch of computing stands
-    beside the messages before it and beside those after it, of the other half, and the longer of each two counts.
-    Equal stretches, all computing longer than all messages, hide these; unequal ones leave gaps.
+    Those after attention stand beside the other half's attention for one half, and beside its experts for the other;
+    so do those after experts.  What outlasts the stretch that it stands beside is waited for.
+
+    >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
+    ...                  experts_messages="2 ms")
+    0.001
+    """
+    stretches = attention_stretch, experts_stretch
+    pairs = ((sent, beside) for sent in (attention_messages, experts_messages) for beside in stretches)
+    return sum(Max(0, sent - beside, evaluate=False) for sent, beside in pairs)
+
+
+@formula("alternating_time", _HERE, "johnson1954", given=[exposed_messages])
+def alternating_time(attention_stretch, experts_stretch, exposed_messages):
+    """A block for two halves that take turns on the device and on its links, each half's work in its order.
 
     >>> even = dict(attention_stretch="2 ms", attention_messages="1 ms", experts_stretch="2 ms")
     >>> alternating_time(even, experts_messages="1 ms")
     0.008
     """
-    around = attention_stretch, attention_messages, experts_stretch, experts_messages
-    beside = zip(around, (*around[1:], around[0]), strict=True)
-    return sum(Max(one, other, evaluate=False) for one, other in beside)
+    return 2 * (attention_stretch + experts_stretch) + exposed_messages
 
 
 @formula("alternating_end", _HERE)
@@ -88,14 +98,14 @@ def exchange_cores_deepep():
     return Integer(20)
 
 
-@formula("core_share", "deepseek2024-v3 §3.2.2")
-def slowed(cores, exchange_cores):
-    """The cores that are left for computing, of all.
+@formula("slowing", "deepseek2024-v3 §3.2.2")
+def slowing_by_cores(cores, exchange_cores):
+    """How much longer computing takes on the cores that are left, over its time on all.
 
-    >>> round(slowed(cores=132, exchange_cores=20), 3)
-    0.848
+    >>> slowing_by_cores(cores=132, exchange_cores=20).__round__(3)
+    0.179
     """
-    return (cores - exchange_cores) / cores
+    return exchange_cores / (cores - exchange_cores)
 
 
 @cache
@@ -109,14 +119,14 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
     if work.passes == 1:
         return step_parts(dense, moe, one)
     exposed, last = 2 * _half(beside_blocks(one)["exchange_time"]), S.Zero
-    left = slowed.rhs if work.reads and work.exchange == "all_to_all" else S.One
+    slower = slowing_by_cores.rhs if work.reads and work.exchange == "all_to_all" else S.Zero
     for block, count in counted(dense, moe):
         first, second = ({n: _half(time) for n, time in part.items()} for part in stretches(block, one))
         there, back = first.pop("exchange_time"), second.pop("exchange_time")
         attends, works = sum(first.values()), sum(second.values())
-        known = dict(attention_stretch=attends / left, experts_messages=back)
-        around = alternating_time.of(**known, attention_messages=there, experts_stretch=works / left)
-        exposed += count * (around - 2 * attends - 2 * works)
+        known = dict(attention_stretch=attends * (1 + slower), experts_messages=back)
+        waits = exposed_messages.of(**known, attention_messages=there, experts_stretch=works * (1 + slower))
+        exposed += count * (waits + 2 * slower * (attends + works))
         last = alternating_end.of(**known)
     parts = {part: 2 * _half(time) for part, time in step_parts(dense, moe, one).items()}
     return parts | {"exchange_time": exposed + last}

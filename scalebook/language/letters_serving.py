@@ -239,4 +239,5 @@ letter("experts_messages", "s", "messages of half a batch after its experts", r"
 letter("alternating_time", "s", "time of a block for two half batches in turn", r"T_{2/2}")
 letter("alternating_end", "s", "time that neither half of a batch hides, at the ends of a step", r"T_{2/2}^{0}", _ZERO)
 letter("exchange_cores", "", "cores that messages take while they travel", r"C_X", _ZERO, whole=True)
-letter("core_share", "%", "share of the cores that messages leave", r"\phi_C", "share")
+letter("slowing", "", "how much longer computing takes beside messages, over its time", r"\sigma_C", _ZERO)
+letter("exposed_messages", "s", "messages of a block of two half batches that are waited for", r"X_{2/2}", _ZERO)
