@@ -125,15 +125,15 @@ def tiled_heads(heads, tp, head_tile):
 
 
 @formula("sparse_efficiency", "flashmla")
-def sparse_efficiency(kv_bits):
-    """FlashMLA's sparse kernels on the H800: 640 TFLOP/s of 989 in 16 bits, 410 where latents are cached in 8.
+def sparse_efficiency(kv_bits, result_bits):
+    """FlashMLA's sparse kernels on the H800: 640 TFLOP/s of 989 in 16 bits, 410 where latents are cached in fewer.
 
-    These are the rates of its README, of kernels alone and large.
+    These are the rates of its README, of kernels alone and large; narrow latents are widened before they multiply.
 
-    >>> sparse_efficiency(kv_bits=16), sparse_efficiency(kv_bits=8)
+    >>> sparse_efficiency(kv_bits=16, result_bits=16), sparse_efficiency(kv_bits=8, result_bits=16)
     (0.65, 0.41)
     """
-    return Piecewise((Rational(65, 100), kv_bits >= 16), (Rational(41, 100), True))
+    return Piecewise((Rational(65, 100), kv_bits >= result_bits), (Rational(41, 100), True))
 
 
 @formula("kernel_time", "flashmla")
