@@ -148,6 +148,14 @@ def test_half_batches_need_two_sequences(step, letters):
     assert step(DENSE, H200, **fewer, overlap="half_batches").pass_time > 0
 
 
+def test_a_capacity_of_half_batches_begins_with_two_sequences_a_group():
+    asked = dict(attention_dp=8, ep=8, prompt=1000, output=300, overlap="half_batches")
+    most = serve.capacity(models.deepseek_v3, H200, **asked, tpot="80 ms")
+    assert most.users >= 16 and most.row.tpot <= 0.08
+    said = refused(serve.capacity, models.deepseek_v3, H200, **asked, tpot="1 ms")
+    assert "tpot=1 ms is met by no user: the fewest, 16, have " in said
+
+
 def test_a_prompt_may_be_cut_in_two():
     assert prefill_step(DENSE, H200, tp=8, read_chunk=4096, overlap="half_batches").pass_time > 0
 

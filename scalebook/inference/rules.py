@@ -75,7 +75,7 @@ RULES = (
          | (experts == 0) | (exchange != "all_reduce"),
          "exchange='all_reduce' leaves tokens within a group, and attention_dp={attention_dp} groups share the "
          "experts: exchange='all_to_all' would do"),
-    Rule("sent to other devices", "ep", lambda attention_dp, ep, experts, exchange: (attention_dp == 1)
+    Rule("sent to other devices", "ep", lambda tp, attention_dp, ep, experts, exchange: (tp * attention_dp == 1)
          | (experts == 0) | (exchange != "all_to_all") | (ep > 1),
          "exchange='all_to_all' sends tokens to the devices of their experts, and with ep=1 all have every expert: "
          "exchange='gather' would do"),
