@@ -52,6 +52,18 @@ def test_prompts_of_picked_keys_cost_nearly_the_same_per_token_however_long():
     assert each[2] / each[0] < 1.3 * picked[2] / picked[0] < 2.2
 
 
+def test_short_prompts_are_read_as_with_attention_to_all():
+    asked = dict(tp=8, kv_bits=16)
+    short, picked, longer = (
+        prefill_step(GLM, H200, **asked, read_chunk=n, **more)
+        for n, more in ((2048, {}), (2048, dict(dense_tokens=0)), (2049, {}))
+    )
+    assert 2 * short.reading_time < picked.reading_time == pytest.approx(longer.reading_time, rel=0.01)
+    dense = prefill_step(models.deepseek_v3, H200, **asked, read_chunk=2048)
+    sparse = prefill_step(models.deepseek_v3_2, H200, **asked, read_chunk=2048)
+    assert sparse.reading_time == pytest.approx(dense.reading_time)
+
+
 def test_few_heads_on_a_device_fill_no_tile():
     """Splitting 64 heads eight ways saves nothing of the kernel for prompts; a tile of eight heads would."""
     asked = dict(read_chunk=8192, kv_bits=8)

@@ -12,8 +12,9 @@ from scalebook.attention.arithmetic import causal_pairs, window_pairs  # noqa: F
 from scalebook.language import formula
 
 __all__ = [
-    "head_tile_hopper", "index_bits_block", "index_flops", "index_kernel_time", "index_peak_fp8", "index_peak_same",
-    "index_traffic", "picked_pairs", "sparse_efficiency", "sparse_kernel_time", "tiled_heads",
+    "dense_tokens_picked", "head_tile_hopper", "index_bits_block", "index_flops", "index_kernel_time",
+    "index_peak_fp8", "index_peak_same", "index_traffic", "picked_pairs", "sparse_efficiency", "sparse_kernel_time",
+    "tiled_heads",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
@@ -100,6 +101,18 @@ def picked_pairs(seq, context, index_tokens):
     """
     whole, past = (window_pairs.of(seq=n, window=index_tokens) for n in (context, context - seq))
     return whole - past
+
+
+@formula("dense_tokens", "sglang-short")
+def dense_tokens_picked(index_tokens):
+    """While no key is left out, SGLang reads prompts as with latent attention to all: expanded, and nothing is scored.
+
+    vLLM of 2026 picks keys for short prompts too: 0.
+
+    >>> dense_tokens_picked(index_tokens=2048)
+    2048.0
+    """
+    return index_tokens
 
 
 @formula("head_tile", "flashmla", "vllm-sparse")

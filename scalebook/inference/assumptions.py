@@ -10,7 +10,13 @@ The numbers of kernels were fitted to published times of these kernels alone, ne
 from sympy import Integer, Rational
 
 from scalebook.attention.linear import delta_chunk, linear_bits_wide
-from scalebook.attention.sparse import head_tile_hopper, index_bits_block, sparse_efficiency, tiled_heads
+from scalebook.attention.sparse import (
+    dense_tokens_picked,
+    head_tile_hopper,
+    index_bits_block,
+    sparse_efficiency,
+    tiled_heads,
+)
 from scalebook.language import formula
 
 __all__ = [
@@ -207,7 +213,7 @@ def no_layer_overhead():
 
 GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
-INDEXED = (*LATENT, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
+INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
 LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
 ASSUMED = (
     prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,

@@ -177,7 +177,9 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         else:
             _add_product(total, ops, weights, x("pass_tokens"))
     if indexed or linear:
-        for part, time in (indexed_parts if indexed else linear_parts)(work.decodes, work.reads).items():
+        whole = [_latent_prompt(None) - x("prompt_launch")] if indexed else []
+        parts = (indexed_parts if indexed else linear_parts)(work.decodes, work.reads, *whole)
+        for part, time in parts.items():
             first[part] += time
     else:
         _add_attention(first, split, latent, work)

@@ -1,10 +1,10 @@
 """Attention of a step that does not read all that is cached: to keys that an indexer picks, or to a state.
 
->>> sorted(indexed_parts(decodes=True, reads=False))
+>>> sorted(linear_parts(decodes=True, reads=False))
 ['cache_time', 'launches_time']
 """
 
-from sympy import Expr, Min, S
+from sympy import Expr, Min, Piecewise, S
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed
 from scalebook.attention.kernels import absorbed_traffic, latent_append_traffic
@@ -26,8 +26,11 @@ _DECODED = 3  # kernels of a token in linear attention: its convolution, decay a
 _READ = 9  # of prompts: the same two, norms of queries and keys, and six of a chunk's products
 
 
-def indexed_parts(decodes: bool, reads: bool) -> dict[str, Expr]:
-    """The parts of one layer's time that are attention to picked latents, and their picking."""
+def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
+    """The parts of one layer's time that are attention to picked latents, and their picking.
+
+    Short prompts attend to all, which takes `whole`.
+    """
     total: dict[str, Expr] = {}
     if decodes:
         shape = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
@@ -53,11 +56,12 @@ def indexed_parts(decodes: bool, reads: bool) -> dict[str, Expr]:
         appended = latent_append_traffic.of(
             batch=x("prompts"), seq=x("read_chunk"), heads=x("heads") / x("tp"), activation_bits=x("result_bits")
         )
-        total["reading_time"] = (
+        picked = (
             _index(shape, causal_pairs.of(**ends), x("prompt_efficiency"))
             + _sparse(x("prompts"), pairs, moved, x("prompt_efficiency"))
             + appended / (x("prompt_efficiency") * x("hbm_bandwidth"))
         )
+        total["reading_time"] = Piecewise((whole, ends["context"] <= x("dense_tokens")), (picked, True))
         read = x("prompt_launch") + _INDEX_KERNELS * x("kernel_launch")
         total["launches_time"] = total.get("launches_time", S.Zero) + read
     return total

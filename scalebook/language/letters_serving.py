@@ -226,6 +226,7 @@ letter("fleet_cost", "$", "price of a fleet for that time", r"c_{\mathrm{fleet}}
 # Attention to what an indexer picks, linear attention that serves, and half batches.
 letter("index_peak", "FLOP/s", "peak of an indexer's products", r"F_{\mathrm{idx}}")
 letter("index_bits", "bit", "bits per value of an indexer's cached key", r"\beta_{\mathrm{idx}}")
+letter("dense_tokens", "", "tokens up to which prompts attend to all keys", r"n_{\mathrm{idx}}^{0}", _ZERO)
 letter("head_tile", "", "heads that a kernel of sparse attention multiplies for at once", r"a_t", whole=True)
 letter("tiled_heads", "", "heads that a device multiplies for, empty places of a tile counted", r"a_d^{\Box}")
 letter("sparse_efficiency", "%", "share of the peak that sparse attention reaches", r"\eta_{\mathrm{idx}}", "share")
