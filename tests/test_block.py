@@ -10,6 +10,7 @@ from sympy import Rational, expand
 
 import scalebook
 from scalebook.block.backward import backward, recomputation
+from scalebook.block.hybrids import state_core
 from scalebook.block.listing import Block, parse
 from scalebook.block.models import (
     EMBEDDING,
@@ -26,6 +27,7 @@ from scalebook.block.models import (
     model_active_params,
     model_params,
     parameters,
+    served_blocks,
 )
 from scalebook.block.operations import RULES
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
@@ -466,11 +468,53 @@ def test_active_parameters_as_named_leave_embeddings_out(key, beside):
     assert row.active_params - 2 * row.vocab * row.hidden < beside * 1.025 and beside < row.active_params
 
 
-def test_linear_attention_has_no_listing():
-    with pytest.raises(
-        ValueError, match=r"Qwen3\.5 397B-A17B has linear attention in some blocks, which has no listing"
-    ):
+def test_linear_attention_is_listed_where_it_serves_and_not_where_it_trains():
+    said = r"Qwen3\.5 397B-A17B has linear attention in some blocks, whose training has no listing"
+    with pytest.raises(ValueError, match=said):
         blocks_of(models.qwen3_5_397b)
+    dense, moe = served_blocks(models.qwen3_5_397b)
+    assert dense is None and {"linear_key_heads", "kv_heads"} <= {*moe.indices}
+
+
+def values(expr, row):
+    return float(expr.subs({x: row[x.name] for x in expr.free_symbols if x.name in row}))
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "plain", "f"),
+    [
+        ("qwen3_5_397b", "linear", "", shapes.linear_params),
+        ("glm_5", "latent, indexed", "latent", shapes.index_params),
+        ("deepseek_v3_2", "latent, indexed", "latent", shapes.index_params),
+    ],
+)
+def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f):
+    """Beside the feed-forward layer and two gains, and beside latent attention where an indexer is added to it."""
+    row = models[key]
+    listed = block(kind, "gated").params - (block(plain, "gated").params if plain else 0)
+    if not plain:
+        listed -= 3 * symbol("hidden") * symbol("ffn") + 2 * symbol("hidden")
+    assert values(listed, row) == f(row)
+
+
+def test_a_state_takes_three_products_a_token():
+    row = dict(models.qwen3_5_397b)
+    linear = block("linear", "gated")
+    core = sum(linear[x].flops for x in state_core(linear))
+    each = values(core, row | {"batch": 1, "seq": 1})
+    assert each == 6 * row["linear_value_heads"] * row["linear_key_dim"] * row["linear_value_dim"]
+    stored = values(linear["fp32_next"].outs[0].elements, row | {"batch": 1})
+    conv = (row["linear_conv"] - 1) * (2 * 16 + 64) * 128
+    assert 45 * (stored + conv) == row["linear_state"]
+
+
+def test_an_indexer_scores_all_and_latents_are_read_of_the_best():
+    indexed = block("latent, indexed", "gated")
+    shape = dict(models.glm_5) | {"batch": 1, "seq": 1}
+    for context, picked in ((1000, 1000), (50_000, 2048)):
+        known = shape | {"context": context}
+        assert values(indexed["i_scores"].flops, known) == 2 * context * 32 * 128
+        assert values(indexed["mix_latent"].flops, known) == 2 * picked * 64 * 512
 
 
 def test_blocks_of_a_hybrid_are_counted_by_kind():

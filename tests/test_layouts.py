@@ -146,8 +146,8 @@ def test_where_a_price_is_not_known_devices_are_counted():
 
 
 def test_what_a_device_lacks_is_said_with_its_name():
-    with pytest.raises(TypeError, match="NVIDIA H20 SXM: this search needs scaleout_bandwidth"):
-        search(serve, LLAMA, [H200, accelerators.h20], devices=32, rate=10, **ASKED)
+    with pytest.raises(TypeError, match="Intel Gaudi 2: this search needs peak_vector"):
+        search(serve, LLAMA, [H200, accelerators.gaudi2], devices=32, rate=10, **ASKED)
 
 
 def test_without_a_rate_devices_are_as_full_as_targets_let_them():

@@ -35,11 +35,14 @@ REACHED = {
     "mi300x_max_load": (0.07, 0.15),
     "trtllm_max_load": (0.19, 0.54),
     "serving_tpot": (0.105, 0.295),
-    "serving_ttft": (0.255, 0.62),
-    "serving_end_to_end": (0.11, 0.31),
-    "serving_disaggregated": (0.13, 0.32),
-    "infersim": (0.1, 0.25),
+    "serving_ttft": (0.272, 0.635),
+    "serving_end_to_end": (0.114, 0.322),
+    "serving_disaggregated": (0.13, 0.323),
+    "infersim": (0.07, 0.11),
     "wide_ep": (0.17, 0.37),
+    "wide_ep_halves": (0.28, 0.84),
+    "h200_slo": (0.17, 0.53),
+    "h200_slo_first": (0.39, 0.92),
 }
 known = cache(confront)
 
@@ -224,7 +227,7 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
     near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
-    assert near.met >= met and near.kept_median == 1 and near.kept_p10 > 0.55
+    assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
     assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
 
@@ -236,15 +239,36 @@ def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best(
     assert choices(perfect, 0.02, margin=1).searches >= choices(result, 0.02, margin=1).searches
 
 
-def test_wide_groups_lie_between_messages_waited_for_and_hidden():
-    """Within 15 %, but for DeepSeek's prompts, the mean of a day's service."""
-    for name, run in (("infersim", serving_wide.run_of_infersim), ("wide_ep", serving_wide.run_published)):
-        result = known(name)
-        for said, measured, predicted in zip(result.rows, result.measured, result.predicted, strict=True):
-            if said.get("row_id") == "infer_large_scale_published-000000":
-                continue
-            exposed, hidden = serving_wide.rates(run(said))
-            assert 0.85 < measured / predicted < 1.15 * hidden / exposed
+def test_wide_groups_lie_between_messages_waited_for_and_half_batches():
+    """But for DeepSeek's prompts, the mean of a day's service."""
+    waited, halves = known("wide_ep"), known("wide_ep_halves")
+    day = [said["row_id"] == "infer_large_scale_published-000000" for said in waited.rows]
+    assert sum(day) == 1
+    between = (waited.predicted < waited.measured) & (waited.measured < halves.predicted)
+    assert (between | day).all()
+    said = [r["engine"].startswith("DeepSeek") and r["phase"] == "decode" for r in halves.rows]
+    assert np.abs(halves.predicted / halves.measured - 1)[said] == pytest.approx(0, abs=0.04)
+
+
+def test_a_profile_of_half_batches_is_priced_so():
+    result = known("infersim")
+    assert result.summary["mean"] < 0.08
+    for row, measured in zip(result.rows, result.measured, strict=True):
+        if row["model"] == "DeepSeek-V3":
+            exposed, halves = serving_wide.rates(serving_wide.run_of_infersim(row))
+            assert exposed < measured < halves
+
+
+def test_medians_that_describe_a_user():
+    """All rows of GLM-5 but one, under half of MiniMax-M2.5's."""
+    groups = {name: group["rows"] for name, group in known("h200_slo").groups.items()}
+    assert groups == {"GLM-5-FP8": 41, "MiniMax-M2.5": 16}
+    assert known("h200_slo").groups["GLM-5-FP8"]["median"] < 0.13
+    assert known("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.26
+    row, found = known("h200_slo").rows[0], known("h200_slo").predicted[0]
+    asked = dict(tp=8, ep=1, prompt=10240, output=128, users=16, kv_bits=16, engine="vllm")
+    assert (row["isl"], row["concurrency"]) == ("10240", "16")
+    assert found == pytest.approx(serve(models.glm_5, accelerators.h200.at("fp8"), **asked).tpot)
 
 
 def test_room_is_what_serve_says():

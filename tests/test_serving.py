@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of
+from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served_blocks
 from scalebook.inference import (
     PARTS,
     decode_step,
@@ -34,6 +34,17 @@ CASES = {
     "deepseek, experts apart": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8)),
     "gathered": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8, exchange="gather")),
     "windows": (models.gpt_oss_120b, accelerators.h100.at("bf16"), dict(tp=4, expert_bits=4.25)),
+    "picked keys": (models.glm_5, H200, dict(tp=8)),
+    "picked keys, experts apart": (models.deepseek_v3_2, B200, dict(tp=1, attention_dp=8, ep=8)),
+    "states": (models.qwen3_5_397b, H200, dict(tp=8)),
+    "states, half batches": (models.qwen3_5_397b, H200, dict(tp=8, overlap="half_batches")),
+    "half batches": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8, overlap="half_batches")),
+    "half batches gathered": (
+        models.deepseek_v3,
+        B200,
+        dict(tp=2, attention_dp=4, ep=8, exchange="gather", overlap="half_batches"),
+    ),
+    "half batches of a dense model": (models.llama3_70b, H200, dict(tp=8, overlap="half_batches")),
     "mesh": (models.llama3_70b, accelerators.mi300x.at("fp8"), dict(tp=8)),
 }
 STEPS = {
@@ -47,6 +58,10 @@ SHEETS = [
     step_sheet(MLA_ABSORBED, MLA_MOE, Work("decode", "gather")),
     serve_sheet(*blocks_of(models.gpt_oss_120b), "all_reduce"),
     serve_sheet(*blocks_of(models.deepseek_v3), "all_to_all"),
+    step_sheet(*served_blocks(models.glm_5), Work("mixed", "all_reduce")),
+    serve_sheet(*served_blocks(models.qwen3_5_397b), "all_reduce"),
+    step_sheet(*served_blocks(models.deepseek_v3), Work("decode", "all_to_all", "half_batches")),
+    serve_sheet(*blocks_of(models.llama3_70b), "all_reduce", overlap="half_batches"),
 ]
 
 
@@ -96,10 +111,10 @@ def test_more_of_a_device_is_never_slower_and_more_users_never_faster(case):
         more = min(1.0, device[letter] * 1.2) if letter.endswith("efficiency") else device[letter] * 1.2
         after = serve(model, device, **asked | {letter: more})
         assert after.tpot <= before.tpot * (1 + 1e-12) and after.ttft <= before.ttft * (1 + 1e-12), letter
-    users = np.arange(1, 200)
+    users = np.arange(2 * layout.get("attention_dp", 1) if "overlap" in layout else 1, 200)
     rows = serve(model, device, **asked | dict(users=users))
     assert (np.diff(rows.tpot) >= -1e-12).all() and (np.diff(rows.ttft) >= -1e-12).all()
-    assert rows.tpot[63] == pytest.approx(before.tpot, rel=1e-12)
+    assert rows.tpot[users == 64] == pytest.approx(before.tpot, rel=1e-12)
 
 
 def test_the_end_of_a_request_is_its_first_token_and_the_others():

@@ -30,6 +30,17 @@ REFUSED = {
     "groups": (MOE, dict(attention_dp=2, exchange="all_reduce"), "exchange='all_to_all' would do"),
     "groups of nothing": (MOE, dict(attention_dp=None), "attention_dp must be a number, not None"),
     "an exchange": (MOE, dict(exchange="a2a"), "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'a2a'"),
+    "an overlap": (MOE, dict(overlap="halves"), "overlap is 'none' or 'half_batches', not 'halves'"),
+    "one device's messages": (
+        DENSE,
+        dict(tp=1, overlap="half_batches"),
+        "and here none are sent: overlap='none' would do",
+    ),
+    "all experts everywhere": (
+        MOE,
+        dict(attention_dp=2, tp=4, exchange="all_to_all"),
+        "with ep=1 all have every expert: exchange='gather' would do",
+    ),
     "an engine": (DENSE, dict(engine="vlm"), "did you mean 'vllm'?"),
     "no engine": (DENSE, dict(engine=None), "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', or a row of"),
     "a device as an engine": (DENSE, dict(engine=H200), "or a row of tables.engines, not NVIDIA H200 SXM"),
@@ -93,11 +104,10 @@ def test_an_answer_of_one_token_has_no_time_per_token():
 @pytest.mark.parametrize("rule", RULES, ids=lambda x: x.name)
 def test_rules_say_the_same_of_arrays(rule):
     rng = np.random.default_rng(1)
-    known = {n: rng.choice([1.0, 2, 3, 4, 8, 64], 50) for n in rule.needs if n != "exchange"} | {
-        "exchange": "all_reduce"
-    }
+    words = {"exchange": "all_reduce", "overlap": "half_batches"}
+    known = {n: rng.choice([1.0, 2, 3, 4, 8, 64], 50) for n in rule.needs if n not in words} | words
     holds = np.broadcast_to(rule.of(known), 50)
-    assert [bool(rule.of({n: x if n == "exchange" else x[i] for n, x in known.items()})) for i in range(50)] == [*holds]
+    assert [bool(rule.of({n: x if n in words else x[i] for n, x in known.items()})) for i in range(50)] == [*holds]
 
 
 def test_arrays_name_the_first_that_cannot_run():
@@ -120,3 +130,58 @@ def test_arrays_name_the_first_that_cannot_run():
 def test_a_capacity_is_refused_in_one_sentence(letters, said):
     asked = dict(tp=8, prompt=1000, output=300, weight_bits=8, kv_bits=8)
     assert said in refused(serve.capacity, DENSE, H200, **{**asked, **letters})
+
+
+@pytest.mark.parametrize(
+    ("step", "letters"),
+    [
+        (decode_step, dict(tp=8, batch=1, context=4096)),
+        (decode_step, dict(tp=8, pp=2, batch=3, context=4096)),
+        (mixed_step, dict(tp=8, batch=1, context=4096, read_chunk=512)),
+        (serve, dict(tp=8, users=1, prompt=1024, output=256)),
+        (serve, dict(tp=8, replicas=4, users=7, prompt=1024, output=256)),
+    ],
+)
+def test_half_batches_need_two_sequences(step, letters):
+    assert "are too few for its pp=" in refused(step, DENSE, H200, **letters, overlap="half_batches")
+    fewer = {n: 16 if n in ("batch", "users") else x for n, x in letters.items()}
+    assert step(DENSE, H200, **fewer, overlap="half_batches").pass_time > 0
+
+
+def test_a_capacity_of_half_batches_begins_with_two_sequences_a_group():
+    asked = dict(attention_dp=8, ep=8, prompt=1000, output=300, overlap="half_batches")
+    most = serve.capacity(models.deepseek_v3, H200, **asked, tpot="80 ms")
+    assert most.users >= 16 and most.row.tpot <= 0.08
+    said = refused(serve.capacity, models.deepseek_v3, H200, **asked, tpot="1 ms")
+    assert "tpot=1 ms is met by no user: the fewest, 16, have " in said
+
+
+def test_a_prompt_may_be_cut_in_two():
+    assert prefill_step(DENSE, H200, tp=8, read_chunk=4096, overlap="half_batches").pass_time > 0
+
+
+def test_within_a_node_no_port_out_of_it_is_asked_for():
+    asked = dict(batch=16, context=2000)
+    whole = decode_step(models.llama3_8b, accelerators.l40s, tp=8, **asked)
+    given = decode_step(models.llama3_8b, accelerators.l40s, tp=8, **asked, scaleout_bandwidth="32 GB/s")
+    assert whole.pass_time == given.pass_time
+    said = refused(decode_step, models.llama3_8b, accelerators.l40s, tp=8, pp=2, **asked)
+    assert "NVIDIA L40S has no scaleout_bandwidth, which devices that share a model need" in said
+
+
+def test_groups_that_have_all_experts_gather_tokens():
+    asked = dict(batch=16, context=2000, tp=4, attention_dp=2)
+    usual = decode_step(MOE, H200, **asked)
+    assert usual.pass_time == decode_step(MOE, H200, **asked, exchange="gather").pass_time
+    assert usual.exchange_time > decode_step(MOE, H200, batch=16, context=2000, tp=4).exchange_time
+
+
+def test_a_device_without_cores_reads_caches_as_fast_as_its_memory():
+    """As one with very many cores, and not as one core that reads all caches."""
+    asked = dict(tp=1, batch=16, context=2000)
+    device = accelerators.tpu_v6e
+    assert "cores" not in device
+    few = decode_step(models.llama3_8b, device, **asked, cores=1)
+    many = decode_step(models.llama3_8b, device, **asked, cores=10**6)
+    assert decode_step(models.llama3_8b, device, **asked).cache_time == many.cache_time < few.cache_time
+    assert decode_step(models.llama3_8b, accelerators.h100_nvl, **asked).cores == 132

@@ -8,6 +8,7 @@ pass are transformations that return another listing.
 """
 
 from .backward import backward, recomputation
+from .hybrids import Hybrid, kinds_of, state_core
 from .listing import Block, Collective, parse
 from .models import (
     EMBEDDING,
@@ -25,6 +26,7 @@ from .models import (
     model_active_params,
     model_params,
     parameters,
+    served_blocks,
 )
 from .operations import Kernel, Op, Tensor
 from .sharding import (
@@ -40,8 +42,9 @@ from .transformations import attention_core, biased, cached, flash, full, fuse, 
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Block",
-    "Collective", "Kernel", "Op", "Tensor", "active_parameters", "attention_core", "backward", "biased", "block",
-    "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel", "expert_tensor_parallel",
-    "flash", "full", "fuse", "model_active_params", "model_params", "parameters", "parse", "recomputation", "recompute",
-    "selective", "sequence_parallel", "shard", "tensor_parallel", "unbiased",
+    "Collective", "Hybrid", "Kernel", "Op", "Tensor", "active_parameters", "attention_core", "backward", "biased",
+    "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel",
+    "expert_tensor_parallel", "flash", "full", "fuse", "kinds_of", "model_active_params", "model_params", "parameters",
+    "parse", "recomputation", "recompute", "selective", "sequence_parallel", "served_blocks", "shard", "state_core",
+    "tensor_parallel", "unbiased",
 ]  # fmt: skip

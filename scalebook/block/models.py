@@ -7,11 +7,11 @@
 from collections.abc import Mapping
 from functools import cache
 
-from sympy import Expr, S
+from sympy import Expr
 
+from scalebook.block.hybrids import GATED, INDEXER, LINEAR, PICKED, Hybrid
 from scalebook.block.listing import Block, parse
 from scalebook.language.notation import nearest, symbol
-from scalebook.tables.shapes import index_params, linear_params
 
 __all__ = [
     "EMBEDDING",
@@ -29,6 +29,7 @@ __all__ = [
     "model_active_params",
     "model_params",
     "parameters",
+    "served_blocks",
 ]
 
 # The block of GPT-2 and GPT-3 as Megatron trains it (Korthikanti et al. 2022 §4.1): what it keeps is their table.
@@ -53,7 +54,7 @@ GPT = parse("""
 """)  # noqa: E501
 
 # Attention of Llama 2 and 3 (Touvron et al. 2023): queries share key-value heads in groups.
-_GROUPED = """
+_GROUPED_INPUT = """
     h1[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain1[hidden])
     q[batch seq kv_heads group_size head_dim] = h1[batch seq hidden] Wq[hidden kv_heads group_size head_dim]
     k[batch seq kv_heads head_dim] = h1[batch seq hidden] Wk[hidden kv_heads head_dim]
@@ -63,9 +64,11 @@ _GROUPED = """
     scores[batch kv_heads group_size seq context] = q_turned[batch seq kv_heads group_size head_dim] k_turned[batch context kv_heads head_dim]
     probs[batch kv_heads group_size seq context] = softmax(scores[batch kv_heads group_size seq context])
     mix[batch seq kv_heads group_size head_dim] = probs[batch kv_heads group_size seq context] v[batch context kv_heads head_dim]
+"""  # noqa: E501
+_GROUPED_OUTPUT = """
     attended[batch seq hidden] = mix[batch seq kv_heads group_size head_dim] Wo[kv_heads group_size head_dim hidden]
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
-"""  # noqa: E501
+"""
 
 # Multi-head latent attention (DeepSeek-V2 §2.1): keys and values come from one latent, positions from a shared key.
 _LATENT_INPUT = """
@@ -166,9 +169,12 @@ HEAD = parse("""
 """)
 
 _ATTENTION = {
-    "grouped": _GROUPED,
+    "grouped": _GROUPED_INPUT + _GROUPED_OUTPUT,
+    "grouped, gated": _GROUPED_INPUT + GATED,
+    "linear": LINEAR,
     "latent": _LATENT_INPUT + _LATENT_QUERY + _EXPANDED + _LATENT_OUTPUT,
     "latent, plain queries": _LATENT_INPUT + _PLAIN_QUERY + _EXPANDED + _LATENT_OUTPUT,
+    "latent, indexed": _LATENT_INPUT + _LATENT_QUERY + INDEXER + PICKED + _LATENT_OUTPUT,
     "latent, absorbed": _LATENT_INPUT + _LATENT_QUERY + _ABSORBED + _LATENT_OUTPUT,
     "latent, plain queries, absorbed": _LATENT_INPUT + _PLAIN_QUERY + _ABSORBED + _LATENT_OUTPUT,
 }
@@ -208,31 +214,51 @@ MLA_MOE_ABSORBED = block("latent, absorbed", "gated experts, shared")
 
 
 def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
-    """The dense and the mixture-of-experts block of a model, None where it has no such layer.
+    """The dense and the mixture-of-experts block of a model as it is trained, None where it has no such layer.
 
     `row` maps letters to numbers, and has the word "norm" in it or in its `words`.  Blocks with layer norm and no
     gate are GPT's, with biases; the rest have one gain a norm and no biases.  Head norms are left out as small,
-    and so is an indexer.  Raises ValueError for linear attention, which has no listing.
+    and so is an indexer.  Raises ValueError for linear attention, of which no training is listed.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
     if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
-        raise ValueError(f"{name} has linear attention in some blocks, which has no listing; take another model")
-    return _listed(row)
+        raise ValueError(
+            f"{name} has linear attention in some blocks, whose training has no listing; take another model"
+        )
+    return _listed(row, _attention(row))
 
 
-def _listed(row):
+def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
+    """The same where it is served: with an indexer, linear attention in some of the blocks, gates after attention.
+
+    >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
+    True
+    """
+    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
+    full = _listed(row, kind or _attention(row))
+    if not row.get("linear_layers"):
+        return full
+    both = zip(full, _listed(row, "linear"), strict=True)
+    return tuple(Hybrid(some, linear) if some else None for some, linear in both)
+
+
+def _attention(row) -> str:
+    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
+
+
+def _listed(row, attention: str):
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     gating = "gated" if row["gating"] else "plain"
-    attention = ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
     shared = ", shared" if routed and row.get("shared_experts", 0) else ""
     moe = block(attention, f"{gating} experts{shared}") if routed else None
     if routed == row["layers"]:
         return None, moe
-    return (GPT if (norm, gating, attention) == ("layernorm", "plain", "grouped") else block(attention, gating)), moe
+    is_gpt = (norm, gating, attention) == ("layernorm", "plain", "grouped")
+    return (GPT if is_gpt else block(attention, gating)), moe
 
 
 def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
@@ -272,7 +298,7 @@ def model_params(row: Mapping) -> float:
     >>> model_params(llama3_8b)
     8030261248.0
     """
-    return _value(parameters(*_listed(row)) + _unlisted(row), row)
+    return _value(parameters(*served_blocks(row)), row)
 
 
 def model_active_params(row: Mapping) -> float:
@@ -283,20 +309,7 @@ def model_active_params(row: Mapping) -> float:
     >>> model_active_params(mixtral_8x7b), model_params(mixtral_8x7b)
     (12879925248.0, 46702792704.0)
     """
-    return _value(active_parameters(*_listed(row)) + _unlisted(row), row)
-
-
-def _unlisted(row):
-    """What the listings leave out: linear attention in place of grouped, gates on what attention puts out, indexers."""
-    found, full = S.Zero, symbol("layers") - symbol("linear_layers")
-    hidden, heads, kv_heads, head_dim = map(symbol, ("hidden", "heads", "kv_heads", "head_dim"))
-    if row.get("linear_layers"):
-        found += symbol("linear_layers") * (linear_params.rhs - 2 * hidden * head_dim * (heads + kv_heads))
-    if row.get("output_gate"):
-        found += (full if row.get("linear_layers") else symbol("layers")) * hidden * heads * head_dim
-    if row.get("index_heads"):
-        found += symbol("layers") * index_params.rhs
-    return found
+    return _value(active_parameters(*served_blocks(row)), row)
 
 
 def _value(expr: Expr, row: Mapping) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from sympy import Expr, Mul, S
+from sympy import Expr, Min, Mul, S
 
 from scalebook.language.notation import symbol
 
@@ -32,6 +32,8 @@ __all__ = [
 DERIVED = {
     "group_size": symbol("heads") / symbol("kv_heads"),
     "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
+    "linear_group": symbol("linear_value_heads") / symbol("linear_key_heads"),
+    "picked": Min(symbol("context"), symbol("index_tokens"), evaluate=False),
 }
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
@@ -74,6 +76,11 @@ RULES = {
     "combine": Rule("inputs", 2, 4),
     "cross_entropy": Rule("inputs", 5, 3),
     "append": Rule("", 0, 0),
+    "relu": Rule("inputs", 1, 1),
+    "gate": Rule("inputs", 5, 9),
+    "pick": Rule("", 0, 0),
+    "conv": Rule("inputs", 13, 26),  # four tokens, a multiply and an add each, then the activation
+    "delta": Rule("inputs", 9, 18),
     **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
 }
 

@@ -10,6 +10,7 @@ from . import (
     disaggregation,
     experts,
     generations,
+    halves,
     pools,
     prefix,
     queues,
@@ -30,6 +31,7 @@ from .capacity import Capacity
 from .disaggregation import *
 from .experts import *
 from .generations import *
+from .halves import *
 from .pools import *
 from .prefix import *
 from .queues import *
@@ -45,8 +47,8 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, generations, pools, prefix, queues, room, scaling, served, serving,
-    shared,
+    assumptions, bill, disaggregation, experts, generations, halves, pools, prefix, queues, room, scaling, served,
+    serving, shared,
     simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -9,13 +9,20 @@ The numbers of kernels were fitted to published times of these kernels alone, ne
 
 from sympy import Integer, Rational
 
+from scalebook.attention.linear import delta_chunk, linear_bits_wide
+from scalebook.attention.sparse import (
+    dense_tokens_picked,
+    head_tile_hopper,
+    index_bits_block,
+    sparse_efficiency,
+    tiled_heads,
+)
 from scalebook.language import formula
 
 __all__ = [
-    "ASSUMED", "GROUPED", "LATENT", "assigned_passes", "expert_efficiency_same", "expert_peak_same",
-    "expert_ways_left", "no_layer_overhead", "no_norm_sums", "no_scale_kernels", "no_step_overhead",
-    "one_tile", "prompt_efficiency", "prompt_launch",
-    "read_efficiency_grouped",
+    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same",
+    "expert_peak_same", "expert_ways_left", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
+    "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
     "result_bits", "routing_time_least", "score_arithmetic",
 ]  # fmt: skip
@@ -227,6 +234,8 @@ def no_norm_sums():
 
 GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
+INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
+LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
 ASSUMED = (
     prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
     expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,

@@ -44,20 +44,24 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if "users" in letters:
         raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
     asked = letters | dict(generations=LONG)
-    alone = serve(*knowns, **asked, users=1)
+    fewest = 1
+    if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half
+        fewest = 2 * int(np.prod([np.max(letters.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
+    alone = serve(*knowns, **asked, users=fewest)
     if several := [n for n, x in {**alone, **targets}.items() if np.ndim(x) and n in {*letters, *targets}]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
         if alone[letter] > target:
             said, own = show(target, "s"), show(alone[letter], "s")
-            raise ValueError(f"{letter}={said} is met by no user: one alone has {own}, the nearest that can be")
+            has = "one alone has" if fewest == 1 else f"the fewest, {fewest}, have"
+            raise ValueError(f"{letter}={said} is met by no user: {has} {own}, the nearest that can be")
     room = int(min(alone.max_users, _MOST))
 
     def broken(users: int) -> str:
         row = serve(*knowns, **asked, users=users)
         return next((letter for letter, target in targets.items() if row[letter] > target), "")
 
-    low, high, binds = 1, room, "memory"
+    low, high, binds = fewest, room, "memory"
     if said := broken(high):
         binds = said
         while high - low > 1:

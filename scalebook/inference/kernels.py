@@ -10,10 +10,11 @@ True
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, S
+from sympy import Expr, Integer, Max, Min, S, ceiling
 
 from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_absorbed, pair_width_latent
 from scalebook.attention.kernels import (
@@ -25,34 +26,43 @@ from scalebook.attention.kernels import (
     prefill_kernel_time,
     tiled_pairs,
 )
-from scalebook.block import HEAD, Block, shard
+from scalebook.block import HEAD, Block, Hybrid, kinds_of, shard, state_core
 from scalebook.block.operations import base
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import launched
+from scalebook.inference.picked import indexed_parts, linear_parts
 from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "held", "on_device", "step_parts"]
+__all__ = ["PARTS", "Work", "beside_blocks", "counted", "held", "on_device", "put", "step_parts", "stretches"]
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
     "exchange_time", "launches_time",
 )  # fmt: skip
 _WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and what latent attention absorbs
+_FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
 x = symbol
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a step does: "decode", "prefill" or "mixed"; and how tokens reach their experts.
+    """What a step does: "decode", "prefill" or "mixed"; how tokens reach their experts; and what hides messages.
 
     `exchange` is "all_reduce" (every device of a group has all tokens), "all_to_all" (tokens are sent to their
-    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.
+    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.  `overlap` is "none", or
+    "half_batches": two halves of the tokens pass the blocks in turn, one computing while the other exchanges.
     """
 
     phase: str
     exchange: str = "all_reduce"
+    overlap: str = "none"
+
+    @property
+    def passes(self) -> int:
+        """Batches that pass the blocks in a step, each with its part of the tokens."""
+        return 2 if self.overlap == "half_batches" else 1
 
     @property
     def decodes(self) -> bool:
@@ -67,17 +77,42 @@ class Work:
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
     """The parts of a step's time: those of its dense and of its mixture-of-experts blocks, and of its head.
 
-    A pipeline's stages pass a step on one after another, so all blocks count.
+    A pipeline's stages pass a step on one after another, so all blocks count.  These are of one pass: what half
+    batches make of them says `scalebook.inference.halves`.
     """
-    share = x("moe_layers") if dense else x("layers")
+    total = beside_blocks(work)
+    for block, count in counted(dense, moe):
+        first, second = stretches(block, work)
+        for part in {**first, **second}:
+            total[part] += count * (first.get(part, S.Zero) + second.get(part, S.Zero))
+    return {part: total[part] for part in PARTS}
+
+
+def beside_blocks(work: Work) -> dict[str, Expr]:
+    """The parts of a step's time that are of its head, and of what a pipeline's stages send."""
     total = _head(work)
-    for block, count in ((dense, x("layers") - share if moe else x("layers")), (moe, share)):
-        for part, time in _block(block, work).items() if block else ():
-            total[part] += count * time
     total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
     if work.exchange == "none":
         total["exchange_time"] = S.Zero
-    return {part: total[part] for part in PARTS}
+    return total
+
+
+def put(expr: Expr, places: Mapping, made: dict) -> Expr:
+    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
+    if expr in places or not expr.args:
+        return places.get(expr, expr)
+    if expr not in made:
+        args = [put(x, places, made) for x in expr.args]
+        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
+        made[expr] = expr.func(*args, **kept)
+    return made[expr]
+
+
+def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
+    """Each kind of block, and how many layers are of it."""
+    share = x("moe_layers") if dense else x("layers")
+    both = (dense, x("layers") - share if moe else x("layers")), (moe, share)
+    return [(kind, count * part) for block, count in both for kind, part in kinds_of(block)]
 
 
 def _inside() -> Expr:
@@ -95,7 +130,8 @@ def _bytes(*widths: str) -> Expr:
 
 def on_device(block: Block) -> Block:
     """Heads and widths split over the devices that attend together; an expert's width over those that share it."""
-    widths = [n for n in ("heads", "kv_heads", "ffn", "shared_ffn", "vocab") if n in block.indices]
+    dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
+    widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
 
@@ -110,15 +146,26 @@ def _tokenwise(cost: Expr) -> Expr:
     return held(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
 
 
-def _block(block: Block, work: Work) -> dict[str, Expr]:
-    total: dict[str, Expr] = defaultdict(lambda: S.Zero)
+@cache
+def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
+    """The parts of a block's time up to the sum after attention, and after it; messages are those at the end of each.
+
+    >>> from scalebook.block import LLAMA
+    >>> first, second = stretches(LLAMA, Work("decode"))
+    >>> "cache_time" in first, "cache_time" in second
+    (True, False)
+    """
+    first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     split = on_device(block)
-    core, latent = set(attention_core(split)), "kv_rank" in split.indices
+    indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices
+    core, latent = _core(split), "kv_rank" in split.indices and not indexed
+    names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]}
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
         names = {op.name for op in ops}
         weights = [t for op in ops for t in op.args if t.is_weight]
-        if names & core or any(op.function in ("rope", "add", "topk", "dispatch", "combine") for op in ops):
+        total = first if names <= names_of_first else second
+        if names & core or any(op.function in _FUSED for op in ops):
             continue  # attention, routing and what norms are fused with: below
         if ops[0].function:
             _add_stream(total, ops[0])
@@ -129,13 +176,30 @@ def _block(block: Block, work: Work) -> dict[str, Expr]:
                 _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
         else:
             _add_product(total, ops, weights, x("pass_tokens"))
-    _add_attention(total, split, latent, work)
+    if indexed or linear:
+        whole = [_latent_prompt(None) - x("prompt_launch")] if indexed else []
+        parts = (indexed_parts if indexed else linear_parts)(work.decodes, work.reads, *whole)
+        for part, time in parts.items():
+            first[part] += time
+    else:
+        _add_attention(first, split, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
-        _add_routing(total)
-    total["launches_time"] += x("scale_kernels") * x("kernel_launch")
-    total["exchange_time"] += _exchanges(routed, work) + x("norm_sums") * _norm_sum()
-    return total
+        _add_routing(second)
+    for half in (first, second):
+        half["launches_time"] += x("scale_kernels") / 2 * x("kernel_launch")
+    first["exchange_time"], second["exchange_time"] = _exchanges(routed, work)
+    if work.exchange != "none":
+        first["exchange_time"] += x("norm_sums") * _norm_sum()
+    return first, second
+
+
+def _core(block: Block) -> set[str]:
+    """The lines that are attention: from scores to weighted values, an indexer's scores, a state."""
+    if state := state_core(block):
+        return set(state)
+    scores = {op.name for op in block.ops if any(base(i) == "context" for i in op.outs[0].indices)}
+    return scores | set(attention_core(block))
 
 
 def _norm_sum() -> Expr:
@@ -215,20 +279,24 @@ def _add_routing(total) -> None:
     total["launches_time"] += x("kernel_launch")
 
 
-def _exchanges(routed: bool, work: Work) -> Expr:
+def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
     """Sums over the devices that attend together after each half of a block, or tokens sent to their experts."""
+    if work.exchange == "none":
+        return S.Zero, S.Zero
     whole, near = _bytes("hidden"), near_of(x("tp"), S.One)
     half = collective("all_reduce", whole, x("tp"), near)
     if not routed or work.exchange == "all_reduce":
-        return 2 * half
+        return half, half
     ways = x("tp") * x("attention_dp")
     if work.exchange == "gather":
         everywhere = whole * x("attention_dp")
-        both = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in ("all_gather", "reduce_scatter"))
-        return half + sum(both)
-    sent, near = whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
-    there = sent * x("activation_bits") / x("result_bits")
-    return half + sum(collective("all_to_all", size, x("ep"), near) for size in (there, sent))
+        kinds = ("all_gather", "reduce_scatter")
+        there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
+    else:
+        sent, near = whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sizes = sent * x("activation_bits") / x("result_bits"), sent
+        there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
+    return half + there, back
 
 
 # Attention

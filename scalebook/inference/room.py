@@ -8,13 +8,15 @@ from functools import cache
 
 from sympy import Expr, Max, S, floor
 
-from scalebook.block import LLAMA, Block  # noqa: F401  (the first stands in an example)
-from scalebook.inference.kernels import held, on_device
+from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
+from scalebook.inference.kernels import counted, held, on_device
 from scalebook.language import Formula, formula, symbol
+from scalebook.memory.serving import linear_memory
 
 __all__ = [
-    "cache_room", "cache_share_usual", "cached_tokens", "held_weights", "max_users", "token_cache_grouped",
-    "token_cache_latent", "weights_on_device", "workspace_usual",
+    "cache_room", "cache_share_usual", "cached_tokens", "filled_serving", "filled_states", "held_weights",
+    "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped", "token_cache_hybrid",
+    "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
 ]  # fmt: skip
 
 
@@ -22,9 +24,8 @@ __all__ = [
 def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
     """Bytes of weights on a device: its part of the blocks of a stage, and of both embeddings, in 16 bits."""
     x, total = symbol, S.Zero
-    share = x("moe_layers") if dense else x("layers")
-    for block, count in ((dense, x("layers") - share if moe else x("layers")), (moe, share)):
-        for weight in on_device(block).weights if block else ():
+    for block, count in counted(dense, moe):
+        for weight in on_device(block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * held(weight.elements) * bits / 8
     return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
@@ -59,6 +60,36 @@ def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
     70272.0
     """
     return layers / pp * (kv_rank + rope_dim) * kv_bits / 8
+
+
+@formula("token_cache", "deepseek2025-v32 §2.1")
+def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index_bits):
+    """Beside the latent an indexer's key, one for all its heads, on every device that attends.
+
+    >>> token_cache_indexed(layers=78, kv_rank=512, rope_dim=64, index_dim=128, pp=1, kv_bits=16, index_bits=8.25)
+    100152.0
+    """
+    return layers / pp * ((kv_rank + rope_dim) * kv_bits + index_dim * index_bits) / 8
+
+
+@formula("token_cache", "qwen3-next")
+def token_cache_hybrid(layers, linear_layers, kv_heads, head_dim, tp, pp, kv_bits):
+    """Only the layers that are not linear cache keys and values.
+
+    >>> token_cache_hybrid(layers=60, linear_layers=45, kv_heads=2, head_dim=256, tp=8, pp=1, kv_bits=16)
+    15360.0
+    """
+    return token_cache_grouped.of(layers=layers - linear_layers)
+
+
+@formula("sequence_state", "yang2024 §3", "qwen3-next", given=[linear_memory])
+def sequence_state(linear_memory, tp, pp):
+    """Heads of linear attention are dealt out with the others.
+
+    >>> sequence_state(linear_memory="195.4 MB", tp=8, pp=1)
+    24425000.0
+    """
+    return linear_memory / (tp * pp)
 
 
 @formula("cached_tokens", "kwon2023")
@@ -109,3 +140,53 @@ def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
     100.0
     """
     return replicas * attention_dp * floor(Max(0, cache_room, evaluate=False) / (cached_tokens * token_cache))
+
+
+@formula("max_users", "qwen3-next", given=[cache_room, cached_tokens])
+def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, attention_dp, replicas):
+    """Where each sequence also has a state, however short it is.
+
+    >>> max_users_states(cache_room="10 GB", cached_tokens=1000, token_cache="75 kB", sequence_state="25 MB",
+    ...                  attention_dp=1, replicas=1)
+    100.0
+    """
+    each = cached_tokens * token_cache + sequence_state
+    return replicas * attention_dp * floor(Max(0, cache_room, evaluate=False) / each)
+
+
+@formula("filled", "kwon2023")
+def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
+    """Weights, work space and the caches of all who are served, over what the engine may use of a device.
+
+    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
+    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    0.861
+    """
+    return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
+
+
+@formula("filled", "qwen3-next")
+def filled_states(
+    batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
+):
+    """The same with a state of each sequence.
+
+    >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
+    ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    0.861
+    """
+    caches = batch * (cached_tokens * token_cache + sequence_state)
+    return (held_weights + workspace + caches) / (hbm_capacity * cache_share)
+
+
+def room_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
+    """What a device holds of these blocks, of each token and of each sequence, and who finds room beside it.
+
+    >>> [f.letter for f in room_formulas(LLAMA, None)]
+    ['max_users', 'filled', 'held_weights', 'token_cache']
+    """
+    held, block = held_weights(dense, moe), dense or moe
+    if isinstance(block, Hybrid):
+        return max_users_states, filled_states, held, token_cache_hybrid, sequence_state, linear_memory
+    each = token_cache_latent if "kv_rank" in block.indices else token_cache_grouped
+    return max_users, filled_serving, held, token_cache_indexed if "index_heads" in block.indices else each

@@ -53,6 +53,8 @@ RULES = (
     Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: (kv_heads % tp == 0) | (tp % kv_heads == 0),
          "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
     Rule("tp divides ffn", "tp", lambda tp, ffn: ffn % tp == 0, "tp={tp} does not divide the ffn of {ffn}"),
+    Rule("tp divides linear_key_heads", "tp", lambda tp, linear_key_heads: linear_key_heads % tp == 0,
+         "tp={tp} does not divide the {linear_key_heads} linear_key_heads"),
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
          "ep={ep} spreads experts, and the model has none"),
@@ -73,6 +75,16 @@ RULES = (
          | (experts == 0) | (exchange != "all_reduce"),
          "exchange='all_reduce' leaves tokens within a group, and attention_dp={attention_dp} groups share the "
          "experts: exchange='all_to_all' would do"),
+    Rule("sent to other devices", "ep", lambda tp, attention_dp, ep, experts, exchange: (tp * attention_dp == 1)
+         | (experts == 0) | (exchange != "all_to_all") | (ep > 1),
+         "exchange='all_to_all' sends tokens to the devices of their experts, and with ep=1 all have every expert: "
+         "exchange='gather' would do"),
+    Rule("messages to hide", "tp", lambda overlap, tp, attention_dp, experts: (overlap != "half_batches") | (tp > 1)
+         | (attention_dp > 1) & (experts > 0),
+         "overlap='half_batches' hides messages between devices, and here none are sent: overlap='none' would do"),
+    Rule("half batches", "batch", lambda overlap, batch, pp: (overlap != "half_batches") | (batch >= 2 * pp),
+         "overlap='half_batches' deals the sequences of a group of devices out in two, {batch} are too few for its "
+         "pp={pp} stages: overlap='none' would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
@@ -83,7 +95,9 @@ _ABOUT = {x for rule in RULES for x in rule.needs}
 
 def _derived(values: Mapping) -> dict:
     """With what a call means that says nothing of it."""
-    known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0} | dict(values)
+    known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0, "overlap": "none"} | dict(values)
+    if "users" in known:
+        known["batch"] = np.maximum(1, known["users"] / (known.get("replicas", 1) * known["attention_dp"]))
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
     return known

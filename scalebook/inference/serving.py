@@ -13,16 +13,17 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Expr, Max, Min, S, ceiling
+from sympy import Max, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import LONG, Capacity, capacity
-from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.inference.halves import parts_of_step
+from scalebook.inference.kernels import PARTS, Work, put
 from scalebook.inference.layouts import posed, users_for
 from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
-from scalebook.inference.step import Step, mixed_tokens, step_formulas
+from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
 __all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
@@ -138,21 +139,10 @@ def devices_serving(tp, pp, attention_dp, replicas):
     return tp * pp * attention_dp * replicas
 
 
-@formula("filled", "kwon2023")
-def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
-    """Weights, work space and the caches of all who are served, over what the engine may use of a device.
-
-    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
-    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
-    0.861
-    """
-    return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
-
-
 _SERVING = (
     batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
     queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, room.cached_tokens, room.cache_room, room.max_users, filled_serving, room.workspace_usual,
+    devices_serving, room.cached_tokens, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -164,19 +154,8 @@ _WHILE_READING = {
 }  # fmt: skip
 
 
-def _put(expr: Expr, places: Mapping, made: dict) -> Expr:
-    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
-    if expr in places or not expr.args:
-        return places.get(expr, expr)
-    if expr not in made:
-        args = [_put(x, places, made) for x in expr.args]
-        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
-        made[expr] = expr.func(*args, **kept)
-    return made[expr]
-
-
 @cache
-def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tuple[Formula, ...]:
+def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
     """A step that reads an equal part of a prompt beside the other sequences of its group.
 
     A prompt's parts meet half of it in the mean.
@@ -185,18 +164,24 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
     ['mixed_time', 'mixed_tokens']
     """
-    x = symbol
+    x, work = symbol, Work("mixed", exchange, overlap)
     part = x("prompt") / x("chunks_of_prompt")
-    others = Max(0, x("device_batch") - 1 / x("pp"), evaluate=False)
+    others = Max(0, x("device_batch") - 1 / (work.passes * x("pp")), evaluate=False)
     given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2, x("prompts"): S.One, x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
 
     def reading(f: Formula) -> Formula:
         name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-        return Formula(name, letter, _put(_put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
+        return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
-    parts = sum(step_parts(dense, moe, Work("mixed", exchange)).values(), x("engine_time"))
-    whole = Formula("mixed_step", "mixed_time", parts, _SOURCES, "A part of a prompt is read beside all others.")
+    parts = parts_of_step(dense, moe, work)
+    whole = Formula(
+        "mixed_step",
+        "mixed_time",
+        sum(parts.values(), x("engine_time")),
+        _SOURCES,
+        "A part of a prompt is read beside all others.",
+    )
     chain = (
         experts.layer_tokens,
         experts.experts_touched,
@@ -204,7 +189,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str) -> tup
         experts.assigned_tokens,
         experts.expert_rows,
     )
-    return tuple(map(reading, (whole, mixed_tokens, *(chain if moe else ()))))
+    return tuple(map(reading, (whole, tokens_of(work), *(chain if moe else ()))))
 
 
 def _queue() -> Formula:
@@ -216,24 +201,23 @@ def _queue() -> Formula:
 
 
 @cache
-def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
+def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
     """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
 
     >>> from scalebook.block import LLAMA
     >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
     True
     """
-    latent = "kv_rank" in (dense or moe).indices
+    rooms = room.room_formulas(dense, moe)
     formulas = [
-        *step_formulas(dense, moe, Work("decode", exchange)),
-        *mixed_formulas(dense, moe, exchange),
+        *step_formulas(dense, moe, Work("decode", exchange, overlap)),
+        *mixed_formulas(dense, moe, exchange, overlap),
         *_SERVING,
         _queue(),
-        room.held_weights(dense, moe),
-        room.token_cache_latent if latent else room.token_cache_grouped,
+        *rooms,
         *more,
     ]
-    wanted = {f.letter for f in _SERVING} | {*PARTS, "engine_time", "pass_time"}
+    wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
     return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")
@@ -256,8 +240,8 @@ class Serve(Step):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
 
-    def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
-        return serve_sheet(dense, moe, exchange, *more)
+    def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
+        return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap)
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
         sheet, rows, left = super().plan(knowns, letters, may_be_one)

@@ -12,9 +12,10 @@ from functools import cache
 import numpy as np
 import sympy
 
-from scalebook.block import Block, blocks_of
-from scalebook.inference import assumptions, experts
-from scalebook.inference.kernels import PARTS, Work, step_parts
+from scalebook.attention import sparse
+from scalebook.block import Block, served_blocks
+from scalebook.inference import assumptions, experts, halves
+from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
@@ -26,6 +27,7 @@ from scalebook.tables import engines, precisions
 
 __all__ = [
     "EXCHANGES",
+    "OVERLAPS",
     "PARTS",
     "SERVING",
     "Step",
@@ -35,9 +37,11 @@ __all__ = [
     "prefill_step",
     "step_formulas",
     "step_sheet",
+    "tokens_of",
 ]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
+OVERLAPS = ("none", "half_batches")
 # What a call that says nothing else means.
 USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
 _SAID = {
@@ -127,11 +131,20 @@ def pass_time(
     return one_after_another + streams_time + exchange_time + launches_time + engine_time
 
 
-_TOKENS = {"decode": decoded_tokens, "prefill": read_tokens, "mixed": mixed_tokens}
+_TOKENS = {
+    "decode": (decoded_tokens, decoded_tokens),
+    "prefill": (read_tokens, halves.read_tokens_half),
+    "mixed": (mixed_tokens, halves.mixed_tokens_half),
+}
 _EXPERTS = (
     experts.layer_tokens, experts.experts_touched, experts.local_experts, experts.assigned_tokens, experts.expert_rows,
     experts.devices_touched,
 )  # fmt: skip
+
+
+def tokens_of(work: Work) -> Formula:
+    """The tokens that pass the blocks together: of a half batch where a step is dealt into two."""
+    return _TOKENS[work.phase][work.passes - 1]
 
 
 @cache
@@ -144,17 +157,20 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     """
     parts = (
         Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
-        for part, time in step_parts(dense, moe, work).items()
+        for part, time in halves.parts_of_step(dense, moe, work).items()
     )
-    latent = "kv_rank" in (dense or moe).indices
+    indices, kind = (dense or moe).indices, assumptions.GROUPED
+    for index, assumed in (("kv_rank", "LATENT"), ("index_heads", "INDEXED"), ("linear_key_heads", "LINEAR")):
+        kind = getattr(assumptions, assumed) if index in indices else kind
     return (
         *parts,
+        *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
         engine_time,
         pass_time,
-        _TOKENS[work.phase],
-        *([device_batch] if work.decodes else []),
+        tokens_of(work),
+        *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
         *(_EXPERTS if moe else ()),
-        *(assumptions.LATENT if latent else assumptions.GROUPED),
+        *kind,
         *assumptions.ASSUMED,
         *kernels.USUAL,
         kernels.wide_efficiency,
@@ -171,7 +187,7 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     ('cache_time', 'engine_time')
     """
     formulas = [*step_formulas(dense, moe, work), *more]
-    outputs = {*PARTS, "engine_time", "pass_time"}
+    outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
     return Sheet(
         f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part."
@@ -184,7 +200,7 @@ def _searched(known: Mapping) -> dict[str, tuple]:
 
 
 SERVING = Space(
-    words={"engine": tuple(engines), "exchange": EXCHANGES},
+    words={"engine": tuple(engines), "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
     letters=USUAL,
     rules=RULES,
@@ -198,9 +214,10 @@ class Step:
     """Callable as a sheet is: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
     The model's row decides the blocks.  Bits of weights, caches, activations and experts are those of the device's
-    precision unless they are given; caches and activations may be wider.  Two words stand beside letters: `exchange`
+    precision unless they are given; caches and activations may be wider.  Three words stand beside letters: `exchange`
     says how tokens reach experts: "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual
-    with attention_dp), "gather"; `engine` is a row of `tables.engines`, or its name.  Of one device no network is
+    with attention_dp), "gather"; `overlap` whether messages are hidden: "none", or "half_batches" in turn; `engine` is
+    a row of `tables.engines`, or its name.  Of one device no network is
     asked.  Raises ValueError with one sentence for what cannot run (`scalebook.inference.rules`), TypeError for what
     is lacking.
     """
@@ -212,9 +229,9 @@ class Step:
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
 
-    def sheet_of(self, dense: Block | None, moe: Block | None, exchange: str, *more: Formula) -> Sheet:
+    def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         """The sheet for these blocks."""
-        return step_sheet(dense, moe, Work(self.phase, exchange), *more)
+        return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """As a search asks for it: its letters are searched at some value, so that nothing is left out for it."""
@@ -228,6 +245,7 @@ class Step:
         letters = dict(letters)
         has_engine = "engine" in letters or self.engine is not None
         engine, exchange = letters.pop("engine", self.engine), letters.pop("exchange", None)
+        overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -239,20 +257,23 @@ class Step:
             knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in unused}))
             known = {n: x for n, x in row.items() if n not in unused} | known
         groups = quantity("attention_dp", known.get("attention_dp", 1))
-        exchange = _exchange(exchange, is_over_one(groups))
+        exchange = _exchange(exchange, groups, quantity("ep", known.get("ep", 1)))
         ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]
         if may_be_one and not {*NETWORK} <= {*known} and not any(map(is_over_one, (groups, *ways))):
             exchange = "none"
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
-        dense, moe = blocks_of(model)
-        sheet = self.sheet_of(dense, moe, exchange, *more)
+        if model.get("index_heads") and "index_peak" not in known:
+            more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
+        dense, moe = served_blocks(model)
+        sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
@@ -265,7 +286,7 @@ class Step:
             refuse_parts(name, value)
         if lacking := [x for x in ("hbm_bandwidth", "peak_flops") if x not in known]:
             raise TypeError(f"{self.name} needs a device's row, such as accelerators.h100, for {either(lacking)}")
-        check(known | {x: letters[x] for x in ("exchange",) if letters.get(x)})
+        check(known | {x: letters[x] for x in ("exchange", "overlap") if letters.get(x)})
         if lacking := [x for x in NETWORK if x in sheet.inputs and x not in known]:
             name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")
             raise ValueError(
@@ -280,6 +301,20 @@ class Step:
         return sheet(*knowns, **letters)
 
 
+def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
+    """What stands in for what a device's row lacks, where it matters little: ports that nobody uses, cores."""
+    said, found = {*sheet.inputs, *sheet.formulas}, {}
+    ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
+    near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
+    if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
+        note = "nothing leaves the scale-up domain"
+        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=note)
+    if "cores" not in known:  # one core in place of many would read all caches by itself
+        note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
+        found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
+    return {n: cell for n, cell in found.items() if n in said and n not in known}
+
+
 def _engine(engine) -> Row:
     """A row of the table, or the one of a name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
@@ -288,12 +323,19 @@ def _engine(engine) -> Row:
     return engine if isinstance(engine, Row) else engines[word(engine)]
 
 
-def _exchange(said, has_groups: bool) -> str:
-    """How tokens reach experts: what is said, or what is usual."""
-    if said is None:
-        return "all_to_all" if has_groups else "all_reduce"
-    if not isinstance(said, str) or said not in EXCHANGES:
-        raise ValueError(f"exchange is {either(map(repr, EXCHANGES))}, not {quoted(said)}")
+def _exchange(said, groups, ep) -> str:
+    """How tokens reach experts: what is said, or what is usual.
+
+    Groups that each have all experts send no token to another device: they gather all tokens, and split the widths.
+    """
+    usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
+    return _said("exchange", said, EXCHANGES) or usual
+
+
+def _said(name: str, said, known: tuple[str, ...]) -> str | None:
+    """A word that is one of those it may be, or nothing."""
+    if said is not None and (not isinstance(said, str) or said not in known):
+        raise ValueError(f"{name} is {either(map(repr, known))}, not {quoted(said)}")
     return said
 
 

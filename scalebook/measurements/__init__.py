@@ -28,6 +28,7 @@ from . import (
     serving_disaggregated,
     serving_load,
     serving_mlperf,
+    serving_slo,
     serving_static,
     serving_wide,
     training,
@@ -71,6 +72,7 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **serving_load.CONFRONTATIONS,
     **serving_disaggregated.CONFRONTATIONS,
     **serving_wide.CONFRONTATIONS,
+    **serving_slo.CONFRONTATIONS,
     **calculon.CONFRONTATIONS,
 }
 

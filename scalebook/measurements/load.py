@@ -17,11 +17,10 @@ class _Room(Step):
     def __init__(self):
         super().__init__("decode", "What a service holds on a device.")
 
-    def sheet_of(self, dense, moe, exchange, *more):
-        latent = "kv_rank" in (dense or moe).indices
-        cache = room.token_cache_latent if latent else room.token_cache_grouped
+    def sheet_of(self, dense, moe, work, *more):
+        held = [f for f in room.room_formulas(dense, moe) if f.letter in ("held_weights", "token_cache")]
         usual = (room.workspace_usual, assumptions.result_bits, *([assumptions.expert_ways_left] if moe else ()))
-        return Sheet("room", room.held_weights(dense, moe), cache, *usual)
+        return Sheet("room", *held, *usual)
 
 
 _ROOM = _Room()

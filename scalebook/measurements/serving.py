@@ -28,6 +28,8 @@ MODELS = {
     r"Qwen/Qwen3-235B-A22B-FP8": "qwen3_235b_a22b",
     r"moonshotai/Kimi-K2.5": "kimi_k2",
     r"MiniMaxAI/MiniMax-M2.5": "minimax_m2_5",
+    r"zhipuai/GLM-5": "glm_5",
+    r"Qwen/Qwen3.5-397B-A17B": "qwen3_5_397b",
 }
 BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the

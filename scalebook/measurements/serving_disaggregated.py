@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from scalebook.inference import decode_step
-from scalebook.tables import engines, models
+from scalebook.tables import engines
 
 from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, number
@@ -51,7 +51,7 @@ def _least(row) -> float:
 def _left_out(row):
     if row["mode"] != "disagg":
         return "of prompts and answers on the same devices"
-    if not _model(row) or models[_model(row)].get("index_heads"):
+    if not _model(row):
         return "of a model whose blocks are not described here"
     if row["system"] not in SYSTEMS or row["backend"] not in engines:
         return "of a system or an engine that the tables lack"

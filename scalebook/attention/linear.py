@@ -1,0 +1,97 @@
+"""Linear attention with a state that each token corrects (Gated DeltaNet): what it computes and moves.
+
+>>> delta_flops(batch=1, seq=1, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128, delta_chunk=1) / 1e6
+6.3...
+"""
+
+from sympy import Integer
+
+from scalebook.language import formula
+
+__all__ = [
+    "delta_chunk", "delta_flops", "delta_kernel_time", "delta_state_traffic", "delta_traffic", "linear_bits_wide",
+]  # fmt: skip
+
+_HERE = "yang2024 §3.3"
+
+
+@formula("delta_chunk", "fla")
+def delta_chunk():
+    """Tokens of a prompt that the kernels of flash-linear-attention read at once.
+
+    >>> delta_chunk()
+    64.0
+    """
+    return Integer(64)
+
+
+@formula("linear_bits", "qwen3-next")
+def linear_bits_wide():
+    """The state is kept in 32 bits, since every token adds to it.
+
+    >>> linear_bits_wide()
+    32.0
+    """
+    return Integer(32)
+
+
+@formula("attention_flops", _HERE)
+def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
+    """Chunk by chunk: three products with the state for each token, and within a chunk of C tokens five and a solution.
+
+    Keys meet keys, queries meet keys, and what the chunk corrects is made of its keys and of its values: the widths are
+    three times the key's and twice the value's; the triangular system takes C²/3.
+
+    >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
+    >>> delta_flops(one, delta_chunk=64) / 64
+    182954.66...
+    """
+    within = delta_chunk * (3 * linear_key_dim + 2 * linear_value_dim) + delta_chunk**2 / 3
+    return 2 * batch * seq * linear_value_heads * (3 * linear_key_dim * linear_value_dim + within)
+
+
+@formula("traffic", _HERE)
+def delta_traffic(
+    batch,
+    seq,
+    linear_key_heads,
+    linear_value_heads,
+    linear_key_dim,
+    linear_value_dim,
+    delta_chunk,
+    activation_bits,
+):
+    """Kernels one after another: queries, keys and values in and out of the convolution and in again, results out.
+
+    What a chunk corrects, a key and a value wide, is written and read, and so is the state of each chunk.
+
+    >>> delta_traffic(batch=1, seq=1, linear_key_heads=16, linear_value_heads=64, linear_key_dim=128,
+    ...               linear_value_dim=128, delta_chunk=64, activation_bits=16)
+    221184.0
+    """
+    keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
+    corrected = linear_value_heads * (linear_key_dim + linear_value_dim)
+    states = values * linear_key_dim / delta_chunk
+    moved = 3 * (2 * keys + values) + values + 2 * corrected + 2 * states
+    return batch * seq * moved * activation_bits / 8
+
+
+@formula("traffic", "yang2024 §3")
+def delta_state_traffic(batch, linear_state, linear_bits, linear_layers, tp):
+    """A token reads the state of its sequence and writes it, however much was read before: of one layer, on a device.
+
+    >>> delta_state_traffic(batch=1, linear_state=48844800, linear_bits=32, linear_layers=45, tp=8)
+    1085440.0
+    """
+    return 2 * batch * linear_state * linear_bits / (8 * linear_layers * tp)
+
+
+@formula("kernel_time", _HERE)
+def delta_kernel_time(attention_flops, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
+    """Products and traffic one after another, since each of the small kernels does little of either.
+
+    >>> 1e3 * delta_kernel_time(attention_flops="1 TFLOP", peak_flops="989.4 TFLOP/s", traffic="1 GB",
+    ...                         bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    1.383847...
+    """
+    return attention_flops / peak_flops + traffic / (bandwidth_efficiency * hbm_bandwidth)

@@ -1,0 +1,120 @@
+"""The letters of a step of serving: kernels and parts, experts, memory, attention that does not read all caches."""
+
+from .notation import letter
+
+__all__ = []
+
+_ZERO = "nonnegative"
+
+# A step: what passes the blocks, and how it is split.
+letter("pass_tokens", "", "tokens that pass the blocks together", r"n_T")
+letter("read_chunk", "", "prompt tokens that a step reads, of each prompt", r"n_{P,k}")
+letter("past", "", "tokens of a prompt that were read, or found in a cache, before", r"n_p", _ZERO)
+letter("prompts", "", "prompts that a step reads", r"b_p")
+letter("attention_dp", "", "groups of devices that attend for sequences of their own and share the experts", r"n_a")
+letter("device_batch", "", "sequences decoded by the devices that attend together, at once", r"b_d")
+letter("expert_bits", "bit", "bits per weight of routed experts", r"\beta_e")
+letter("result_bits", "bit", "bits of what a product writes and devices exchange", r"\beta_y")
+letter("expert_peak", "FLOP/s", "peak of the products of experts", r"F_e")
+letter("expert_efficiency", "%", "share of their peak that the products of experts reach", r"\eta_e", "share")
+
+# Experts.
+letter("layer_tokens", "", "tokens of all devices that a layer of experts works on at once", r"n_E^{\Sigma}")
+letter("local_experts", "", "experts of a device that a step visits", r"E_d")
+letter("expert_rows", "", "tokens of an expert that a step visits", r"n_e")
+letter("assigned_tokens", "", "copies of tokens that a device's experts work on", r"n_{\mathrm{as}}")
+letter("visited_devices", "", "devices that hold an expert of one token", r"n_v")
+letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
+
+# What the kernels of serving take besides data sheets.
+letter("read_launch", "s", "time of attention to a cache before it reads", r"\tau_r")
+letter("read_efficiency", "%", "share of the bandwidth at which attention reads a cache", r"\eta_r", "share")
+letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
+letter(
+    "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"
+)
+letter("scale_kernels", "", "kernels of a block that scale what enters products of few bits", r"n_{\mathrm{sc}}", _ZERO)
+letter("scale_block", "", "inputs of weights that share a scale where they are published in 8 bits", r"b_{\mathrm{sc}}")
+letter(
+    "norm_sums", "", "norms of a block whose sums go over the devices that share its heads", r"n_{\mathrm{norm}}", _ZERO
+)
+letter("routing_time_least", "s", "time to sort tokens by expert, however few", r"\tau_e")
+letter("assigned_passes", "", "times that a token's copies pass through memory around the products of experts", "n_m")
+
+# The parts of a step.
+letter("weights_time", "s", "dense weights read in a step", r"T_{\mathrm{wts}}")
+letter("products_time", "s", "what dense products take beyond reading their weights", r"T_F^{+}", _ZERO)
+letter("cache_time", "s", "attention to caches", r"T_{\mathrm{att}}^{kv}", _ZERO)
+letter("reading_time", "s", "attention over prompts", r"T_{\mathrm{att}}^{P}", _ZERO)
+letter("experts_time", "s", "products of routed experts, their weights read", r"T_E", _ZERO)
+letter("routing_time", "s", "tokens sorted by expert, copied and summed", r"T_R", _ZERO)
+letter("streams_time", "s", "norms, activations, and what else streams through memory", r"T_S", _ZERO)
+letter("exchange_time", "s", "messages between devices", r"T_X", _ZERO)
+letter("launches_time", "s", "launches of kernels", r"T_0", _ZERO)
+letter("engine_time", "s", "time of the engine between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
+letter("pass_time", "s", "time of a step of serving", r"T_{\mathrm{pass}}")
+
+# Memory where a model serves.
+letter("held_weights", "B", "weights on one device", r"M_{w,d}")
+letter("token_cache", "B", "cache of one token on one device", r"m_{kv}")
+letter("workspace", "B", "activations and work space of an engine on one device", r"M_a", _ZERO)
+letter("cache_room", "B", "memory of one device that is left for caches", r"M_r")
+letter("cached_tokens", "", "tokens in the cache of a sequence, mean over its answer", r"\bar n_{\mathrm{in}}")
+letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
+
+# From a step to a service.
+letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
+letter(
+    "mixed_time",
+    "s",
+    "time of a step that reads a part of a prompt beside the sequences that it decodes",
+    r"T_{\mathrm{mix}}",
+)
+letter("request_rate", "request/s", "requests that all devices finish in a second", r"X")
+
+# The same of a step that reads a part of a prompt.
+letter("mixed_tokens", "", "tokens that pass the blocks together while a prompt is read", r"n_T'")
+letter("mixed_layer_tokens", "", "tokens that a layer of experts then works on", r"n_E^{\Sigma\prime}")
+letter("mixed_visited", "", "experts that are then visited", r"E_v'", _ZERO)
+letter("mixed_local", "", "experts of a device that are then visited", r"E_d'")
+letter("mixed_rows", "", "tokens of an expert that is then visited", r"n_e'")
+letter("mixed_assigned", "", "copies of tokens that a device's experts then work on", r"n_{\mathrm{as}}'")
+
+# The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.
+letter("linear_layers", "", "blocks of linear attention: they keep a state, no cache", r"L_{\ell}", _ZERO, whole=True)
+letter("linear_key_heads", "", "heads of queries and of keys in linear attention", r"a_{\ell k}", whole=True)
+letter("linear_value_heads", "", "heads of values in linear attention, each with a state", r"a_{\ell v}", whole=True)
+letter("linear_key_dim", "", "width of one head's key in linear attention", r"d_{\ell k}", whole=True)
+letter("linear_value_dim", "", "width of one head's value in linear attention", r"d_{\ell v}", whole=True)
+letter("linear_conv", "", "tokens under the short convolution before linear attention", r"n_{\ell}", whole=True)
+letter("linear_bits", "bit", "bits per value of linear attention's state", r"\beta_{\ell}")
+letter("linear_state", "", "values of one sequence's state, all linear layers together", r"S_{\ell}", _ZERO)
+letter("linear_memory", "B", "state of one sequence, all linear layers together", r"M_{\ell}", _ZERO)
+letter("linear_params", "", "parameters of linear attention in one block", r"N_{\ell}")
+letter(
+    "output_gate", "", "gates on what attention puts out: 1 as wide as the queries, 0 none", "g_o", _ZERO, whole=True
+)
+letter("index_heads", "", "heads of the indexer that picks keys for sparse attention", r"a_{\mathrm{idx}}", whole=True)
+letter("index_dim", "", "width of an indexer's head, and of the one key it caches", r"d_{\mathrm{idx}}", whole=True)
+letter("index_tokens", "", "tokens that sparse attention attends to, of those cached", r"n_{\mathrm{idx}}", whole=True)
+letter("index_params", "", "parameters of the indexer in one block", r"N_{\mathrm{idx}}")
+
+# Attention to what an indexer picks, linear attention that serves, and half batches.
+letter("index_peak", "FLOP/s", "peak of an indexer's products", r"F_{\mathrm{idx}}")
+letter("index_bits", "bit", "bits per value of an indexer's cached key", r"\beta_{\mathrm{idx}}")
+letter("dense_tokens", "", "tokens up to which prompts attend to all keys", r"n_{\mathrm{idx}}^{0}", _ZERO)
+letter("head_tile", "", "heads that a kernel of sparse attention multiplies for at once", r"a_t", whole=True)
+letter("tiled_heads", "", "heads that a device multiplies for, empty places of a tile counted", r"a_d^{\Box}")
+letter("sparse_efficiency", "%", "share of the peak that sparse attention reaches", r"\eta_{\mathrm{idx}}", "share")
+letter("delta_chunk", "", "tokens of a prompt that linear attention reads at once", r"C_{\ell}", whole=True)
+letter("sequence_state", "B", "state of one sequence's linear attention on one device", r"m_{\ell}")
+letter("messages_time", "s", "time of a step's messages, hidden or not", r"T_X^{\Sigma}", _ZERO)
+letter("attention_stretch", "s", "computing of half a batch up to the sum after attention", r"t_{2/2}^{a}")
+letter("attention_messages", "s", "messages of half a batch after its attention", r"x_{2/2}^{a}", _ZERO)
+letter("experts_stretch", "s", "computing of half a batch after attention, its experts", r"t_{2/2}^{e}")
+letter("experts_messages", "s", "messages of half a batch after its experts", r"x_{2/2}^{e}", _ZERO)
+letter("alternating_time", "s", "time of a block for two half batches in turn", r"T_{2/2}")
+letter("alternating_end", "s", "time that neither half of a batch hides, at the ends of a step", r"T_{2/2}^{0}", _ZERO)
+letter("exchange_cores", "", "cores that messages take while they travel", r"C_X", _ZERO, whole=True)
+letter("slowing", "", "how much longer computing takes beside messages, over its time", r"\sigma_C", _ZERO)
+letter("exposed_messages", "s", "messages of a block of two half batches that are waited for", r"X_{2/2}", _ZERO)
