@@ -18,8 +18,11 @@ help:
 lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
-test: site ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
+# What takes longest goes first: the site is built and tried by one worker while the other runs notebooks.
+test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
+	rm -rf $(SITE)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval tests/test_site.py tests/test_language.py \
+	  notebooks tests scalebook README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv

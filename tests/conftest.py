@@ -1,12 +1,14 @@
 """A browser and the built site, shared by the tests that need them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from .browser import browser, serve
 
-SITE = Path(__file__).parents[1] / "book" / "_build" / "html"
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "book" / "_build" / "html"
 
 
 @pytest.fixture(scope="session")
@@ -17,9 +19,11 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def site():
-    """The folder of the built site."""
+    """The folder of the site, built if it is not there: beside other tests, since building keeps one core busy."""
     if not (SITE / "index.html").exists():
-        pytest.fail(f"{SITE} is not there; `make test` builds it, and so does `make site`")
+        made = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True)
+        if made.returncode:
+            pytest.fail(f"`make site` failed:\n{made.stdout[-3000:]}{made.stderr[-3000:]}", pytrace=False)
     return SITE
 
 

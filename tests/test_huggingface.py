@@ -102,6 +102,7 @@ def llama4(experts, step, context):
     return {"model_type": "llama4", "text_config": text | {"no_rope_layers": []}, "vision_config": {}}
 
 
+SCALED = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
 CONFIGS = {  # row of models.toml: the configuration its publisher released
     "llama3_8b": shape(32, 4096, 32, 14336, 128256, 131072, num_key_value_heads=8, model_type="llama"),
     "llama2_7b": shape(32, 4096, 32, 11008, 32000, 4096, model_type="llama", tie_word_embeddings=False),
@@ -157,19 +158,24 @@ CONFIGS = {  # row of models.toml: the configuration its publisher released
     "deepseek_v2_lite": {"model_type": "deepseek_v2"}
     | deepseek(27, 2048, 16, 10944, 102400, 163840, None, 64, 6, 1408, 2, 1),
     "deepseek_v3": {"model_type": "deepseek_v3"}
-    | deepseek(61, 7168, 128, 18432, 129280, 163840, 1536, 256, 8, 2048, 1, 3),
+    | deepseek(61, 7168, 128, 18432, 129280, 163840, 1536, 256, 8, 2048, 1, 3)
+    | SCALED,
     "deepseek_v3_2": {"model_type": "deepseek_v32", "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}
     | deepseek(61, 7168, 128, 18432, 129280, 163840, 1536, 256, 8, 2048, 1, 3),
     "llama4_scout": llama4(16, 1, 10485760),
     "llama4_maverick": llama4(128, 2, 1048576),
-    "kimi_k2": {"model_type": "kimi_k2"} | deepseek(61, 7168, 64, 18432, 163840, 131072, 1536, 384, 8, 2048, 1, 1),
+    "kimi_k2": {"model_type": "kimi_k2"}
+    | deepseek(61, 7168, 64, 18432, 163840, 131072, 1536, 384, 8, 2048, 1, 1)
+    | SCALED,
     "gpt_oss_120b": gpt_oss(36, 128),
     "gpt_oss_20b": gpt_oss(24, 32),
     "glm_5": {"model_type": "glm_moe_dsa", "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048}
     | deepseek(78, 6144, 64, 12288, 154880, 202752, 2048, 256, 8, 2048, 1, 3)
     | {"qk_nope_head_dim": 192, "v_head_dim": 256, "head_dim": 64},
     "minimax_m2_5": shape(62, 3072, 48, 1536, 200064, 196608, num_key_value_heads=8, head_dim=128)
-    | {"model_type": "minimax_m2", "num_local_experts": 256, "num_experts_per_tok": 8, "tie_word_embeddings": False},
+    | {"model_type": "minimax_m2", "num_local_experts": 256, "num_experts_per_tok": 8, "tie_word_embeddings": False}
+    | SCALED
+    | {"use_qk_norm": True, "qk_norm_type": "per_layer"},
     "qwen3_5_397b": {
         "model_type": "qwen3_5_moe",
         "text_config": without(
@@ -381,6 +387,7 @@ def test_a_missing_field_is_named_or_stood_in_for(key):
     stands_in |= {"attention_chunk_size", "interleave_moe_layer_step"}  # of Llama 4
     stands_in |= {"tie_word_embeddings", "first_k_dense_replace", "max_window_layers", "use_sliding_window"}
     stands_in |= {"num_kv_heads", "new_decoder_architecture", "multi_query", "full_attention_interval"}
+    stands_in |= {"quantization_config", "use_qk_norm", "qk_norm_type"}  # a checkpoint in 16 bits; norms of heads
     stands_in |= {"vocab_size", "max_position_embeddings"} if nested["model_type"] == "gemma3_text" else set()
     for field in nested:
         fewer = without(nested, field)

@@ -72,6 +72,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
         letters["linear_layers"] = sum(kind.linear(config, block) for block in blocks)
     letters["moe_layers"] = sum(kind.routes(config, block) for block in blocks) if kind.routes else 0
     letters.setdefault("shared_experts", 0)
+    letters |= _scaled(config)
     _refuse(config["model_type"], letters)
     unused = {"ffn"} if letters["moe_layers"] == len(blocks) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
@@ -80,6 +81,19 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     words = {"name": name or config["model_type"], "attention": _attention(letters), "norm": kind.norm}
     words |= {"windows": "chunked"} if "window" in letters and kind.window_field == "attention_chunk_size" else {}
     return words | {letter: value for letter, value in letters.items() if letter not in unused}
+
+
+def _scaled(config: Mapping) -> dict[str, int]:
+    """Inputs that share a scale in a checkpoint of 8 bits, and whether queries and keys are normed over all heads."""
+    found = {}
+    scales = _typed(config, "quantization_config", dict, {})
+    if sizes := _typed(scales, "weight_block_size", list, None):
+        found["scale_block"] = _count(
+            {"model_type": config["model_type"], "weight_block_size": sizes[-1]}, "weight_block_size"
+        )
+    if _typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
+        found["norm_sums"] = 1
+    return found
 
 
 def _refuse(kind: str, letters: Mapping) -> None:
