@@ -22,9 +22,7 @@ __all__ = ["ARTICLES", "Claim", "Claims", "Counts", "Reason", "claims", "digest"
 ARTICLES = ("distributed-solutions", "unavoidable-imperative", "isaev2023", "podcast-notes")
 
 # A verdict as a sentence says it of one claim, and of several.
-_SAID = {
-    x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"are {x}") for x in VERDICTS
-}
+_SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"are {x}") for x in VERDICTS}
 
 _TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "missing", "uncomputed")
 _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
@@ -68,7 +66,9 @@ class Claim:
         """Raise ValueError if the numbers say another verdict than the ledger."""
         if self.checks and (got := self.recomputed()) != self.verdict:
             said = "; ".join(x.said() for x in self.checks)
-            raise ValueError(f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}")
+            raise ValueError(
+                f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
+            )
 
     def numbers(self) -> str:
         """Claimed and computed, in one line; empty where nothing is computed."""
@@ -93,7 +93,12 @@ class Reason:
 
     def __repr__(self):
         c = self.claim
-        lines = [f'{c.key}: {c.verdict}', f'  "{c.quotation}"', f"  {cite(c.article)}, {c.section}", f"  {c.correction}"]
+        lines = [
+            f"{c.key}: {c.verdict}",
+            f'  "{c.quotation}"',
+            f"  {cite(c.article)}, {c.section}",
+            f"  {c.correction}",
+        ]
         for check in c.checks:
             lines += [f"  {check.reads}"] if check.reads else []
             lines += [f"  {check.said()}"]
@@ -106,7 +111,8 @@ class Reason:
     def _repr_html_(self):
         c = self.claim
         steps = "".join(
-            f"<p>{html.escape(f'{name}: ' if name else '')}</p><pre>{html.escape(text)}</pre>" for name, text in self._steps()
+            f"<p>{html.escape(f'{name}: ' if name else '')}</p><pre>{html.escape(text)}</pre>"
+            for name, text in self._steps()
         )
         said = [c.correction, *(x.reads for x in c.checks if x.reads), *(x.said() for x in c.checks)]
         said += [f"Not computed: {c.uncomputed}"] if c.uncomputed else []
