@@ -101,6 +101,15 @@ def chapter(stem: str) -> str:
     return f"[{first.splitlines()[0].removeprefix('# ')}](../../{path.relative_to(BOOK.parent)})"
 
 
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def short(article: str) -> str:
+    """The title of an article up to its first colon or comma."""
+    return plain(re.split("[:,]", SOURCES[article]["title"])[0])
+
+
 def claim(said) -> list[str]:
     """One sentence of an article: its verdict, what holds, the two numbers, and where the book speaks of it."""
     points = [x for c in said.checks for x in (c.main, *c.others.values()) if x.formula]
@@ -108,7 +117,7 @@ def claim(said) -> list[str]:
     where = chapter(said.chapter) if said.chapter else f"No chapter yet; planned: {said.missing}"
     lines = [
         f"*{said.verdict.capitalize()}.* {plain(said.correction)}",
-        *(plain(" ".join(filter(None, [c.reads, c.said().capitalize() + "."]))) for c in said.checks),
+        *(plain(" ".join(filter(None, [c.reads, capital(c.said()) + "."]))) for c in said.checks),
         *([f"Not computed: {plain(said.uncomputed)}."] if said.uncomputed else []),
         f"{where} · " + " · ".join([*used, *([cited(said.sources)] if said.sources else []), f"`{said.key}`"]),
     ]
@@ -119,7 +128,7 @@ def claim(said) -> list[str]:
 def what_articles_claim() -> str:
     """Every checkable sentence of the four articles, by article and section, and the counts of verdicts."""
     counts = claims.verdicts()
-    rows = {**{f"[{i}](#claims-of-{x})": n for i, (x, n) in enumerate(counts.items(), 1)}, "all": counts.total}
+    rows = {f"[{short(x)}](#claims-of-{x})": n for x, n in counts.items()} | {"All": counts.total}
     lines = [
         "# What the articles claim",
         "",

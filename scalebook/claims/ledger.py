@@ -86,10 +86,14 @@ class Reason:
     def __init__(self, claim: Claim):
         self.claim = claim
 
-    def _steps(self):
+    def _said(self):
+        """What each check compares, in lines, and its points worked out, each under what introduces it."""
         for check in self.claim.checks:
-            for name, point in {"": check.main, **check.others}.items():
-                yield name, repr(point.worked())
+            points = {"": check.main, **check.others}
+            worked = [f"{name}:\n{x.worked()!r}" if name else repr(x.worked()) for name, x in points.items()]
+            yield [*([check.reads] if check.reads else []), check.said()], worked
+        if self.claim.uncomputed:
+            yield [f"not computed: {self.claim.uncomputed}"], []
 
     def __repr__(self):
         c = self.claim
@@ -99,29 +103,20 @@ class Reason:
             f"  {cite(c.article)}, {c.section}",
             f"  {c.correction}",
         ]
-        for check in c.checks:
-            lines += [f"  {check.reads}"] if check.reads else []
-            lines += [f"  {check.said()}"]
-            for name, point in {"": check.main, **check.others}.items():
-                head = [f"  {name}:"] if name else []
-                lines += [*head, *(f"    {x}" for x in repr(point.worked()).splitlines())]
-        lines += [f"  not computed: {c.uncomputed}"] if c.uncomputed else []
+        for said, worked in self._said():
+            lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
         return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
 
     def _repr_html_(self):
         c = self.claim
-        steps = "".join(
-            f"<p>{html.escape(f'{name}: ' if name else '')}</p><pre>{html.escape(text)}</pre>"
-            for name, text in self._steps()
-        )
-        said = [c.correction, *(x.reads for x in c.checks if x.reads), *(x.said() for x in c.checks)]
-        said += [f"Not computed: {c.uncomputed}"] if c.uncomputed else []
+        lines = [f"<p>{html.escape(c.correction)}</p>"]
+        for said, worked in self._said():
+            lines += [f"<p>{html.escape(x)}</p>" for x in said] + [f"<pre>{html.escape(x)}</pre>" for x in worked]
+        lines += [f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p>"] if c.sources else []
         where = f"{cite_html(c.article)}, {html.escape(c.section)}"
         return (
             f'<div class="sb-why tex2jax_ignore"><p><b>{html.escape(c.key)}: {html.escape(c.verdict)}</b></p>'
-            f"<blockquote>{html.escape(c.quotation)}<br><small>{where}</small></blockquote>"
-            f"{''.join(f'<p>{html.escape(x)}</p>' for x in said)}{steps}"
-            f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p></div>"
+            f"<blockquote>{html.escape(c.quotation)}<br><small>{where}</small></blockquote>{''.join(lines)}</div>"
         )
 
 
