@@ -2,17 +2,20 @@
 
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import tomllib
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import yaml
 
 import scalebook
 from scalebook import tables
-from scalebook.language import FORMULAS, NOTATION
+from scalebook.claims import VERDICTS, claims
+from scalebook.language import FORMULAS, NOTATION, SOURCES
 from scalebook.pipeline import SCHEDULES
 from scalebook.training import SHARDINGS, WORDS
 
@@ -90,6 +93,70 @@ def linked(f) -> str:
     return f"[`{f.name}`](#formula-{f.name})"
 
 
+@cache
+def chapter(stem: str) -> str:
+    """A link to a chapter by the name of its file, under its own heading."""
+    [path] = (BOOK.parent / "notebooks").rglob(f"{stem}.ipynb")
+    first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+    return f"[{first.splitlines()[0].removeprefix('# ')}](../../{path.relative_to(BOOK.parent)})"
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def short(article: str) -> str:
+    """The title of an article up to its first colon or comma."""
+    return plain(re.split("[:,]", SOURCES[article]["title"])[0])
+
+
+def claim(said) -> list[str]:
+    """One sentence of an article: its verdict, what holds, the two numbers, and where the book speaks of it."""
+    points = [x for c in said.checks for x in (c.main, *c.others.values()) if x.formula]
+    used = dict.fromkeys(f"[`{name}`](#formula-{name})" for name in (x.formula.rpartition(".")[2] for x in points))
+    where = chapter(said.chapter) if said.chapter else f"No chapter yet; planned: {said.missing}"
+    lines = [
+        f"*{said.verdict.capitalize()}.* {plain(said.correction)}",
+        *(plain(" ".join(filter(None, [c.reads, capital(c.said()) + "."]))) for c in said.checks),
+        *([f"Not computed: {plain(said.uncomputed)}."] if said.uncomputed else []),
+        f"{where} · " + " · ".join([*used, *([cited(said.sources)] if said.sources else []), f"`{said.key}`"]),
+    ]
+    first, *more = lines
+    return [f"(claim-{said.key})=", f"“{plain(said.quotation)}”", f": {first}", *(f"\n  {x}" for x in more), ""]
+
+
+def what_articles_claim() -> str:
+    """Every checkable sentence of the four articles, by article and section, and the counts of verdicts."""
+    counts = claims.verdicts()
+    rows = {f"[{short(x)}](#claims-of-{x})": n for x, n in counts.items()} | {"All": counts.total}
+    lines = [
+        "# What the articles claim",
+        "",
+        "The book follows four articles that have nothing to do with each other. These are their sentences that can be",
+        f"checked, each with one of seven verdicts. {counts.sentence()}",
+        "",
+        f"{counts.computed} are computed: the build works out their numbers anew, and fails where another verdict",
+        "follows. How a verdict follows from two numbers is said in",
+        '`scalebook.claims.check`; `claims["2e28"].why()` shows the formula with its numbers.',
+        "",
+        f"| Article | {' | '.join(x.capitalize() for x in VERDICTS)} | All |",
+        f"| :-- |{' --: |' * (len(VERDICTS) + 1)}",
+        *(f"| {name} | {' | '.join(str(n[x]) for x in VERDICTS)} | {n.total()} |" for name, n in rows.items()),
+        "",
+    ]
+    for article in counts:
+        lines += [
+            f"(claims-of-{article})=",
+            f"## {plain(SOURCES[article]['title'])}",
+            "",
+            f"Source: {cited([article])}",
+            "",
+        ]
+        for section, said in groupby(claims.of(article).values(), key=lambda x: x.section):
+            lines += [f"### {plain(section)}", "", *(line for x in said for line in claim(x))]
+    return "\n".join(lines)
+
+
 def bibliography() -> str:
     """Every source that a formula, a table or a chapter names."""
     sources = {}
@@ -102,7 +169,7 @@ def bibliography() -> str:
             title = f"[{title}](<{url}>)"
         read = f" ({plain(source['read'])})" if source.get("read") else ""
         who = ", ".join(plain(str(source[k])) for k in ("author", "year") if source.get(k))
-        lines += [f"(source-{key})=", f"`{key}`", f": {title}. {who}.{read}", ""]
+        lines += [f"(source-{key})=", f"`{key}`", f": {title}.{f' {who}.' if who else ''}{read}", ""]
     return "\n".join(lines)
 
 
@@ -203,6 +270,7 @@ PAGES = {
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
                                                     "and the state that training keeps."),
     "engines": table("engines", "Engines", "What a serving engine adds to the work, and what it reserves by default."),
+    "claims": what_articles_claim,
     "bibliography": bibliography,
 }  # fmt: skip
 

@@ -1,0 +1,241 @@
+"""The ledger: each sentence with its verdict, our sentence beside it, its chapter, and the numbers that decide."""
+
+import hashlib
+import html
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from threading import RLock
+
+from scalebook.language.notation import nearest, quoted, word
+from scalebook.language.sources import SOURCES, cite, cite_html
+from scalebook.language.tabular import aligned, page_table
+
+from .check import VERDICTS, Check, read
+
+__all__ = ["ARTICLES", "Claim", "Claims", "Counts", "Reason", "claims", "digest"]
+
+# The four articles, each a file of claims here and a source by the same key, in the order of the book's parts.
+ARTICLES = ("distributed-solutions", "unavoidable-imperative", "isaev2023", "podcast-notes")
+
+# A verdict as a sentence says it of one claim, and of several.
+_SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"are {x}") for x in VERDICTS}
+
+_TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "missing", "uncomputed")
+_NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
+
+
+def digest(sentence: str) -> str:
+    """What holds a quotation to its article without the article: the SHA-256 of its words.
+
+    Spaces and line breaks are one space, marks of emphasis and curls of quotation marks are left out.
+
+    >>> digest("a  “b” **c**") == digest('a "b" c'), digest("a b")[:8]
+    (True, 'c8687a08')
+    """
+    plain = sentence.replace("**", "").translate(str.maketrans("“”‘’", "\"\"''"))
+    return hashlib.sha256(" ".join(plain.split()).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of an article and what holds of it."""
+
+    key: str
+    article: str
+    section: str
+    quotation: str
+    sha256: str
+    verdict: str
+    correction: str
+    sources: tuple[str, ...] = ()
+    chapter: str = ""
+    cell: str = ""
+    missing: str = ""
+    uncomputed: str = ""
+    checks: tuple[Check, ...] = ()
+
+    def recomputed(self) -> str:
+        """The verdict that follows from the numbers now, the gravest of several; empty where nothing is computed."""
+        return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
+
+    def confirm(self) -> None:
+        """Raise ValueError if the numbers say another verdict than the ledger."""
+        if self.checks and (got := self.recomputed()) != self.verdict:
+            said = "; ".join(x.said() for x in self.checks)
+            raise ValueError(
+                f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
+            )
+
+    def numbers(self) -> str:
+        """Claimed and computed, in one line; empty where nothing is computed."""
+        return "; ".join(x.said() for x in self.checks)
+
+    def why(self) -> "Reason":
+        """The sentence, its verdict, what is right, and each formula with its numbers."""
+        self.confirm()
+        return Reason(self)
+
+
+class Reason:
+    """Why a claim has its verdict, in text and on a page."""
+
+    def __init__(self, claim: Claim):
+        self.claim = claim
+
+    def _said(self):
+        """What each check compares, in lines, and its points worked out, each under what introduces it."""
+        for check in self.claim.checks:
+            points = {"": check.main, **check.others}
+            worked = [f"{name}:\n{x.worked()!r}" if name else repr(x.worked()) for name, x in points.items()]
+            yield [*([check.reads] if check.reads else []), check.said()], worked
+        if self.claim.uncomputed:
+            yield [f"not computed: {self.claim.uncomputed}"], []
+
+    def __repr__(self):
+        c = self.claim
+        lines = [
+            f"{c.key}: {c.verdict}",
+            f'  "{c.quotation}"',
+            f"  {cite(c.article)}, {c.section}",
+            f"  {c.correction}",
+        ]
+        for said, worked in self._said():
+            lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
+        return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
+
+    def _repr_html_(self):
+        c = self.claim
+        lines = [f"<p>{html.escape(c.correction)}</p>"]
+        for said, worked in self._said():
+            lines += [f"<p>{html.escape(x)}</p>" for x in said] + [f"<pre>{html.escape(x)}</pre>" for x in worked]
+        lines += [f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p>"] if c.sources else []
+        where = f"{cite_html(c.article)}, {html.escape(c.section)}"
+        return (
+            f'<div class="sb-why tex2jax_ignore"><p><b>{html.escape(c.key)}: {html.escape(c.verdict)}</b></p>'
+            f"<blockquote>{html.escape(c.quotation)}<br><small>{where}</small></blockquote>{''.join(lines)}</div>"
+        )
+
+
+class Counts(Mapping):
+    """How many claims of each article have which verdict."""
+
+    def __init__(self, counts: dict[str, Counter], computed: int):
+        self._counts, self.computed = counts, computed
+
+    def __getitem__(self, article):
+        if article not in self._counts:
+            raise KeyError(f"no article is called {quoted(article)}; {nearest(article, self._counts)}")
+        return self._counts[article]
+
+    def __iter__(self):
+        return iter(self._counts)
+
+    def __len__(self):
+        return len(self._counts)
+
+    @property
+    def total(self) -> Counter:
+        """All articles together."""
+        return sum(self._counts.values(), Counter())
+
+    def _lines(self):
+        rows = {**self._counts, "all": self.total}
+        return [[name, *(str(x[v]) for v in VERDICTS), str(x.total())] for name, x in rows.items()]
+
+    def sentence(self) -> str:
+        """The counts as a page says them."""
+        total = self.total
+        *most, last = (f"{total[v]} {one if total[v] == 1 else more}" for v, (one, more) in _SAID.items())
+        return f"Of {self.total.total()} claims {', '.join(most)}, and {last}."
+
+    def __repr__(self):
+        return aligned([["", *VERDICTS, "all"], *self._lines()], right=True, gap="  ")
+
+    def _repr_html_(self):
+        return page_table(["", *VERDICTS, "all"], self._lines(), f"{self.computed} recomputed now")
+
+
+class Claims(Mapping):
+    """Every claim by its key; the files are read when a claim is first asked for."""
+
+    def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
+        self._given, self._lock = stanzas, RLock()
+
+    @cached_property
+    def _claims(self) -> dict[str, Claim]:
+        with self._lock:
+            given = self._given or {
+                x: tomllib.loads((files(__package__) / f"{x}.toml").read_text("utf-8")) for x in ARTICLES
+            }
+            found = {}
+            for article, stanzas in given.items():
+                for key, stanza in stanzas.items():
+                    if key in found:
+                        raise ValueError(f"{article}.toml: [{key}] is entered twice")
+                    found[key] = _claim(article, key, stanza)
+            return found
+
+    def __getitem__(self, key):
+        if word(key, "a claim") not in self._claims:
+            raise KeyError(f"no claim is called {quoted(key)}; {nearest(key, self._claims)}")
+        return self._claims[key]
+
+    def __contains__(self, key):
+        return isinstance(key, str) and key in self._claims
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._claims)
+
+    def __len__(self):
+        return len(self._claims)
+
+    def of(self, article: str) -> dict[str, Claim]:
+        """The claims of one article, in its order."""
+        if article not in ARTICLES:
+            raise KeyError(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
+        return {key: x for key, x in self.items() if x.article == article}
+
+    def verdicts(self) -> Counts:
+        """Counts by article and verdict, every computed claim recomputed now.
+
+        Raises ValueError, naming the claim and its numbers, where another verdict follows.
+        """
+        for claim in self.values():
+            claim.confirm()
+        by_article = {x: Counter(c.verdict for c in self.values() if c.article == x) for x in ARTICLES}
+        return Counts({x: n for x, n in by_article.items() if n}, sum(bool(c.checks) for c in self.values()))
+
+    def __repr__(self):
+        return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
+
+    def _repr_html_(self):
+        lines = ([key, x.verdict, f"“{x.quotation}”", x.correction] for key, x in self.items())
+        return page_table(["claim", "verdict", "the sentence", "what holds"], lines)
+
+
+def _claim(article, key, stanza):
+    where = f"{article}.toml, [{key}]"
+    if stray := sorted(stanza.keys() - {*_TEXTS, "sources", "checks"}):
+        raise ValueError(f"{where}: a claim has no {quoted(stray[0])}; {nearest(stray[0], _TEXTS)}")
+    if lacking := [x for x in _NEEDED if not stanza.get(x)]:
+        raise ValueError(f"{where}: {', '.join(lacking)} is missing")
+    if stanza["verdict"] not in VERDICTS:
+        raise ValueError(f"{where}: {quoted(stanza['verdict'])} is no verdict; {nearest(stanza['verdict'], VERDICTS)}")
+    for source in stanza.get("sources", []):
+        if source.partition(" ")[0] not in SOURCES:
+            raise ValueError(f"{where}: the source {quoted(source)} is not among the sources")
+    try:
+        checks = tuple(map(read, stanza.get("checks", [])))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if bool(checks) == bool(stanza.get("uncomputed")):
+        raise ValueError(f"{where}: a claim has either checks or, in words, why it is uncomputed")
+    texts = {name: stanza.get(name, "") for name in _TEXTS}
+    return Claim(key, article, **texts, sources=tuple(stanza.get("sources", [])), checks=checks)
+
+
+claims = Claims()

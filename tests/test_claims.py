@@ -1,0 +1,200 @@
+"""The ledger of what the articles claim: verbatim, one of seven verdicts, and every verdict as its numbers have it."""
+
+import json
+import re
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from scalebook.claims import ARTICLES, VERDICTS, Claims, claims, digest
+from scalebook.claims.check import read
+from scalebook.language import FORMULAS, SOURCES
+
+ROOT = Path(__file__).parents[1]
+CHAPTERS = {x.stem: x for x in (ROOT / "notebooks").rglob("*.ipynb")}
+COMPUTED = [key for key, x in claims.items() if x.checks]
+
+# Chapters that the book does not have yet, and how many claims wait for each.
+MISSING = {
+    "The network": 5,
+    "Reading a data sheet": 13,
+    "Custom silicon": 4,
+    "What a run costs": 2,
+    "Quantization and pruning": 1,
+}
+
+
+def words(text):
+    """A text without quotation marks' curls, emphasis and the marks of quoted lines."""
+    return " ".join(
+        re.sub(r"^> ?", "", text, flags=re.M).replace("**", "").translate(str.maketrans("“”‘’", "\"\"''")).split()
+    )
+
+
+def prose(stem):
+    """The Markdown of a chapter, as words."""
+    cells = json.loads(CHAPTERS[stem].read_text("utf-8"))["cells"]
+    return words("\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "markdown"))
+
+
+def test_all_are_in():
+    counts = {article: len(claims.of(article)) for article in ARTICLES}
+    assert counts == {"distributed-solutions": 41, "unavoidable-imperative": 17, "isaev2023": 12, "podcast-notes": 12}
+    assert len(claims) == sum(counts.values()) == 82 and len(COMPUTED) >= 54
+
+
+@pytest.mark.parametrize("key", claims)
+def test_claim(key):
+    claim = claims[key]
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key) and len(key) <= 20
+    assert digest(claim.quotation) == claim.sha256, "the quotation is no longer that of the article"
+    assert claim.verdict in VERDICTS and claim.correction.endswith(".") and len(claim.correction) < 400
+    assert {claim.article, *(x.partition(" ")[0] for x in claim.sources)} <= SOURCES.keys()
+    assert claim.sources or claim.verdict == "cannot be checked"
+    assert bool(claim.checks) != bool(claim.uncomputed)
+    assert not (claim.checks and claim.verdict == "cannot be checked")
+
+
+@pytest.mark.parametrize("key", claims)
+def test_place(key):
+    claim = claims[key]
+    if claim.chapter:
+        assert claim.cell and not claim.missing and words(claim.cell) in prose(claim.chapter)
+    else:
+        assert claim.missing in MISSING and not claim.cell
+
+
+def test_chapters_that_are_missing_are_counted():
+    waiting = [x.missing for x in claims.values() if x.missing]
+    assert {x: waiting.count(x) for x in waiting} == MISSING
+
+
+@pytest.mark.parametrize("key", COMPUTED)
+def test_the_verdict_follows(key):
+    claim = claims[key]
+    assert claim.recomputed() == claim.verdict
+    said = repr(claim.why())
+    assert claim.quotation in said and claim.verdict in said and "computed" in said
+    assert all(x.made.letter in said for c in claim.checks for x in (c.main, *c.others.values()) if x.formula)
+    page = claim.why()._repr_html_()
+    assert page.count("<pre>") == sum(1 + len(x.others) for x in claim.checks) and "<script" not in page
+
+
+@pytest.mark.parametrize("key", COMPUTED)
+def test_another_number_is_another_verdict(key):
+    """Every check can fail: what holds would not if a thousandth were claimed, what fails would if our number were."""
+    for check in claims[key].checks:
+        other = check.main.computed / (1000 if check.main.fits() else 1)
+        assert replace(check, main=replace(check.main, claimed=other)).verdict() != check.verdict()
+
+
+PERTURBED = {  # a known that is changed, and the verdict that then follows
+    "llama2-4bit": ({"weight_bits": 8}, "wrong"),
+    "nvlink-900": ({"directions": 1}, "wrong"),
+    "exaflop": ({"devices": 144}, "holds"),
+    "mi300x-platform": ({"devices": 16}, "wrong"),
+    "2e28": ({"message_time": "500 us"}, "holds"),
+    "full-pass": ({"acceptance": 0.5}, "wrong"),
+    "30tb": ({"devices": 36}, "wrong"),
+    "software-tricks": ({"weight_bits": 16}, "holds"),
+    "nvlink-node": ({"node_devices": 72}, "holds"),
+}
+
+
+@pytest.mark.parametrize("key", PERTURBED)
+def test_a_perturbed_known_is_found(key):
+    knowns, verdict = PERTURBED[key]
+    claim = claims[key]
+    first = claim.checks[0]
+    main = replace(first.main, knowns={**first.main.knowns, **knowns})
+    belongs = replace(first.belongs, knowns=main.knowns) if hasattr(first.belongs, "knowns") else first.belongs
+    other = replace(claim, checks=(replace(first, main=main, belongs=belongs),))
+    assert other.recomputed() == verdict != claim.verdict
+    with pytest.raises(
+        ValueError, match=rf"^claim '{key}' is said to be '{claim.verdict}', and '{verdict}' follows: claimed"
+    ):
+        other.confirm()
+
+
+def test_counts():
+    counts = claims.verdicts()
+    assert counts.total.total() == 82 and counts.computed == len(COMPUTED)
+    assert sum(counts["podcast-notes"].values()) == 12
+    assert "misattributed" in repr(counts) and "<table>" in counts._repr_html_()
+    assert counts.sentence() in " ".join((ROOT / "book" / "index.md").read_text("utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: claims["2e29"], KeyError, "no claim is called '2e29'; did you mean '2e28'?"),
+        (lambda: claims[28], TypeError, "a claim is named by a word, not by 28"),
+        (lambda: claims.of("poster"), KeyError, "no article is called 'poster'; there are: distributed-solutions"),
+        (
+            lambda: claims.verdicts()["podcast"],
+            KeyError,
+            "no article is called 'podcast'; did you mean 'podcast-notes'?",
+        ),
+    ],
+)
+def test_unknown_names(call, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        call()
+
+
+STANZA = dict(
+    section="s",
+    quotation="q",
+    sha256="x",
+    verdict="wrong",
+    correction="c.",
+    uncomputed="a word",
+    sources=["williams2009"],
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (dict(verdict="right"), "[k]: 'right' is no verdict; "),
+        (dict(section=""), "[k]: section is missing"),
+        (dict(sources=["nobody2000"]), "[k]: the source 'nobody2000' is not among the sources"),
+        (dict(verdit="wrong"), "[k]: a claim has no 'verdit'; did you mean 'verdict'?"),
+        (dict(uncomputed=""), "[k]: a claim has either checks or, in words, why it is uncomputed"),
+        (
+            dict(checks=[dict(claimed=1)]),
+            "[k]: a check says what is claimed and its tolerance, and this lacks tolerance",
+        ),
+    ],
+)
+def test_a_mistake_names_its_place(change, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        len(Claims({"isaev2023": {"k": {**STANZA, **change}}}))
+
+
+@pytest.mark.parametrize(
+    ("stanza", "said"),
+    [
+        (dict(formula="scalebook.memory.wait_memory", claimed="1 B", tolerance=0), "did you mean 'weight_memory'"),
+        (
+            dict(formula="scalebook.memory.weight_memory", claimed="1 B", tolerance=0),
+            "still depends on params, weight_bits",
+        ),
+        (dict(value="models.llama3_70b", claimed=1, tolerance=0), "is not a cell of a table"),
+    ],
+)
+def test_what_cannot_be_computed_says_why(stanza, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read(stanza).verdict()
+
+
+def test_the_page_has_every_claim(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    page = import_module("reference").what_articles_claim()
+    assert claims.verdicts().sentence() in page
+    assert all(page.count(f"(claim-{key})=") == 1 and f"`{key}`" in page for key in claims)
+    links = re.findall(r"\]\(\.\./\.\./(notebooks/.*?)\)", page)
+    assert len(links) == sum(bool(x.chapter) for x in claims.values()) and all((ROOT / x).exists() for x in links)
+    assert set(re.findall(r"#formula-(\w+)", page)) <= FORMULAS.keys()
