@@ -382,7 +382,7 @@ MODELS = {
     for key, row in tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text()).items()
 }
 ROUNDED = "the publisher rounds"
-SIZE_IN_NAME = "the poster names sizes after 12 L h^2 to the next round number"
+SIZE_IN_NAME = "the poster names sizes after a count with heads of multiples of 32, rounded"
 R_MATRIX = "relative positions (Transformer-XL): one more hidden x hidden matrix a layer"
 DIFFER = {  # by more than 0.5 %, and how far at most
     "gpt3_13b": (0.012, ROUNDED), "megatron_1_7b": (0.029, ROUNDED), "megatron_3_6b": (0.011, ROUNDED),
