@@ -10,6 +10,22 @@ from .browser import browser, serve
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
 
+# What takes longest goes first, so that no core waits at the end for the last of them: the site is built by one worker
+# while the other runs notebooks.
+LONGEST = (
+    "tests/test_site.py",
+    "tests/test_language.py",
+    "notebooks/",
+    "tests/test_lab.py",
+    "tests/test_calculon_search.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Files in the order of `LONGEST`, and then as they come."""
+    items.sort(key=lambda item: next((i for i, x in enumerate(LONGEST) if item.nodeid.startswith(x)), len(LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def chromium():
