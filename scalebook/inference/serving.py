@@ -48,7 +48,7 @@ def context_mean(prompt, output):
     >>> context_mean(prompt=1024, output=512)
     1280.0
     """
-    return prompt + output / 2
+    return room.cached_tokens.of(prompt=prompt, output=output)
 
 
 @formula("chunks_of_prompt", "agrawal2024 §4.2")

@@ -17,7 +17,7 @@ from scalebook.inference import reading_share
 from scalebook.tables import accelerators
 
 from .collectives import KERNEL_LAUNCH
-from .serving import CONFRONTATIONS, SYSTEMS, served_rows
+from .serving import CONFRONTATIONS, SYSTEMS, served_rows, users_of
 
 __all__ = ["ALIKE", "Pairs", "paired", "ratio"]
 
@@ -83,7 +83,7 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     both = [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
     gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said, direct)]
     firsts = [x[old][0] for x in both]
-    users = np.array([float(rows[i]["concurrency"] or 0) or float(rows[i]["batch_size"]) for i in firsts])
+    users = np.array([users_of(rows[i]) for i in firsts])
     reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
     return Pairs([rows[i] for i in firsts], users, *map(np.array, gains), reading)
 

@@ -8,28 +8,20 @@ from functools import cache
 
 import numpy as np
 
+from scalebook.inference.experts import experts_touched
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number
 from .kernels import DEVICES, FORMATS, SCALED_BLOCKS, products_seconds
 
-__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "uneven_loads", "visited"]
+__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "uneven_loads"]
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more.
 H20_FP8 = 0.83
 # Seconds of the small kernels that sort tokens by expert, and how often the copies of tokens pass through memory beyond
 # the operands of the products (gathered, quantized, weighted, summed), both fitted on the even rows.
 ROUTING, ASSIGNED_PASSES = 15e-6, 6.5
-
-
-def visited(experts, top_k, tokens):
-    """Experts that tokens visit, each token `top_k` of them with equal chance.
-
-    >>> round(visited(experts=256, top_k=8, tokens=32), 1)
-    163.3
-    """
-    return experts * (1 - (1 - top_k / experts) ** tokens)
 
 
 @cache
@@ -52,7 +44,7 @@ def _grouped(row):
         return local, tokens
     experts, top_k = number(row, "num_experts"), number(row, "topk")
     assigned = number(row, "batch_size_per_gpu") * number(row, "num_gpus")
-    at_work = visited(experts, top_k, assigned) * local / experts
+    at_work = experts_touched(experts=experts, top_k=top_k, layer_tokens=assigned) * local / experts
     return at_work, assigned * top_k / experts * local / at_work
 
 

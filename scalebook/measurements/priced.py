@@ -7,7 +7,7 @@ import numpy as np
 from scalebook.language import Sheet
 from scalebook.language.row import gather
 
-__all__ = ["priced"]
+__all__ = ["priced", "together"]
 
 
 @cache
@@ -30,16 +30,22 @@ def priced(step, asked: list[tuple[tuple, dict]], *wanted: str) -> dict[str, np.
     >>> (priced(decode_step, calls, "pass_time")["pass_time"] * 1e3).round(1).tolist()
     [6.7, 21.0]
     """
-    together: dict[tuple, list] = {}
+    planned = (step.plan(rows, letters) for rows, letters in asked)
+    known = [(sheet, {n: cell.value for n, cell in gather(rows, left).items()}) for sheet, rows, left in planned]
+    return together(known, *wanted)
+
+
+def together(asked: list[tuple[Sheet, dict]], *wanted: str) -> dict[str, np.ndarray]:
+    """The same where each call is a sheet and all that is known, of which it takes what these letters rest on."""
+    groups: dict[tuple, list] = {}
     shape: tuple[int, ...] = ()
-    for place, (rows, letters) in enumerate(asked):
-        sheet, rows, letters = step.plan(rows, letters)
+    for place, (sheet, known) in enumerate(asked):
         part, used = _part(sheet, wanted)
-        known = {n: cell.value for n, cell in gather(rows, letters).items() if n in used}
+        known = {n: x for n, x in known.items() if n in used}
         shape = np.broadcast_shapes(shape, *map(np.shape, known.values()))
-        together.setdefault((part, *sorted(known)), []).append((place, known))
+        groups.setdefault((part, *sorted(known)), []).append((place, known))
     found = {name: np.zeros((len(asked), *shape)) for name in wanted}
-    for (part, *names), group in together.items():
+    for (part, *names), group in groups.items():
         columns = {n: np.array([np.broadcast_to(known[n], shape) for _, known in group], float) for n in names}
         row = part(**{n: column.ravel() for n, column in columns.items()})
         for name in wanted:

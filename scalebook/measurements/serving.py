@@ -15,8 +15,12 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
+from .priced import together
 
-__all__ = ["CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "milliseconds", "served_rows"]
+__all__ = [
+    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "milliseconds", "served_rows",
+    "users_of",
+]  # fmt: skip
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 MODELS = {
@@ -106,6 +110,11 @@ def _mean_length(row) -> float | None:
     return MEAN_LENGTH.get(row["origin"].partition("/")[0])
 
 
+def users_of(row) -> float:
+    """Users at once; where a row does not say them, its batch."""
+    return float(row["concurrency"] or 0) or number(row, "batch_size")
+
+
 def lengths(row) -> dict[str, float]:
     share = _mean_length(row) or 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
@@ -117,8 +126,7 @@ def _asked(row) -> tuple:
     sheet, known = _planned(
         _model(row), row["system"], device.words["precision"], row["backend"], tuple(letters.items())
     )
-    users = float(row["concurrency"] or 0) or number(row, "batch_size")
-    return sheet, known | lengths(row) | dict(users=users)
+    return sheet, known | lengths(row) | dict(users=users_of(row))
 
 
 @cache
@@ -137,24 +145,19 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     Formulas of `using`, and letters that are given a value, or one for each row, take the place of what the rows and
     the sheet say.  Raises KeyError for a letter that it does not give.
     """
-    found = {name: np.zeros(len(rows)) for name in wanted}
     letters = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
-    swapped = {f.letter for f in using} | letters.keys()
-    together: dict[tuple, list] = {}
+    replaced = {f.letter for f in using}
+
+    @cache
+    def swapped(sheet):
+        return sheet.using(*(f for f in using if f.letter in {*sheet.inputs, *sheet.formulas}))
+
+    asked = []
     for place, row in enumerate(rows):
         sheet, known = _asked(row)
-        known = {n: x for n, x in known.items() if n not in swapped}
-        together.setdefault((id(sheet), *sorted(known)), []).append((place, sheet, known))
-    for group in together.values():
-        places, (_, sheet, first) = [place for place, *_ in group], group[0]
-        used = {*sheet.inputs, *sheet.formulas}
-        priced = sheet.using(*(f for f in using if f.letter in used)).only(*wanted)
-        columns = {n: np.array([known[n] for *_, known in group], float) for n in first}
-        columns |= {n: x[places] for n, x in letters.items()}
-        row = priced({n: x for n, x in columns.items() if n in priced.inputs or n in priced.formulas})
-        for name in wanted:
-            found[name][places] = row[name]
-    return found
+        own = {n: x for n, x in known.items() if n not in replaced} | {n: x[place] for n, x in letters.items()}
+        asked.append((swapped(sheet) if using else sheet, own))
+    return together(asked, *wanted)
 
 
 # SGLang reads prompts first, and in the runs of this version all lengths are equal: users stay in step.
@@ -233,8 +236,9 @@ def _reason(key: tuple[str, ...]) -> str:
         return "without a time per token"
     if number(row, "silicon_tpot_ms") / 1e3 < least_seconds(row):
         return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
-    users = float(row["concurrency"] or 0) or number(row, "batch_size")
-    return "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users else ""
+    return (
+        "of more users than have room, or of weights that do not fit as said" if _fitting(row) < users_of(row) else ""
+    )
 
 
 def devices_of(row) -> float:
@@ -242,12 +246,12 @@ def devices_of(row) -> float:
     return _count(row, "tp_size") * _count(row, "pp_size") * _count(row, "attention_dp_size")
 
 
-def least_seconds(row) -> float:
+def least_seconds(row, columns="{}") -> float:
     """Seconds in which the devices read the weights that one token uses, at their full bandwidths."""
     model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
     bits = min(_bits(row)[:2]) if model.get("experts") else _bits(row)[0]
-    ways = _count(row, "tp_size") * _count(row, "attention_dp_size")
-    return model.active_params * bits / 8 / (ways * device.hbm_bandwidth)
+    group = _group(row, columns)
+    return model.active_params * bits / 8 / (group["tp"] * group["attention_dp"] * device.hbm_bandwidth)
 
 
 def _engine(row):

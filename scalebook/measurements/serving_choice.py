@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.measurements.confrontation import Result, number
-from scalebook.measurements.serving import devices_of, lengths, milliseconds
+from scalebook.measurements.confrontation import Result
+from scalebook.measurements.serving import devices_of, lengths, milliseconds, users_of
 
 __all__ = ["Choices", "choices"]
 
@@ -45,7 +45,7 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
     Searches in which nothing is predicted to meet it are left out.  `result` is that of `serving_tpot`.
     """
     target, rows = 1e3 * tpot, result.rows
-    users = np.array([float(row["concurrency"] or 0) or number(row, "batch_size") for row in rows])
+    users = np.array([users_of(row) for row in rows])
     devices = np.array([devices_of(row) for row in rows])
     answers = np.array([lengths(row)["output"] for row in rows])
     first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])

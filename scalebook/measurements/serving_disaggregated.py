@@ -13,7 +13,7 @@ from scalebook.tables import engines
 from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, number
 from .priced import priced
-from .serving import SYSTEMS, _count, _knowns, _model, lengths
+from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]
 
@@ -40,14 +40,6 @@ def step_seconds(rows) -> np.ndarray:
     return priced(decode_step, [_asked(row) for row in rows], "pass_time")["pass_time"]
 
 
-def _least(row) -> float:
-    """Seconds in which the devices of a worker read the weights that one token uses."""
-    (model, device), letters = _asked(row)
-    bits = min(letters["weight_bits"], letters.get("expert_bits", 16))
-    ways = letters["tp"] * letters["attention_dp"]
-    return model.active_params * bits / 8 / (ways * device.hbm_bandwidth)
-
-
 def _left_out(row):
     if row["mode"] != "disagg":
         return "of prompts and answers on the same devices"
@@ -59,7 +51,7 @@ def _left_out(row):
         return "without a number of workers: columns that hold all devices as one worker"
     if not float(row["silicon_tpot_ms"] or 0):
         return "without a time per token"
-    if number(row, "silicon_tpot_ms") / 1e3 < _least(row):
+    if number(row, "silicon_tpot_ms") / 1e3 < least_seconds(row, _DECODING):
         return "faster than the weights that a token uses can be read: drafted tokens, or other columns than the run's"
     return ""
 
