@@ -126,11 +126,25 @@ def test_counts():
     assert counts.sentence() in " ".join((ROOT / "book" / "index.md").read_text("utf-8").split())
 
 
+@pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))
+def test_a_chapter_has_its_claims_as_a_table(chapter):
+    table = claims.judged_in(chapter)
+    here = [x for x in claims.values() if x.chapter == chapter]
+    assert list(table.claims) == here
+    said, page = repr(table), table._repr_html_()
+    assert all(x.key in said and x.correction in said for x in here) and page.count("<tr>") == len(here) + 1
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
         (lambda: claims["2e29"], KeyError, "no claim is called '2e29'; did you mean '2e28'?"),
         (lambda: claims[28], TypeError, "a claim is named by a word, not by 28"),
+        (
+            lambda: claims.judged_in("pipelines"),
+            KeyError,
+            "no claim is judged in a chapter 'pipelines'; did you mean 'pip",
+        ),
         (lambda: claims.of("poster"), KeyError, "no article is called 'poster'; there are: distributed-solutions"),
         (
             lambda: claims.verdicts()["podcast"],

@@ -4,7 +4,7 @@ import hashlib
 import html
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -120,6 +120,23 @@ class Reason:
         )
 
 
+class Judged:
+    """Claims as a table: the sentence, its verdict, and what holds."""
+
+    HEADS = ("the article", "verdict", "what holds")
+
+    def __init__(self, found: Iterable[Claim]):
+        self.claims = tuple(found)
+        for claim in self.claims:
+            claim.confirm()
+
+    def __repr__(self):
+        return aligned([[x.key, x.verdict, x.correction] for x in self.claims], gap="  ")
+
+    def _repr_html_(self):
+        return page_table(self.HEADS, [[f"“{x.quotation}”", x.verdict, x.correction] for x in self.claims])
+
+
 class Counts(Mapping):
     """How many claims of each article have which verdict."""
 
@@ -198,6 +215,16 @@ class Claims(Mapping):
         if article not in ARTICLES:
             raise KeyError(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
         return {key: x for key, x in self.items() if x.article == article}
+
+    def judged_in(self, chapter: str) -> Judged:
+        """The claims that a chapter judges, as its table of verdicts; the chapter by the name of its file.
+
+        Raises ValueError, as `verdicts` does, where another verdict follows from the numbers.
+        """
+        chapters = sorted({x.chapter for x in self.values() if x.chapter})
+        if chapter not in chapters:
+            raise KeyError(f"no claim is judged in a chapter {quoted(chapter)}; {nearest(chapter, chapters)}")
+        return Judged(x for x in self.values() if x.chapter == chapter)
 
     def verdicts(self) -> Counts:
         """Counts by article and verdict, every computed claim recomputed now.
