@@ -141,9 +141,9 @@ def test_a_chapter_has_its_claims_as_a_table(chapter):
         (lambda: claims["2e29"], KeyError, "no claim is called '2e29'; did you mean '2e28'?"),
         (lambda: claims[28], TypeError, "a claim is named by a word, not by 28"),
         (
-            lambda: claims.judged_in("pipelines"),
+            lambda: claims.judged_in("pipeline-paralelism"),
             KeyError,
-            "no claim is judged in a chapter 'pipelines'; did you mean 'pip",
+            "did you mean 'pipeline-parallelism'?",
         ),
         (lambda: claims.of("poster"), KeyError, "no article is called 'poster'; there are: distributed-solutions"),
         (
