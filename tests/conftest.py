@@ -4,8 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from .browser import browser, serve
+
+settings.register_profile("any machine", deadline=None)  # how long it takes is for `make bench`
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"

@@ -60,7 +60,7 @@ def shared_link(blocks, arithmetic, waited, behind):
     return end + left
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 3000))
 def test_contention_is_what_sharing_a_link_in_halves_costs(arithmetic, waited, behind):
     blocks = 200  # fine steps: what runs behind meets arithmetic and collectives alike
@@ -108,7 +108,7 @@ def test_passes_to_hide_in_are_those_of_the_schedule(pp, chunks):
     assert dp_passes_once(pp=pp, chunks=chunks) == pytest.approx(float(Fraction(pp * (chunks - 1) + 1, chunks)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.integers(1, 40))
 def test_chunks_queue_for_the_link(pp, chunks, total):
     """Buckets of every chunk, ready one after another in its last pass, sent in this order."""

@@ -585,7 +585,7 @@ def number(expr, sizes):
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(BLOCKS)), SIZES)
 def test_devices_share_the_work(name, sizes):
     """Split over tp devices, each token and head is worked on once: no FLOP is lost or done twice."""
@@ -597,7 +597,7 @@ def test_devices_share_the_work(name, sizes):
     assert number(backward(split).flops, sizes) * tp * cp == 2 * number(plain.flops, sizes)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(BLOCKS)), SIZES)
 def test_recomputing_more_saves_less(name, sizes):
     plain = BLOCKS[name]
@@ -607,7 +607,7 @@ def test_recomputing_more_saves_less(name, sizes):
     assert sum(number(op.traffic, sizes) for op in plain.ops) == number(plain.traffic, sizes)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.sampled_from(sorted(BLOCKS)), SIZES)
 def test_decoding_token_by_token_is_prefill(name, sizes):
     """The limit of one new token: its contractions do 1/seq of the work of seq of them."""

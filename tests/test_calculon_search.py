@@ -147,10 +147,10 @@ def sample(model, machine, devices, batch, fitting, others):
 @pytest.mark.parametrize(
     "model, machine, devices, batch, fitting, others",
     [
-        ("gpt3-1.3B", H100, 16, 12, 40, 15),
-        ("gpt3-13B", A100, 32, 32, 30, 10),
-        ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 30, 5),
-        ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 30, 5),
+        ("gpt3-1.3B", H100, 16, 12, 20, 8),
+        ("gpt3-13B", A100, 32, 32, 15, 5),
+        ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 15, 4),
+        ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 15, 4),
     ],
 )
 def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scalebook import inference, memory
@@ -26,7 +26,6 @@ def test_a_cache_splits_by_its_heads(row):
     assert shared.cache_ways(row, tp=4096) == row.cache_heads
 
 
-@settings(deadline=None)
 @given(st.sampled_from(DENSE + LATENT), st.sampled_from([2, 4, 8]), st.integers(1, 100), st.integers(1, 10**5))
 def test_a_device_holds_what_the_listing_says(row, tp, batch, context):
     block = (MLA_ABSORBED if row in LATENT else LLAMA).then(tensor_parallel, cached)
@@ -37,7 +36,6 @@ def test_a_device_holds_what_the_listing_says(row, tp, batch, context):
     assert whole / shared.cache_ways(row, tp=tp) == pytest.approx(float(expected), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(devices, dense, ways, st.integers(100, 10**5))
 def test_the_largest_batch_fits_and_one_more_does_not(device, row, tp, context):
     most = shared.max_batch_shared(row, device, tp=tp, context=context, **KNOWN)
@@ -50,7 +48,6 @@ def test_the_largest_batch_fits_and_one_more_does_not(device, row, tp, context):
     assert held(most + 1) > device.hbm_capacity * (1 - 1e-12)
 
 
-@settings(deadline=None)
 @given(devices, dense, st.integers(100, 10**5))
 def test_one_device_alone_is_the_chapter_before(device, row, context):
     known = dict(batch=7, context=context, **KNOWN)
@@ -68,7 +65,6 @@ def test_one_device_alone_is_the_chapter_before(device, row, context):
     assert one.device_memory == pytest.approx(alone.decode_memory, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(devices, dense, ways, st.integers(100, 10**5))
 def test_the_batch_of_equal_reading_gives_half_of_the_limit(device, row, tp, context):
     known = dict(tp=tp, context=context, **KNOWN)
@@ -79,7 +75,6 @@ def test_the_batch_of_equal_reading_gives_half_of_the_limit(device, row, tp, con
     assert rate / limit == pytest.approx(0.5, rel=1e-6)
 
 
-@settings(deadline=None)
 @given(devices, dense, ways, st.integers(100, 10**5))
 def test_a_full_memory_takes_its_capacity_over_its_bandwidth(device, row, tp, context):
     known = dict(tp=tp, context=context, **KNOWN)
@@ -93,7 +88,6 @@ def test_a_full_memory_takes_its_capacity_over_its_bandwidth(device, row, tp, co
     assert time == pytest.approx(expected, rel=2e-3)  # published counts of parameters are rounded
 
 
-@settings(deadline=None)
 @given(devices, st.sampled_from(DENSE + LATENT), ways)
 def test_solved_for_the_devices_and_put_back(device, row, tp):
     target = shared.latency_floor_shared(row, device, tp=tp, weight_bits=8)

@@ -69,7 +69,7 @@ class TestBlock:
 
 
 class TestBandwidth:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(moves=st.fixed_dictionaries(MOVES), link=st.floats(1e9, 1e12))
     def test_nothing_is_exposed_exactly_when_the_link_is_fast_enough(self, moves, link):
         if not any(moves[x] for x in EVERYTHING):
@@ -82,7 +82,7 @@ class TestBandwidth:
         busy = moves["block_forward"] + moves["block_backward"]
         assert efficiency == pytest.approx(busy / (busy + waits))
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(moves=st.fixed_dictionaries(MOVES))
     def test_a_mix_needs_at_least_each_class_and_at_most_their_sum(self, moves):
         alone = [
@@ -134,7 +134,7 @@ def each(compute, arrive, leave, late, places, in_place=False):
 class TestPlaces:
     """The number of places is the least with which a played schedule goes as fast as with any number."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.integers(1, 40), min_size=4, max_size=4), st.booleans())
     def test_one_fewer_would_be_slower(self, times, out):
         compute, arrive, leave, late = times
@@ -148,7 +148,7 @@ class TestPlaces:
         assert n >= 2 and each(*lanes, int(n)) == pytest.approx(max(lanes[:3]))
         assert n > 25 or each(*lanes, int(n) - 1) > max(lanes[:3]) * (1 + 1e-9)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.integers(1, 20), min_size=5, max_size=5), st.integers(1, 20))
     def test_a_mix_takes_the_larger_number_of_its_passes(self, times, late):
         weights, kept, states, forward, backward = times
@@ -166,7 +166,7 @@ class TestPlaces:
         fits = [n for n in range(1, 42) if all(each(*x, n) <= max(x[:3]) * (1 + 1e-9) for x in passes)]
         assert offload_tiers.near_blocks_mix(at) == fits[0]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.integers(1, 20), min_size=4, max_size=4), st.integers(1, 20))
     def test_states_changed_in_place(self, times, late):
         weights, kept, states, compute = times
@@ -202,7 +202,7 @@ class TestPlaces:
 class TestBreakEven:
     """What was solved for, put back, gives what it was solved from."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(moves=st.fixed_dictionaries(MOVES), link=st.floats(1e9, 1e13), batch=st.integers(1, 64))
     def test_tokens_of_a_mix(self, moves, link, batch):
         moves["block_backward"] = 2 * moves["block_forward"]

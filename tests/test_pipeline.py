@@ -25,7 +25,7 @@ from .support import TIMES, TIMES_OF, JavaScript, exactly
 CHART = live_gantt()
 BROWSER = JavaScript(CHART._esm.replace("export default", "const live =").replace("export ", ""))
 STAGES, ROUNDS = st.integers(1, 8), st.integers(1, 4)
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 
 def closed(name, run, times, **more):
@@ -53,7 +53,7 @@ def test_too_few_micro_batches_idle_longer_than_the_formula_and_at_most_as_1f1b(
         getattr(pipeline, f"bubble_{name}")(pp=pp, microbatches=run.microbatches, **times)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(["interleaved", "zb_v", "dualpipe"]), st.integers(1, 8), st.integers(1, 40), TIMES)
 def test_a_formula_holds_where_its_order_runs(name, pp, microbatches, times):
     chunks = 3 if name == "interleaved" else None

@@ -52,7 +52,7 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHAPES, st.integers(2, 4), TIMES, st.integers(1, 3))
 @example((4, 16), 2, dict.fromkeys(TIMES_OF, 1), 2)
 def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, scale):
@@ -93,7 +93,7 @@ def test_a_name_is_given_once():
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 8), st.integers(0, 20), TIMES, st.integers(0, 40))
 def test_eager_1f1b_waits_for_the_first_and_the_last_transfer_alone(pp, more, times, transfer_time):
     m, (forward, *back) = 2 * pp - 1 + more, (times[x] for x in TIMES_OF)

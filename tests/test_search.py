@@ -421,7 +421,7 @@ EXPRESSIONS = [
 
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     rows=st.lists(st.tuples(*[st.integers(1, 9)] * 2), min_size=1, max_size=20),
     axis=st.lists(st.integers(1, 9), min_size=1, max_size=3),

@@ -54,15 +54,15 @@ def test_shows(sheet):
 def test_building_runs_no_body_twice_and_makes_no_code(monkeypatch):
     calls = []
     lazy = Formula("lazy", "intensity", lambda: calls.append(1) or symbol("flops") / symbol("traffic"))
-    monkeypatch.setattr(code, "_compile", lambda *_: pytest.fail("code was made before a call"))
+    monkeypatch.setattr(code, "point", lambda *_: pytest.fail("code was made before a call"))
     sheet = Sheet("lazy", lazy, ridge_intensity)
     Sheet("again", *sheet.formulas.values()).only("intensity")
     assert len(calls) == 1
 
 
 def test_code_is_made_once_for_the_same_letters(monkeypatch):
-    sheet, made, compile_ = Sheet("kernel", *roofline.formulas.values()), [], code._compile
-    monkeypatch.setattr(code, "_compile", lambda *x: made.append(1) or compile_(*x))
+    sheet, made, compile_ = Sheet("kernel", *roofline.formulas.values()), [], code.point
+    monkeypatch.setattr(code, "point", lambda *x: made.append(1) or compile_(*x))
     for flops in (1e12, 2e12, 3e12):
         sheet(KERNEL, flops=flops)
     assert len(made) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import scalebook.measurements
@@ -114,7 +114,6 @@ def test_held_is_what_the_executed_schedule_keeps(pp, rounds, chunks):
         assert interleaved == [pipeline.held_chunks(**letters, stage=i, chunks=chunks) for i in stages]
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 32), st.sampled_from(list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values()))
 )
@@ -165,7 +164,6 @@ def test_the_wall_and_its_inverse():
     assert repeated < shared and memory.wall_params_replicated(accelerators.h100, tp=8, pp=128, dp=1, **MIXED) == shared
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["h100", "mi325x", "gb200"]), st.sampled_from([1, 8, 64]), st.integers(512, 10**5))
 def test_the_wall_of_activations_is_a_model_that_just_fits(device, tp, seq):
     row = accelerators[device]

@@ -6,15 +6,14 @@ sheet would take longer to form than all its evaluations.
 """
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 import sympy
 from sympy.printing.jscode import JavascriptCodePrinter
-from sympy.printing.numpy import NumPyPrinter
-from sympy.printing.pycode import PythonCodePrinter
+
+from .writing import Point, Vector, repeated
 
 __all__ = ["BLOCK", "blocks", "broadcast", "expression", "javascript", "point", "vector"]
 
@@ -30,38 +29,6 @@ class _Exact:
         return repr(float(expr))
 
 
-class _Point(_Exact, PythonCodePrinter):
-    """Plain Python and `math`: 20 times faster than NumPy for one point."""
-
-    def _print_Max(self, expr):
-        return f"max({', '.join(map(self._print, expr.args))})"
-
-    def _print_Min(self, expr):
-        return f"min({', '.join(map(self._print, expr.args))})"
-
-
-class _Vector(_Exact, NumPyPrinter):
-    def _nest(self, function, args):
-        first, *rest = map(self._print, args)
-        return f"numpy.{function}({first}, {self._nest_text(function, rest)})" if rest else first
-
-    def _nest_text(self, function, texts):
-        return texts[0] if len(texts) == 1 else f"numpy.{function}({texts[0]}, {self._nest_text(function, texts[1:])})"
-
-    def _print_Max(self, expr):
-        return self._nest("maximum", expr.args)
-
-    def _print_Min(self, expr):
-        return self._nest("minimum", expr.args)
-
-    def _print_Piecewise(self, expr):
-        (value, condition), *rest = expr.args
-        if condition == True:  # noqa: E712  (a SymPy truth is not Python's)
-            return self._print(value)
-        other = self._print(expr.func(*rest)) if rest else "numpy.nan"
-        return f"numpy.where({self._print(condition)}, {self._print(value)}, {other})"
-
-
 class _JavaScript(_Exact, JavascriptCodePrinter):
     def _print_NaN(self, expr):
         return "NaN"
@@ -73,20 +40,18 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
 
 
 @lru_cache(1 << 14)
-def _printed(printer, expr):
-    """An expression as code, kept: the sheets of two strategies, and two plans of one sheet,
-    share most of their formulas.
-    """
-    return printer().doprint(expr)
+def _javascript(expr):
+    """An expression as code, kept: the sheets of two strategies share most of their formulas."""
+    return _JavaScript().doprint(expr)
 
 
-def _compile(printer, module, name, inputs, statements, outputs) -> Callable:
-    lines = [f"def f({', '.join(inputs)}):"]
-    lines += [f"    {letter} = {_printed(printer, expr)}" for letter, expr in statements]
-    lines += [f"    return ({''.join(f'{x}, ' for x in outputs)})"]
-    space = {name: module}
-    exec("\n".join(lines), space)
-    return space["f"]
+@lru_cache(1 << 14)
+def _alone(expr) -> tuple[Callable, tuple[str, ...]]:
+    """A right-hand side as a function of floats, and its letters in their order; kept, for the same reason."""
+    writer = Point()
+    text = writer.text(expr)
+    letters = tuple(writer.letters)
+    return eval(f"lambda {', '.join(letters)}: {text}", {"math": math}), letters
 
 
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -96,26 +61,15 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
     (2.0, 1.5)
     """
-    return _compile(_Point, math, "math", inputs, statements, outputs)
+    steps = [(letter, *_alone(expr)) for letter, expr in statements]
 
+    def evaluate(*values, **named):
+        known = dict(zip(inputs, values, strict=not named)) | named
+        for letter, function, letters in steps:
+            known[letter] = function(*[known[x] for x in letters])
+        return tuple([known[x] for x in outputs])
 
-def _unevaluated(kind):
-    return type(kind.__name__, (kind,), {"__new__": lambda cls, *args: kind.__new__(cls, *args, evaluate=False)})
-
-
-_STILL = {kind: _unevaluated(kind) for kind in (sympy.Max, sympy.Min)}
-
-
-@lru_cache(1 << 15)
-def _still(expr):
-    """An expression whose Max and Min compare nothing: `cse` puts every part together anew,
-    and comparing took most of it.
-    """
-    if not expr.args:
-        return expr
-    args = [_still(x) for x in expr.args]
-    func = _STILL.get(expr.func, expr.func)
-    return expr if func is expr.func and all(map(operator.is_, args, expr.args)) else func(*args)
+    return evaluate
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -125,23 +79,13 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
     (array([1.5, 5. ]),)
     """
-    shared, reduced = sympy.cse(
-        [_still(expr) for _, expr in statements], symbols=sympy.numbered_symbols("_x"), order="none"
-    )
-    # A shared part stands just before the first statement that uses it: it may use earlier letters.
-    lines, placed, parts = [], set(), dict(shared)
-
-    def place(expr):
-        for x in sorted(expr.free_symbols & parts.keys() - placed, key=lambda x: int(x.name[2:])):
-            place(parts[x])
-            if x not in placed:
-                placed.add(x)
-                lines.append((x.name, parts[x]))
-
-    for (letter, _), expr in zip(statements, reduced, strict=True):
-        place(expr)
-        lines.append((letter, expr))
-    return _compile(_Vector, np, "numpy", inputs, lines, outputs)
+    writer = Vector(repeated(expr for _, expr in statements))
+    for letter, expr in statements:
+        writer.lines.append(f"{letter} = {writer.text(expr)}")
+    lines = [f"def f({', '.join(inputs)}):", *writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"]
+    space = {"numpy": np}
+    exec("\n    ".join(lines), space)
+    return space["f"]
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:
@@ -151,7 +95,7 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
     ({a}) => { const b = (1/2)*a; return {b}; }
     """
-    body = " ".join(f"const {letter} = {_printed(_JavaScript, expr)};" for letter, expr in statements)
+    body = " ".join(f"const {letter} = {_javascript(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
 
 
@@ -161,7 +105,7 @@ def expression(expr: sympy.Expr) -> str:
     >>> expression(sympy.Max(sympy.Symbol("a") / 2, 3))
     'Math.max(3, (1/2)*a)'
     """
-    return _printed(_JavaScript, expr)
+    return _javascript(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:

@@ -34,10 +34,7 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
         others = (part for part in formula.rhs.atoms(*_OBSTACLES, sympy.log, sympy.exp) if x not in part.free_symbols)
         aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in others}
         back = {dummy: part for part, dummy in aside.items()}
-        try:
-            branches = sympy.solve(sympy.Eq(y, formula.rhs.xreplace(aside)), x)
-        except NotImplementedError:
-            branches = []
+        branches = _branches(y, formula.rhs.xreplace(aside), x)
         for branch in branches:
             branch = branch.xreplace(back)
             if len(branches) == 1 or _inverts(formula, unknown, branch):
@@ -46,6 +43,33 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
                 new.method = "symbolic"
                 return new
     return Numeric(formula, unknown, between)
+
+
+def _branches(y, expr, x):
+    """The values of `x` at which an expression is `y`."""
+    if (only := _undone(y, expr, x)) is not None:
+        return [only]
+    try:
+        return sympy.solve(sympy.Eq(y, expr), x)
+    except NotImplementedError:
+        return []
+
+
+def _undone(y, expr, x):
+    """What undoing one operation after another comes to; None where `x` stands twice or below what SymPy must judge."""
+    while expr != x:
+        if expr.is_Add or expr.is_Mul:
+            rest, part = expr.as_independent(x, as_Add=expr.is_Add)
+            if part.func is expr.func:
+                return None
+            y, expr = (y - rest if expr.is_Add else y / rest), part
+        elif expr.is_Pow and expr.exp == -1:
+            y, expr = 1 / y, expr.base
+        elif expr.is_Pow and expr.base == x and expr.exp.is_Number:
+            return y ** (1 / expr.exp)
+        else:
+            return None
+    return y
 
 
 def _inverts(formula, unknown, branch, trials=32):

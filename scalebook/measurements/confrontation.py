@@ -79,6 +79,14 @@ class Confrontation:
             ...
         ValueError: /dev/null lacks the columns row_id, engine, model, quant, gpu, n_gpus, phase, batch, ...
         """
+        return self._own if path is None else self._confronted(path)
+
+    @cached_property
+    def _own(self) -> "Result":
+        """That of the package's file, kept: rows and formulas do not change under way."""
+        return self._confronted(None)
+
+    def _confronted(self, path):
         own, columns = _read(files("scalebook.measurements") / self.file)
         rows, where = own, self.file
         if path is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,47 +30,52 @@ PASSES = {"F": "forward_time", "B": "input_gradient_time", "W": "weight_gradient
 MOST_STAGES, MOST_PASSES = 2048, 200_000  # some seconds
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """Operations that ran together on one device, from start to end."""
 
     device: int
     operations: tuple[Operation, ...]
-    start: Fraction
-    end: Fraction
+    start: Fraction | int
+    end: Fraction | int
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One step of a pipeline."""
+    """One step of a pipeline: its slots, start and end in whole ticks of which `ticks` are one unit of time."""
 
     schedule: str
     pp: int
     microbatches: int
     chunks: int
-    slots: list[Slot]
+    ticks: int
+    counted: list[Slot]
+
+    @cached_property
+    def slots(self) -> list[Slot]:
+        """Who worked on what, when."""
+        return [x._replace(start=Fraction(x.start, self.ticks), end=Fraction(x.end, self.ticks)) for x in self.counted]
 
     @cached_property
     def _by_device(self):
         found = [[] for _ in range(self.pp)]
-        for slot in self.slots:
+        for slot in self.counted:
             found[slot.device].append(slot)
         return found
 
     @property
     def busy(self) -> list[Fraction]:
         """How long each device works."""
-        return [sum(x.end - x.start for x in slots) for slots in self._by_device]
+        return [Fraction(sum(x.end - x.start for x in slots), self.ticks) for slots in self._by_device]
 
     @property
     def makespan(self) -> Fraction:
         """From the first operation of any device to the last of all: the step where an optimizer waits for all."""
-        return max(x.end for x in self.slots)
+        return Fraction(max(x.end for x in self.counted), self.ticks)
 
     @property
     def interval(self) -> Fraction:
         """The longest any device takes from its first to its last operation: steps can follow each other so."""
-        return max(slots[-1].end - slots[0].start for slots in self._by_device)
+        return Fraction(max(slots[-1].end - slots[0].start for slots in self._by_device), self.ticks)
 
     @property
     def bubble(self) -> Fraction:
@@ -110,7 +116,7 @@ class Run:
     @property
     def messages(self) -> int:
         """Tensors sent from one device to another: activations forth and their gradients back."""
-        place = {x: slot.device for slot in self.slots for x in slot.operations}
+        place = {x: slot.device for slot in self.counted for x in slot.operations}
         return sum(place[need] != place[x] for x in place if (need := _needs(x, self._last)))
 
     @property
@@ -204,8 +210,7 @@ def simulate(
         int(transfer * unit),
         pp * chunks - 1,
     )
-    done = [Slot(d, x, Fraction(start, unit), Fraction(end, unit)) for d, x, start, end in slots]
-    return Run(schedule, pp, microbatches, chunks, done)
+    return Run(schedule, pp, microbatches, chunks, unit, slots)
 
 
 def _exact(name, value):
@@ -217,8 +222,9 @@ def _exact(name, value):
 
 
 def _execute(ordered, lasts, transfer, last):
-    """Every slot with its device, start and end."""
+    """Every slot with its device, start and end, in the order in which they were settled."""
     place = {x: device for device, order in enumerate(ordered) for slot in order for x in slot}
+    needs = {x: _needs(x, last) for x in place}
     ends, free, at, slots = {}, [0] * len(ordered), [0] * len(ordered), []
     remaining = sum(map(len, ordered))
     while remaining:
@@ -226,14 +232,14 @@ def _execute(ordered, lasts, transfer, last):
         for device, order in enumerate(ordered):
             while at[device] < len(order):
                 slot, start = order[at[device]], free[device]
-                needed = [n for x in slot if (n := _needs(x, last)) and n not in slot]
+                needed = [n for x in slot if (n := needs[x]) and n not in slot]
                 if any(n not in ends for n in needed):
                     break
                 for n in needed:
                     start = max(start, ends[n] + transfer * (place[n] != device))
                 free[device] = start + sum(lasts[x.kind, x.stage] for x in slot)
                 ends.update(dict.fromkeys(slot, free[device]))
-                slots.append((device, slot, start, free[device]))
+                slots.append(Slot(device, slot, start, free[device]))
                 at[device] += 1
                 remaining -= 1
         if remaining == before:

@@ -118,16 +118,15 @@ def program(expr: sympy.Basic) -> Program:
     others = [x for x in nodes if not x.is_Symbol and x not in constants]
     place = {x: i for i, x in enumerate([*letters, *constants, *others])}
     steps = []
-    for x in others or [expr]:
-        if x in others and x.func not in _OPERATIONS:
+    for x in others:
+        if x.func not in _OPERATIONS:
             raise NotImplementedError(
                 f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}"
             )
-        args = _args(x)
-        operation = _OPERATIONS[x.func] if x in others else lambda values: values[0]
-        steps.append(
-            (operation, tuple(place[y] for y in (args if x in others else [x])), x.func in (sympy.Add, sympy.Mul))
-        )
+        places = tuple(place[y] for y in _args(x))
+        steps.append((_OPERATIONS[x.func], places, x.func in (sympy.Add, sympy.Mul)))
+    if not others:  # a letter or a number
+        steps.append((lambda values: values[0], (place[expr],), False))
     return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
 
 
