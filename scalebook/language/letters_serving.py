@@ -218,3 +218,6 @@ letter(
 )
 letter("flops_per_joule", "FLOP/J", "peak over thermal design power", r"F/P")
 letter("flops_per_dollar", "FLOP/$", "arithmetic at the peak for a dollar of rent", r"F/c_{\mathrm{h}}")
+letter(
+    "bytes_per_dollar", "B/$", "bytes of memory read at the full bandwidth for a dollar of rent", r"W/c_{\mathrm{h}}"
+)

@@ -18,9 +18,9 @@ from .kernels import typical_matmul_efficiency, typical_stream_efficiency
 from .roofline import ridge_intensity
 
 __all__ = [
-    "bargain_growth", "compute_growth", "cost_growth", "data_sheet", "fleet_growth", "flops_per_dollar",
-    "flops_per_joule", "pair_bandwidth", "peak_growth", "printed_flops", "printed_links", "usable_bandwidth",
-    "usable_flops", "usable_links", "usable_ridge", "usable_share",
+    "bargain_growth", "bytes_per_dollar", "compute_growth", "cost_growth", "data_sheet", "fleet_growth",
+    "flops_per_dollar", "flops_per_joule", "pair_bandwidth", "peak_growth", "printed_flops", "printed_links",
+    "usable_bandwidth", "usable_flops", "usable_links", "usable_ridge", "usable_share",
 ]  # fmt: skip
 
 
@@ -134,6 +134,16 @@ def flops_per_dollar(peak_flops, price_hour):
     1.0
     """
     return 3600 * peak_flops / price_hour
+
+
+@formula("bytes_per_dollar", "pope2022")
+def bytes_per_dollar(hbm_bandwidth, price_hour):
+    """An hour of reading at the full bandwidth, over the price of that hour: what decoding buys.
+
+    >>> bytes_per_dollar(hbm_bandwidth="3.6 TB/s", price_hour="3.6 $/h") / 1e15
+    3.6
+    """
+    return 3600 * hbm_bandwidth / price_hour
 
 
 # From year to year
