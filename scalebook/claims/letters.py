@@ -11,7 +11,6 @@ __all__ = []
 
 _OF_RACK = r"_{\mathrm{rack}}"
 
-letter("directions", "", "directions of a link that are added up, one or both", r"n_{\leftrightarrow}", whole=True)
 letter(
     "taper", "", "times that a network carries less between its halves than the links into it", r"\rho_{\mathrm{tap}}"
 )
@@ -23,7 +22,6 @@ letter("next_capacity", "B", "memory of the new device", "C'")
 letter("capacity_ratio", "", "memory of a new device over that of an old one", r"r_C")
 letter("link_ratio", "", "bandwidth of the scale-up network over that of another link", r"r_W")
 letter("core_rate", "FLOP", "operations of one core in a clock", r"q_{\mathrm{core}}")
-letter("clock", "/s", "clock at which a peak is stated", r"f_{\mathrm{clock}}")
 letter("node_devices", "", "devices in one node", r"n_{\mathrm{node}}", whole=True)
 letter("domain_nodes", "", "nodes that a scale-up domain spans", r"n_{\mathrm{up/node}}")
 letter("corpus_bytes", "B", "text that a model is trained on", r"S_{\mathrm{text}}")

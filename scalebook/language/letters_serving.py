@@ -167,3 +167,57 @@ letter(
     r"W_{\mathrm{site}}^{1/2}",
 )
 letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
+
+# A data sheet: what it prints, and what of that a step may count on.
+letter("directions", "", "directions of a link that are added up, one or both", r"n_{\leftrightarrow}", whole=True)
+letter("clock", "/s", "clock at which a peak is stated", r"f_{\mathrm{clock}}")
+letter(
+    "sparsity_gain", "", "operations a printed peak counts for each one done: 2 with 2:4 sparsity, else 1", r"g_{2:4}"
+)
+letter("printed_devices", "", "devices that a printed figure adds up", r"n_{\mathrm{pr}}", whole=True)
+letter("printed_flops", "FLOP/s", "peak as a data sheet prints it", r"F_{\mathrm{pr}}")
+letter("printed_links", "B/s", "scale-up bandwidth as a data sheet prints it", r"W_{\mathrm{pr}}")
+letter("usable_flops", "FLOP/s", "rate that large dense products reach on one device", r"F_{\mathrm{use}}")
+letter("usable_bandwidth", "B/s", "rate at which kernels stream one device's memory", r"W_{\mathrm{use}}")
+letter(
+    "usable_links",
+    "B/s",
+    "rate at which collectives send from one device, one direction",
+    r"W_{\mathrm{up}}^{\mathrm{use}}",
+)
+letter("usable_ridge", "FLOP/B", "usable arithmetic over usable bandwidth", r"I^{\star}_{\mathrm{use}}")
+letter("usable_share", "%", "usable rate of all devices over the printed peak", r"\sigma_{\mathrm{use}}")
+letter("pair_bandwidth", "B/s", "bandwidth from one device to one other, one direction", r"W_{\mathrm{pair}}")
+
+# Growth from year to year.
+letter("next_launch", "year", "when the new device was announced", r"t_0'")
+letter("peak_growth", "", "times that a device's peak grows in a year", r"g_F")
+letter("compute_growth", "", "times that the arithmetic of the largest training runs grows in a year", r"g_Q")
+letter("cost_growth", "", "times that the cost of the largest training runs grows in a year", r"g_c")
+letter("fleet_growth", "", "times that devices and days of the largest training runs grow in a year", r"g_n")
+letter("bargain_growth", "", "times that the arithmetic bought for a dollar grows in a year", r"g_{Q/c}")
+
+# Systolic arrays, and what a watt and a dollar buy.
+letter("array_side", "", "multipliers along each side of a systolic array", r"s_{\mathrm{arr}}", whole=True)
+letter("arrays", "", "systolic arrays of one device", r"n_{\mathrm{arr}}", whole=True)
+letter("array_tiles", "", "tiles of a weight, each as large as a systolic array", r"n_{\theta,\mathrm{arr}}")
+letter("load_cycles", "", "cycles in which the weights of one tile enter a systolic array", r"n_{\mathrm{load}}")
+letter("array_cycles", "", "cycles that a product takes on one systolic array", r"n_{\mathrm{cyc}}")
+letter(
+    "array_efficiency",
+    "%",
+    "multiplications of a product over what an array could do meanwhile",
+    r"\eta_{\mathrm{arr}}",
+    "share",
+)
+letter(
+    "ridge_rows",
+    "",
+    "rows of a product at which its weights are read as fast as they are used",
+    r"n_{\mathrm{row}}^{\star}",
+)
+letter("flops_per_joule", "FLOP/J", "peak over thermal design power", r"F/P")
+letter("flops_per_dollar", "FLOP/$", "arithmetic at the peak for a dollar of rent", r"F/c_{\mathrm{h}}")
+letter(
+    "bytes_per_dollar", "B/$", "bytes of memory read at the full bandwidth for a dollar of rent", r"W/c_{\mathrm{h}}"
+)

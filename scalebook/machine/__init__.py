@@ -1,1 +1,1 @@
-"""Machines: the roofline, what kernels reach, and collectives over two tiers of links."""
+"""Machines: data sheets, rooflines, what kernels and systolic arrays reach, collectives over two tiers of links."""

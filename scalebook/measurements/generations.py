@@ -19,7 +19,7 @@ from scalebook.tables import accelerators
 from .collectives import KERNEL_LAUNCH
 from .serving import CONFRONTATIONS, SYSTEMS, served_rows, users_of
 
-__all__ = ["ALIKE", "Pairs", "paired", "ratio"]
+__all__ = ["ALIKE", "Pairs", "measured_gains", "paired", "ratio"]
 
 # What a pair shares: everything but the system, and the version of the engine, which differs with it.
 ALIKE = (
@@ -51,10 +51,8 @@ class Pairs(NamedTuple):
 
 
 @cache
-def _runs():
-    """Rows that have one alike on another system, their places by kind and system, the times that were measured, and
-    what `serve` says of them, with NCCL's all-reduces and with the engines' own.
-    """
+def _alike():
+    """Rows that have one alike on another system, their places by kind and system, and the times that were measured."""
     with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
         read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
     found = defaultdict(set)
@@ -66,9 +64,40 @@ def _runs():
     for place, row in enumerate(rows):
         kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
     measured = {x: np.array([float(row[column] or 0) for row in rows]) for x, column in _TIMES.items()}
+    return rows, list(kinds.values()), measured
+
+
+@cache
+def _said():
+    """What `serve` says of the same rows, with NCCL's all-reduces and with the engines' own."""
+    rows, _, _ = _alike()
     launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
     direct = served_rows(rows, *_TIMES, near_latency=_NO_HOP, collective_launch=launch)
-    return rows, list(kinds.values()), measured, served_rows(rows, *_TIMES, *reading_share.inputs), direct
+    return served_rows(rows, *_TIMES, *reading_share.inputs), direct
+
+
+def _both(old, new, what):
+    """The kinds of runs of which `what` was measured on both devices.  Raises LookupError for one without runs."""
+    for name in (old, new):
+        if name not in SYSTEMS.values():
+            raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
+    _, kinds, measured = _alike()
+    return [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
+
+
+def _gains(both, times, old, new):
+    """How many times as fast the new device is; of several runs of one kind the median counts."""
+    return np.array([np.median(times[x[old]]) / np.median(times[x[new]]) for x in both])
+
+
+def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
+    """How many times as fast the new device was, pair by pair of public runs alike but for it.
+
+    >>> gains = measured_gains("h100", "h200")
+    >>> len(gains), round(float(np.median(gains)), 2)
+    (44, 1.15)
+    """
+    return _gains(_both(old, new, what), _alike()[2][what], old, new)
 
 
 def paired(old: str, new: str, what: str = "tpot") -> Pairs:
@@ -76,16 +105,14 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
 
     Of several runs of one kind the median counts.  Raises LookupError for a device that has no such runs.
     """
-    for name in (old, new):
-        if name not in SYSTEMS.values():
-            raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
-    rows, kinds, measured, said, direct = _runs()
-    both = [x for x in kinds if old in x and new in x and (measured[what][x[old] + x[new]] > 0).all()]
-    gains = [[np.median(t[what][x[old]]) / np.median(t[what][x[new]]) for x in both] for t in (measured, said, direct)]
+    both = _both(old, new, what)
+    rows, _, measured = _alike()
+    said, direct = _said()
+    gains = [_gains(both, t[what], old, new) for t in (measured, said, direct)]
     firsts = [x[old][0] for x in both]
     users = np.array([users_of(rows[i]) for i in firsts])
     reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
-    return Pairs([rows[i] for i in firsts], users, *map(np.array, gains), reading)
+    return Pairs([rows[i] for i in firsts], users, *gains, reading)
 
 
 def ratio(letter: str, old: str, new: str, precision: str = "fp8", new_precision: str | None = None) -> float:

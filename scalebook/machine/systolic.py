@@ -1,0 +1,155 @@
+"""Systolic arrays: a square of multipliers through which a product flows, and what filling and padding cost.
+
+Each multiplier keeps one weight.  Rows of the other factor enter from the left, each a cycle later than the one above
+it; sums run down and leave at the bottom.  A weight larger than the array is cut into tiles.
+
+>>> tpu = systolic(array_side=128, rows=128, inner=4096, columns=4096)
+>>> tpu.array_tiles, tpu.array_cycles, round(tpu.array_efficiency, 3)
+(1024.0, 131454.0, 0.997)
+"""
+
+import numpy as np
+from sympy import Max, Min, ceiling
+
+from scalebook.language import Sheet, formula
+
+from .roofline import ridge_intensity
+
+__all__ = [
+    "array_cycles", "array_cycles_in_turn", "array_efficiency", "array_tiles", "execute", "load_by_rows", "load_fast",
+    "peak_of_arrays", "ridge_rows", "systolic",
+]  # fmt: skip
+
+
+@formula("array_tiles", "kung1982", "samajdar2020")
+def array_tiles(inner, columns, array_side):
+    """What sticks out over whole tiles is padded with zeros, which take as long as numbers.
+
+    >>> array_tiles(inner=4096, columns=300, array_side=256)
+    32.0
+    """
+    return ceiling(inner / array_side) * ceiling(columns / array_side)
+
+
+@formula("load_cycles", "samajdar2020")
+def load_by_rows(array_side):
+    """Weights enter at the top, a row each cycle.
+
+    >>> load_by_rows(array_side=128)
+    128.0
+    """
+    return array_side
+
+
+@formula("load_cycles", "aws-nki-matmul")
+def load_fast(array_side):
+    """As AWS states of Trainium: an array of 128 takes in its weights in 64 cycles.
+
+    >>> load_fast(array_side=128)
+    64.0
+    """
+    return Min(64, array_side, evaluate=False)
+
+
+@formula("array_cycles", "kung1982", given=[array_tiles, load_by_rows])
+def array_cycles(rows, array_tiles, load_cycles, array_side):
+    """Tile follows tile, and the next one's weights enter beside those in use: one fill and one drain for all.
+
+    Weights of the first tile; a row a cycle for every tile, unless the next tile's weights take longer; then the last
+    row crosses the array and its sum runs down: two sides less two.
+
+    >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
+    1406.0
+    """
+    between = Max(rows, load_cycles, evaluate=False)
+    return load_cycles + (array_tiles - 1) * between + rows + 2 * array_side - 2
+
+
+@formula("array_cycles", "samajdar2020", given=[array_tiles, load_by_rows])
+def array_cycles_in_turn(rows, array_tiles, load_cycles, array_side):
+    """Where multipliers hold one weight only: every tile loads, fills and drains by itself.
+
+    >>> array_cycles_in_turn(rows=1024, inner=256, columns=128, array_side=128)
+    2812.0
+    """
+    return array_tiles * (load_cycles + rows + 2 * array_side - 2)
+
+
+@formula("array_efficiency", "samajdar2020", given=[array_cycles])
+def array_efficiency(rows, inner, columns, array_cycles, array_side):
+    """Multiplications that were asked for, over those of all multipliers in all cycles.
+
+    >>> round(array_efficiency(rows=8, inner=4096, columns=4096, array_side=256), 4)
+    0.031
+    """
+    return rows * inner * columns / (array_side**2 * array_cycles)
+
+
+@formula("peak_flops", "kung1982", "scaling-book chapter 2")
+def peak_of_arrays(arrays, array_side, clock):
+    """Every multiplier does one product and one sum in each cycle.
+
+    A TPU v5e: four arrays at 1.5 GHz.
+
+    >>> peak_of_arrays(arrays=4, array_side=128, clock="1.5 G/s") / 1e12
+    196.608
+    """
+    return 2 * arrays * array_side**2 * clock
+
+
+@formula("ridge_rows", "williams2009 §3", given=[ridge_intensity])
+def ridge_rows(ridge_intensity, weight_bits):
+    """A weight read from memory once serves every row: so many rows keep memory and arrays equally busy.
+
+    >>> round(ridge_rows(ridge_intensity="240 FLOP/B", weight_bits=16))
+    240
+    """
+    return ridge_intensity * (weight_bits / 8) / 2
+
+
+systolic = Sheet(
+    "systolic array", array_tiles, load_by_rows, array_cycles, array_efficiency,
+    doc="A product on one systolic array, whose weights are loaded beside those in use.",
+)  # fmt: skip
+
+
+def _cut(left, weight, side):
+    """Both factors padded to whole tiles, and each tile of the weight with the places it has."""
+    inner, columns = weight.shape
+    deep, wide = -(-inner // side), -(-columns // side)
+    left = np.pad(left, ((0, 0), (0, deep * side - inner)))
+    weight = np.pad(weight, ((0, deep * side - inner), (0, wide * side - columns)))
+    places = [(k * side, j * side) for k in range(deep) for j in range(wide)]
+    return left, np.array([weight[k : k + side, j : j + side] for k, j in places]), np.array(places)
+
+
+def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Run a product on an array of `side` x `side` multipliers, cycle by cycle.
+
+    Returns the product, and for every cycle which multipliers had something to do.  Nothing is computed but by a
+    multiplier, from its own weight, the number its left neighbour had, and the sum the one above it had a cycle ago.
+
+    >>> left, weight = np.arange(6).reshape(3, 2), np.arange(4).reshape(2, 2)
+    >>> product, busy = execute(left, weight, side=2)
+    >>> bool((product == left @ weight).all()), len(busy)
+    (True, 7)
+    """
+    rows, load, here = len(left), side if load is None else load, np.arange(side)
+    padded, held, places = _cut(left, weight, side)
+    starts = load + np.arange(len(held)) * max(rows, load)
+    product = np.zeros((rows, places[-1][1] + side), np.result_type(left, weight))
+    values, sums = np.zeros((2, side, side), product.dtype)
+    tile, line = np.full((2, side, side), -1)  # whose number a multiplier has: of which tile and row; -1 for nobody's
+    busy = [tile >= 0] * load
+    for now in range(load, starts[-1] + rows + 2 * side - 2):
+        values, tile, line = (np.roll(x, 1, axis=1) for x in (values, tile, line))
+        coming = now - starts[:, None] - here  # which row of each tile enters at the left, a cycle later further down
+        on = (coming >= 0) & (coming < rows)
+        tile[:, 0], line[:, 0] = np.where(on.any(0), on.argmax(0), -1), np.where(on, coming, 0).sum(0)
+        values[:, 0] = padded[line[:, 0], places[tile[:, 0], 0] + here]
+        above = np.vstack([np.zeros((1, side), sums.dtype), sums[:-1]])
+        sums = np.where(tile >= 0, above + values * held[tile, here[:, None], here], 0)
+        done = tile[-1] >= 0
+        np.add.at(product, (line[-1, done], (places[tile[-1], 1] + here)[done]), sums[-1, done])
+        busy.append(tile >= 0)
+    return product[:, : weight.shape[1]], np.array(busy)

@@ -1,0 +1,87 @@
+"""What data sheets print, taken apart: notes of the table repeat it, and what is left is what was measured."""
+
+import csv
+import re
+from importlib.resources import files
+
+import pytest
+
+from scalebook.claims.arithmetic import peak_of_cores, rack_flops, rack_links
+from scalebook.language.units import parse
+from scalebook.machine.datasheet import (
+    bargain_growth,
+    data_sheet,
+    fleet_growth,
+    pair_bandwidth,
+    peak_growth,
+    printed_flops,
+    printed_links,
+)
+from scalebook.tables import accelerators
+
+SPARSE = [
+    (key, letter, found[1])
+    for key, row in accelerators.items()
+    for letter, cell in row.cells.items()
+    if letter.startswith("peak_") and (found := re.match(r"([\d,.]+ [TP]FLOP/s) with sparsity", cell.note or ""))
+]
+
+
+@pytest.mark.parametrize(("key", "letter", "printed"), SPARSE)
+def test_notes_of_the_table_repeat_the_headline(key, letter, printed):
+    """Twice the dense rate: but of Blackwell in 4 bits, and of Trainium, whose sparsity is another."""
+    row = accelerators[key].at(letter.removeprefix("peak_"))
+    said = printed_flops(row, sparsity_gain=2, printed_devices=1)
+    other = key.startswith("trainium") or (key in ("b300", "gb300") and letter == "peak_fp4")
+    assert (abs(said / parse(printed.replace(",", ""), "FLOP/s") - 1) < 0.005) != other
+
+
+def test_a_rack_is_what_the_claims_add_up():
+    gb200 = accelerators.gb200.at("fp4")
+    one = dict(sparsity_gain=1, printed_devices=72, directions=2)
+    assert printed_flops(gb200, one) == rack_flops(gb200, devices=72)
+    assert printed_links(gb200, one) == rack_links(gb200, devices=72, directions=2, taper=1)
+
+
+@pytest.mark.parametrize("key", accelerators.having("scaleup_bandwidth", "peak_flops"))
+def test_what_is_left_is_less(key):
+    row = data_sheet(accelerators[key], sparsity_gain=1, directions=1, printed_devices=1)
+    assert 0.3 < row.usable_share < 0.9 and row.usable_bandwidth < accelerators[key].hbm_bandwidth
+    assert row.usable_links < row.printed_links and row.pair_bandwidth <= row.printed_links
+
+
+def test_the_share_does_not_ask_how_many_are_printed():
+    shares = {
+        round(data_sheet(accelerators.h100, sparsity_gain=g, directions=1, printed_devices=n).usable_share * g, 12)
+        for g in (1, 2)
+        for n in (1, 8, 256)
+    }
+    assert len(shares) == 1
+
+
+def test_a_pair_in_a_mesh_has_one_link():
+    assert pair_bandwidth(accelerators.mi300x) == 64e9 and pair_bandwidth(accelerators.h100) == 450e9
+
+
+# Operations of one AMD core in a clock in 16 bits, as the white paper of CDNA 3 has them.
+CORE_RATE = 2048
+
+
+def test_at_the_clock_that_was_held_products_reach_the_peak():
+    """AMD's best products reach 0.50 to 0.64 of a peak at 2.1 GHz, and 0.94 of one at the clock they ran at."""
+    with (files("scalebook.measurements") / "gemm_best.csv").open(encoding="utf-8", newline="") as file:
+        rows = [x for x in csv.DictReader(file) if x["clock_mhz"]]
+    shares = [
+        float(x["tflops"]) * 1e12
+        / peak_of_cores(accelerators[x["device"]], core_rate=CORE_RATE, clock=float(x["clock_mhz"]) * 1e6)
+        for x in rows
+    ]  # fmt: skip
+    assert len(shares) == 4 and all(0.93 < x < 0.95 for x in shares)
+    assert all(0.49 < float(x["tflops"]) / 1307.4 < 0.65 for x in rows)
+
+
+def test_growth():
+    old, new = accelerators.v100.at("fp16"), accelerators.gb200.at("fp16")
+    year = peak_growth(old, next_flops=new.peak_flops, next_launch=new.launch)
+    assert year ** (new.launch - old.launch) == pytest.approx(20)
+    assert 1.5 < year < 1.6 and 2.8 < fleet_growth(peak_growth=year) < 3 and bargain_growth() == 1.875
