@@ -58,16 +58,19 @@ def _networks(model, strategy, machine):
         devices = 1
         for x in here:
             devices *= int(strategy[x])
-        others = 1 if not here else devices // int(strategy[here[0]])
         said = f"{' · '.join(here)}={devices}" if len(here) > 1 else "".join(f"{x}={strategy[x]:.0f}" for x in here)
-        shape = [model[x] for x in ("hidden", "ffn", "heads")] if here[:1] == ["tp"] else []
+        if devices > network.size:
+            wrong = f"needs more than the {network.size} devices of network {tier}"
+        elif here and network.whole and network.size % devices:
+            wrong = f"does not fill the {network.size} devices of network {tier} evenly"
+        else:
+            continue
+        others = devices // int(strategy[here[0]])
+        shape = [model[x] for x in ("hidden", "ffn", "heads")] if here[0] == "tp" else []
         fits = [n for n in range(1, network.size // others + 1) if not any(x % n for x in shape)]
         fits = [n for n in fits if not network.whole or not network.size % (n * others)]
-        hint = f"{here[0]} may be {_listed(fits)}" if here and fits else "another network would do"
-        if devices > network.size:
-            raise ValueError(f"{said} needs more than the {network.size} devices of network {tier}: {hint}")
-        if here and network.whole and network.size % devices:
-            raise ValueError(f"{said} does not fill the {network.size} devices of network {tier} evenly: {hint}")
+        hint = f"{here[0]} may be {_listed(fits)}" if fits else "another network would do"
+        raise ValueError(f"{said} {wrong}: {hint}")
 
 
 def _listed(numbers, most=12):
