@@ -167,3 +167,20 @@ letter(
     r"W_{\mathrm{site}}^{1/2}",
 )
 letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
+
+# What a run costs: hours of devices, rent or purchase, electricity, carbon.
+letter("train_flops", "FLOP", "arithmetic of a training run that the model asks for", r"Q_D")
+letter("device_hours", "h", "hours that all devices of a run work, added up", r"H_d")
+letter("device_price", "$", "price of buying a device, with its share of host and network", r"c_{\mathrm{buy}}")
+letter("service_life", "h", "hours over which a device that was bought is written off", r"H_{\mathrm{life}}")
+letter("utilization", "%", "share of its life in which a device that was bought works", r"\eta_{\mathrm{use}}", "share")
+letter("system_factor", "", "power of a device with its share of host and network, over its design power", r"f_P")
+letter("device_power", "W", "power of a device with its share of host and network", r"P_d")
+letter("pue", "", "power usage effectiveness: power of a data centre over that of its computers", r"\mathrm{PUE}")
+letter("power_price", "$/MWh", "price of electricity", r"c_{\mathrm{el}}")
+letter("power_hour", "$/h", "price of the electricity of a device for an hour", r"c_P")
+letter("run_energy", "MWh", "electricity of a run, cooling included", r"E_D")
+letter(
+    "carbon_intensity", "t/MWh", "tonnes of CO2 equivalent for a MWh of electricity (kg for a kWh)", r"g_{\mathrm{el}}"
+)
+letter("run_carbon", "t", "tonnes of CO2 equivalent that the electricity of a run stands for", r"G_D")
