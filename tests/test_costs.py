@@ -82,7 +82,7 @@ def test_owned_is_cheaper_than_listed_and_electricity_is_the_small_part():
 def test_a_budget_is_spent_to_the_last_dollar():
     budget = run_costs.formula("train_cost").solve("train_tokens")
     known = dict(mfu=0.35, price_hour=2)
-    bought = budget(models.llama3_8b, accelerators.h100, known, train_cost=1e6)
-    row = run_costs(models.llama3_8b, accelerators.h100, known, train_tokens=bought, devices=512, system_factor=1)
+    bought = budget(models.llama3_8b, accelerators.h100, train_cost=1e6, **known)
+    row = run_costs(models.llama3_8b, accelerators.h100, train_tokens=bought, devices=512, system_factor=1, **known)
     assert row.train_cost == pytest.approx(1e6)
     assert "run_carbon" not in row, "no grid, no carbon"
