@@ -142,7 +142,7 @@ def test_a_chapter_has_its_claims_as_a_table(chapter):
         (
             lambda: claims.judged_in("pipeline-paralelism"),
             KeyError,
-            "did you mean 'pipeline-parallelism'?",
+            "did you mean 'pipeline-parallelism'",
         ),
         (lambda: claims.of("poster"), KeyError, "no article is called 'poster'; there are: distributed-solutions"),
         (
