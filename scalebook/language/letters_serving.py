@@ -184,3 +184,18 @@ letter(
     "carbon_intensity", "t/MWh", "tonnes of CO2 equivalent for a MWh of electricity (kg for a kWh)", r"g_{\mathrm{el}}"
 )
 letter("run_carbon", "t", "tonnes of CO2 equivalent that the electricity of a run stands for", r"G_D")
+
+# Number formats, and weights that are left out.
+letter("element_bits", "bit", "bits of a value itself, without its share of a scale", r"\beta_e")
+letter("scale_bits", "bit", "bits of the scale that a block of values shares", r"\beta_{\mathrm{sc}}", _ZERO)
+letter("zero_bits", "bit", "bits of the zero point that a block of values shares", r"\beta_{\mathrm{zp}}", _ZERO)
+letter("block_values", "", "values that share one scale", r"n_{\mathrm{sc}}")
+letter("kept_weights", "", "weights of a group that are kept", r"n_{\mathrm{keep}}")
+letter("group_weights", "", "weights of a group of which some are kept", r"n_{\mathrm{of}}")
+letter("place_bits", "bit", "bits that say where in its group a kept weight stands", r"\beta_{\mathrm{ix}}", _ZERO)
+letter("levels", "", "steps of a format from zero to its largest value, even ones", r"n_{\mathrm{lev}}")
+letter("peak_ratio", "", "largest value of a block over the spread of its values", r"r_{\max}")
+letter("rounding_noise", "", "spread of rounding errors over that of the values", r"\epsilon_{\mathrm{rnd}}")
+letter("faster_share", "%", "share of a step's time that becomes faster", r"\sigma_{\mathrm{fast}}", "share")
+letter("part_gain", "", "how much faster that share becomes", r"G_{\mathrm{part}}")
+letter("step_gain", "", "how much faster the step becomes", r"G_{\mathrm{step}}")
