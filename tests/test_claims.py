@@ -21,7 +21,6 @@ MISSING = {
     "The network": 5,
     "Reading a data sheet": 13,
     "Custom silicon": 4,
-    "Quantization and pruning": 1,
 }
 
 
