@@ -199,3 +199,9 @@ letter("rounding_noise", "", "spread of rounding errors over that of the values"
 letter("faster_share", "%", "share of a step's time that becomes faster", r"\sigma_{\mathrm{fast}}", "share")
 letter("part_gain", "", "how much faster that share becomes", r"G_{\mathrm{part}}")
 letter("step_gain", "", "how much faster the step becomes", r"G_{\mathrm{step}}")
+
+# Operating a cluster: what checkpoints write, and whom a group waits for.
+letter("checkpoint_bytes", "B", "state that a checkpoint holds", r"M_{\mathrm{ckpt}}")
+letter("storage_bandwidth", "B/s", "rate at which a store takes what all devices write", r"W_{\mathrm{store}}")
+letter("slow_share", "%", "share of the devices, or hosts, that are slow", r"p_{\mathrm{slow}}", "share")
+letter("any_slow", "%", "probability that a group has one that is slow", r"P_{\mathrm{slow}}", "share")
