@@ -186,10 +186,10 @@ letter(
 letter("run_carbon", "t", "tonnes of CO2 equivalent that the electricity of a run stands for", r"G_D")
 
 # Number formats, and weights that are left out.
-letter("element_bits", "bit", "bits of a value itself, without its share of a scale", r"\beta_e")
+letter("element_bits", "bit", "bits of a value itself, without its share of a scale", r"\beta_{\mathrm{el}}")
 letter("scale_bits", "bit", "bits of the scale that a block of values shares", r"\beta_{\mathrm{sc}}", _ZERO)
 letter("zero_bits", "bit", "bits of the zero point that a block of values shares", r"\beta_{\mathrm{zp}}", _ZERO)
-letter("block_values", "", "values that share one scale", r"n_{\mathrm{sc}}")
+letter("block_values", "", "values that share one scale", r"n_{\mathrm{blk}}")
 letter("kept_weights", "", "weights of a group that are kept", r"n_{\mathrm{keep}}")
 letter("group_weights", "", "weights of a group of which some are kept", r"n_{\mathrm{of}}")
 letter("place_bits", "bit", "bits that say where in its group a kept weight stands", r"\beta_{\mathrm{ix}}", _ZERO)
