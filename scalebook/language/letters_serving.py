@@ -221,3 +221,40 @@ letter("flops_per_dollar", "FLOP/$", "arithmetic at the peak for a dollar of ren
 letter(
     "bytes_per_dollar", "B/$", "bytes of memory read at the full bandwidth for a dollar of rent", r"W/c_{\mathrm{h}}"
 )
+# What a run costs: hours of devices, rent or purchase, electricity, carbon.
+letter("train_flops", "FLOP", "arithmetic of a training run that the model asks for", r"Q_D")
+letter("device_hours", "h", "hours that all devices of a run work, added up", r"H_d")
+letter("device_price", "$", "price of buying a device, with its share of host and network", r"c_{\mathrm{buy}}")
+letter("service_life", "h", "hours over which a device that was bought is written off", r"H_{\mathrm{life}}")
+letter("utilization", "%", "share of its life in which a device that was bought works", r"\eta_{\mathrm{use}}", "share")
+letter("system_factor", "", "power of a device with its share of host and network, over its design power", r"f_P")
+letter("device_power", "W", "power of a device with its share of host and network", r"P_d")
+letter("pue", "", "power usage effectiveness: power of a data centre over that of its computers", r"\mathrm{PUE}")
+letter("power_price", "$/MWh", "price of electricity", r"c_{\mathrm{el}}")
+letter("power_hour", "$/h", "price of the electricity of a device for an hour", r"c_P")
+letter("run_energy", "MWh", "electricity of a run, cooling included", r"E_D")
+letter(
+    "carbon_intensity", "t/MWh", "tonnes of CO2 equivalent for a MWh of electricity (kg for a kWh)", r"g_{\mathrm{el}}"
+)
+letter("run_carbon", "t", "tonnes of CO2 equivalent that the electricity of a run stands for", r"G_D")
+
+# Number formats, and weights that are left out.
+letter("element_bits", "bit", "bits of a value itself, without its share of a scale", r"\beta_{\mathrm{el}}")
+letter("scale_bits", "bit", "bits of the scale that a block of values shares", r"\beta_{\mathrm{sc}}", _ZERO)
+letter("zero_bits", "bit", "bits of the zero point that a block of values shares", r"\beta_{\mathrm{zp}}", _ZERO)
+letter("block_values", "", "values that share one scale", r"n_{\mathrm{blk}}")
+letter("kept_weights", "", "weights of a group that are kept", r"n_{\mathrm{keep}}")
+letter("group_weights", "", "weights of a group of which some are kept", r"n_{\mathrm{of}}")
+letter("place_bits", "bit", "bits that say where in its group a kept weight stands", r"\beta_{\mathrm{ix}}", _ZERO)
+letter("levels", "", "steps of a format from zero to its largest value, even ones", r"n_{\mathrm{lev}}")
+letter("peak_ratio", "", "largest value of a block over the spread of its values", r"r_{\max}")
+letter("rounding_noise", "", "spread of rounding errors over that of the values", r"\epsilon_{\mathrm{rnd}}")
+letter("faster_share", "%", "share of a step's time that becomes faster", r"\sigma_{\mathrm{fast}}", "share")
+letter("part_gain", "", "how much faster that share becomes", r"G_{\mathrm{part}}")
+letter("step_gain", "", "how much faster the step becomes", r"G_{\mathrm{step}}")
+
+# Operating a cluster: what checkpoints write, and whom a group waits for.
+letter("checkpoint_bytes", "B", "state that a checkpoint holds", r"M_{\mathrm{ckpt}}")
+letter("storage_bandwidth", "B/s", "rate at which a store takes what all devices write", r"W_{\mathrm{store}}")
+letter("slow_share", "%", "share of the devices, or hosts, that are slow", r"p_{\mathrm{slow}}", "share")
+letter("any_slow", "%", "probability that a group has one that is slow", r"P_{\mathrm{slow}}", "share")
