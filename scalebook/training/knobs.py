@@ -276,6 +276,18 @@ def _matters(name: str, wanted: Mapping) -> bool:
     return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
 
 
+def _what(knob: Knob) -> str:
+    """The letters and words of a flag, with the value that stands for each where there are several."""
+    values = {x: y for x, y in knob.means.items() if y}
+    if not values or knob.letter:
+        return knob.letter or ", ".join(knob.about) or "–"
+    if set(values) == {"true"}:
+        return _listed(values["true"])
+    if len(names := {tuple(y) for y in values.values()}) == 1 and len(next(iter(names))) == 1:
+        return f"{knob.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
+    return "; ".join(f"{_listed(y)} ({x})" for x, y in values.items())
+
+
 class Subject:
     """The flags of one subject, of all frameworks: a table in text and on a page, where formulas are links."""
 
@@ -286,13 +298,7 @@ class Subject:
         self.knobs = [y for x in frameworks().values() for y in x.values() if y.subject == name]
 
     def _lines(self, formulas) -> list[list[str]]:
-        lines = []
-        for knob in self.knobs:
-            values = [f"{x}: {_listed(y)}" for x, y in knob.means.items() if y and x != "true"]
-            alone = [_listed(knob.means["true"])] if knob.means.get("true") else []
-            what = knob.letter or "; ".join([*alone, *values]) or ", ".join(knob.about) or "–"
-            lines.append([knob.shown, frameworks()[knob.framework].name, what, formulas(knob), knob.note])
-        return lines
+        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.knobs]
 
     def __repr__(self):
         lines = self._lines(lambda knob: ", ".join(knob.formulas()))

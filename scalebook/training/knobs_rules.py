@@ -158,6 +158,8 @@ def _deepspeed(given, found, known) -> dict:
     out["precision"] = _one_precision(
         _is_set(given, "bf16.enabled"), _is_set(given, "fp16.enabled"), ("bf16.enabled", "fp16.enabled"), False
     )
+    if found.get("tp", 1) > 1:
+        out["sequence_parallel"] = False  # its tensor parallelism leaves norms whole
     devices = known.get("devices")
     dp = known.get("dp", devices / found.get("tp", 1) / known.get("pp", 1) if devices else None)
     batches = [found.get(x) for x in ("global_batch", "batch", "microbatches")]
