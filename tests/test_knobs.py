@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scalebook.language import FORMULAS, NOTATION, SOURCES
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.search import search
 from scalebook.tables import accelerators, models
 from scalebook.training import knobs, overlap, training_step
 from scalebook.training.knobs_data import first_formulas, frameworks
@@ -73,6 +74,7 @@ def test_a_script_of_megatron():
     expected = dict(
         tp=8, pp=8, chunks=3, batch=1, global_batch=256, seq=2048, sharding="zero1", sequence_parallel=True,
         recompute="selective", dp_overlap=1, pp_overlap=1, devices=128, schedule="interleaved",
+        attention="flash",
     )  # fmt: skip
     assert setup.knowns == expected
     assert setup.shape == dict(layers=96, hidden=12288, heads=96)
@@ -294,6 +296,22 @@ def test_a_strategy_and_a_row():
         ValueError, match=r"^configurations are read of megatron, deepspeed or torchtitan, not of 'jax'"
     ):
         knobs.flags(dict(tp=8), framework="jax")
+
+
+def test_what_a_search_found_and_what_another_says():
+    found = search(
+        training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=16, global_batch=64, seq=4096,
+        progress=False,
+    )  # fmt: skip
+    text = knobs.flags(found.best[0])
+    assert "--global-batch-size 64" in text and "--seq-length 4096" in text
+    again = training_step(models.llama3_8b, accelerators.h100.at("bf16"), **knobs.read(text, devices=16).knowns)
+    assert again.step_time == pytest.approx(found.best[0].step_time, rel=0.02)  # what overlaps is the program's usual
+    fsdp = knobs.read("--tensor-model-parallel-size 2 --sequence-parallel --use-torch-fsdp2 --bf16")
+    other = knobs.flags(fsdp, "torchtitan", dp_overlap=1)
+    assert "tensor_parallel_degree = 2" in other and 'fsdp_reshard_after_forward = "always"' in other
+    with pytest.raises(TypeError, match=r"^a strategy is letters and words, or what a search found, not 5$"):
+        knobs.flags(5)
 
 
 def test_the_module_is_small():

@@ -34,6 +34,7 @@ __all__ = ["SUBJECTS", "Setup", "Subject", "flags", "frameworks", "read", "subje
 SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
 _LETTERS = {*USUAL, "dp", "etp", "microbatches", "global_batch", "seq", "devices"}  # what a strategy consists of
+_WAYS = ("tp", "cp", "ep", "pp", "chunks")  # one where nothing is said, everywhere
 _FOLLOWING = ("offload", "quantized", "kernels")  # words that nobody sets by a flag
 _PAGE = "../../book/reference/formulas.html"  # from where chapters lie
 
@@ -74,7 +75,7 @@ class Setup:
         return "\n".join([aligned([[frameworks()[self.framework].name, ""], *self._lines()], gap="  "), *self._rest()])
 
     def _repr_html_(self):
-        body = page_table([frameworks()[self.framework].name, "letters and words"], self._lines())
+        body = page_table([frameworks()[self.framework].name, "letters and words"], self._lines(), kind="sb-row")
         return body + "".join(f"<p>{html.escape(x)}</p>" for x in self._rest())
 
 
@@ -193,11 +194,12 @@ def _joined(knobs: Knobs, said: Mapping[str, Mapping]) -> dict[str, Any]:
     return found
 
 
-def flags(strategy: Strategy | Mapping, framework: str = "megatron", layers: int | None = None, **letters) -> str:
+def flags(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """A strategy as a framework's own text: an argument list, a JSON or a TOML.
 
-    Of a row, such as a search finds, only what a strategy consists of is taken.  What was written is read again: raises
-    ValueError for a letter or word that the framework has no flag for, naming it.
+    `strategy` is letters and words, a `Strategy`, what a search found, or what `read` gave.  Of a row of a training
+    step only what a strategy consists of is taken.  What was written is read again: raises ValueError for a letter or
+    word that the framework has no flag for, naming it; what is said by the model's code and not by flags is left out.
 
     >>> print(flags(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
     [parallelism]
@@ -222,14 +224,18 @@ def flags(strategy: Strategy | Mapping, framework: str = "megatron", layers: int
     return text
 
 
-def _wanted(strategy: Strategy | Mapping) -> dict[str, Any]:
+def _wanted(strategy) -> dict[str, Any]:
+    """The letters and words of whatever holds some."""
     if isinstance(strategy, Strategy):
         return strategy.words
     if isinstance(strategy, Row):
-        return {x: strategy[x] for x in strategy if x in _LETTERS} | {
-            x: y for x, y in strategy.words.items() if x in WORDS
-        }
-    return dict(strategy)
+        words = {x: y for x, y in strategy.words.items() if x in WORDS}
+        return {x: strategy[x] for x in strategy if x in _LETTERS} | words
+    known = getattr(strategy, "knowns", strategy)
+    if not isinstance(known, Mapping):
+        raise TypeError(f"a strategy is letters and words, or what a search found, not {quoted(strategy)}")
+    precise = {"precision": strategy.precision} if isinstance(strategy, Setup) and strategy.precision else {}
+    return dict(known) | precise
 
 
 def _plain(value):
@@ -241,8 +247,9 @@ def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:
     found, done = {}, set()
     for flag, knob in knobs.items():
         if knob.letter in wanted and knob.letter not in done and knob.subject != "shape":
-            found[flag] = wanted[knob.letter]
             done.add(knob.letter)
+            if knob.letter not in _WAYS or wanted[knob.letter] != 1:
+                found[flag] = wanted[knob.letter]
         for value, means in knob.means.items():
             if means and done.isdisjoint(means) and all(x in wanted and wanted[x] == y for x, y in means.items()):
                 done |= means.keys()
@@ -257,13 +264,13 @@ def _check_same(knobs: Knobs, wanted: Mapping, text: str, layers: int | None) ->
     back = read(text, knobs.key, **ours) if text else None
     found = USUAL | Strategy().words | (back.knowns if back else {})
     found["precision"] = back.precision if back else None
-    found.setdefault("etp", found["tp"])
+    found = {"etp": found["tp"], "microbatches": 1} | found | ({} if back else ours)
     for name, value in wanted.items():
-        if name in _FOLLOWING or (name in WORDS and not _matters(name, wanted)):
+        if name in (*_FOLLOWING, *knobs.elsewhere) or (name in WORDS and not _matters(name, wanted)):
             continue
         if name == "microbatches" and {"global_batch", "dp"} <= found.keys():
             found[name] = found["global_batch"] / (found["dp"] * found["batch"])
-        if name == "global_batch" and name not in found and {"microbatches", "dp"} <= found.keys():
+        if name == "global_batch" and name not in back.knowns and {"microbatches", "dp"} <= found.keys():
             found[name] = found["microbatches"] * found["dp"] * found["batch"]
         if found.get(name) != value:
             raise ValueError(f"{knobs.name} has no flags for {name}={value!r}")
@@ -311,7 +318,10 @@ class Subject:
 
         sources = dict.fromkeys(cite(x.source) for x in self.knobs)
         return page_table(
-            ["flag", "of", "letter or word", "formula", "note"], self._lines(linked), caption="; ".join(sources)
+            ["flag", "of", "letter or word", "formula", "note"],
+            self._lines(linked),
+            caption="; ".join(sources),
+            kind="sb-row",
         )
 
 
