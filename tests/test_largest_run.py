@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from scalebook.language.domain import OutsideDomain
 from scalebook.machine.collectives import all_reduce
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators
 from scalebook.training import largest_run as walls
 
 H100 = accelerators.h100.at("bf16")
 QUARTER = 90 * 86400
-BASE = dict(base_batch=16e6, base_flops=3.8e25, run_time=QUARTER, layers=126, tp=8)
+BASE = dict(batch_tokens=16e6, base_flops=3.8e25, run_time=QUARTER, layers=126, tp=8)
+WALLS = ("latency_wall", "grown_latency_wall", "bandwidth_wall", "grown_bandwidth_wall", "domain_wall")
 BITS = dict(weight_bits=16, gradient_bits=32, activation_bits=16)
 
 
@@ -36,8 +37,8 @@ def test_at_the_wall_of_latency_steps_fill_the_time(batch, time, layers, message
 def test_at_the_wall_of_bandwidth_memory_and_sums_take_as_long_as_arithmetic(key, power):
     device = accelerators[key].at("bf16")
     row = walls.largest_run(device, BASE, BITS, batch_power=power)
-    run = row.bandwidth_wall
-    batch = walls.batch_of_run(BASE, run_flops=run, batch_power=power)
+    run = row.grown_bandwidth_wall
+    batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=run, batch_power=power)
     params = walls.optimal_params(run_flops=run)
     hidden = walls.hidden_of_run(run_flops=run, layers=126)
     wide = walls.tp_of_network(
@@ -55,35 +56,45 @@ def test_at_the_wall_of_bandwidth_memory_and_sums_take_as_long_as_arithmetic(key
     steps = 20 * params / batch
     assert steps * 2 * stages * arithmetic == pytest.approx(QUARTER)
     assert devices == pytest.approx(run / device.peak_flops / QUARTER)
-    assert row.domain_wall <= run
+    if power == 0:
+        assert run == pytest.approx(row.bandwidth_wall)
+        assert row.domain_wall <= run
 
 
 @given(st.sampled_from(["h100", "mi300x", "gb200"]), st.floats(0, 0.45), st.floats(1, 10))
 def test_more_of_anything_but_depth_and_delay_is_no_smaller_a_run(key, power, factor):
     device = accelerators[key].at("bf16")
     base = walls.largest_run(device, BASE, BITS, batch_power=power)
-    for letter in ("run_time", "base_batch"):
+    for letter in ("run_time", "batch_tokens"):
         more = walls.largest_run(device, BASE | {letter: BASE[letter] * factor}, BITS, batch_power=power)
-        assert all(more[x] >= base[x] * (1 - 1e-9) for x in ("latency_wall", "bandwidth_wall", "domain_wall"))
+        assert all(more[x] >= base[x] * (1 - 1e-9) for x in WALLS)
     deeper = walls.largest_run(device, BASE | {"layers": round(126 * factor)}, BITS, batch_power=power)
     assert deeper.latency_wall <= base.latency_wall and deeper.bandwidth_wall <= base.bandwidth_wall
 
 
 def test_within_a_domain_the_peak_cancels():
-    known = dict(batch_tokens=16e6, run_time=QUARTER, scaleup_size=8, hbm_bandwidth=3.35e12)
-    assert walls.domain_wall(known, BITS) == pytest.approx(3 * 8 * 16e6 * QUARTER * 3.35e12 / (2 * (2 + 4)))
-    with pytest.raises(TypeError, match="not on peak_flops"):
-        walls.domain_wall(known, BITS, peak_flops=1e15)
+    runs = [walls.largest_run(H100, BASE, BITS, peak_flops=peak).domain_wall for peak in (1e14, 5e14, 1e15)]
+    assert runs == pytest.approx([3 * 8 * 16e6 * QUARTER * 3.35e12 / (2 * (2 + 4))] * 3)
 
 
-def test_a_batch_that_does_not_grow_is_the_plain_wall():
-    row = walls.largest_run(H100, BASE, BITS, batch_power=0)
-    plain = walls.latency_wall(models.llama3_405b, batch_tokens=16e6, run_time=QUARTER, message_time=row.message_time)
-    assert row.latency_wall == pytest.approx(plain)
-    assert row.domain_wall == pytest.approx(walls.domain_wall(H100, BITS, batch_tokens=16e6, run_time=QUARTER))
+def test_at_its_own_width_the_wall_is_that_of_the_width():
+    row = walls.largest_run(H100, BASE, BITS)
+    hidden = walls.hidden_of_run(run_flops=row.bandwidth_wall, layers=126)
+    wide = walls.tp_of_network(row, hidden=hidden, activation_bits=16, peak_flops=H100.peak_flops)
+    same = walls.bandwidth_wall_at_width(H100, run_time=QUARTER, wall_tp=wide, wall_groups=row.wall_groups)
+    assert same == pytest.approx(row.bandwidth_wall)
+
+
+@pytest.mark.parametrize("power", [0, 0.24, 0.4])
+def test_a_batch_that_grows_is_that_of_the_wall(power):
+    row = walls.largest_run(H100, BASE, BITS, batch_power=power)
+    for wall, letter in (("grown_latency_wall", "latency_wall"), ("grown_bandwidth_wall", "bandwidth_wall")):
+        batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=row[wall], batch_power=power)
+        again = walls.largest_run(H100, BASE | {"batch_tokens": batch}, BITS)
+        assert again[letter] == pytest.approx(row[wall])
 
 
 @pytest.mark.parametrize("power", [0.5, 0.6])
 def test_batches_that_grow_as_fast_as_data_have_no_wall_of_latency(power):
     with pytest.raises(OutsideDomain, match="batch_power below 1/2"):
-        walls.latency_wall_grown(H100, BASE, batch_power=power)
+        walls.latency_wall_grown(latency_wall=1e32, base_flops=1e25, batch_power=power)

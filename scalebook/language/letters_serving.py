@@ -184,11 +184,19 @@ letter(
 )
 letter("base_batch", "token", "tokens of a step of the run that a batch is scaled from", r"D_{g,0}")
 letter("base_flops", "FLOP", "arithmetic of the run that a batch is scaled from", r"Q_0")
-letter("batch_power", "", "power of a run's arithmetic that its batch grows with", r"\beta_D", _ZERO)
+letter("batch_power", "", "power of a run's arithmetic that its batch grows with", r"\beta_D", "share")
 letter(
     "ridge_tokens", "token", "tokens of a micro-batch whose arithmetic takes as long as a stage's memory", r"\theta_B"
 )
 letter("stage_microbatches", "", "micro-batches in a step for each stage of a pipeline", r"m/p")
 letter("wall_tp", "", "tensor-parallel ways at which a block's sums take as long as its arithmetic", r"t^{W}")
+letter("wall_groups", "", "tensor-parallel groups that a step can be dealt out to", r"n_{dp}^{W} p")
 letter("bandwidth_wall", "FLOP", "largest training run whose data moves as fast as it is computed with", r"Q_W")
-letter("domain_wall", "FLOP", "largest such run with tensor parallelism inside the scale-up domain", r"Q_{\mathrm{up}}")
+letter(
+    "domain_wall",
+    "FLOP",
+    "largest such run with tensor parallelism inside the scale-up domain",
+    r"Q_{\mathrm{up}}",
+)
+letter("grown_latency_wall", "FLOP", "largest run by latency where the batch grows with it", r"Q_{\lambda}^{+}")
+letter("grown_bandwidth_wall", "FLOP", "largest run by bandwidth where the batch grows with it", r"Q_W^{+}")

@@ -6,7 +6,7 @@ until weights, gradients and activations take longer to move than to compute wit
 tokens for each of its parameters; both grow with the batch, which may itself grow with the run.
 
 >>> from scalebook.tables import accelerators
->>> known = dict(run_time="7.776 Ms", base_batch="16e6 token", base_flops="3.8e25 FLOP", layers=126, tp=8)
+>>> known = dict(run_time="7.776 Ms", batch_tokens="16e6 token", base_flops="3.8e25 FLOP", layers=126, tp=8)
 >>> bits = dict(weight_bits=16, gradient_bits=32, activation_bits=16, batch_power=0)
 >>> row = largest_run(accelerators.h100.at("bf16"), known, **bits)
 >>> f"{row.bandwidth_wall:.1e}", f"{row.domain_wall:.1e}", f"{row.latency_wall:.1e}"
@@ -21,16 +21,15 @@ from scalebook.machine.collective_rates import FABRIC
 from .overlap import group_rate
 
 __all__ = [
-    "bandwidth_wall_at_width", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens", "domain_wall",
-    "domain_wall_grown", "hidden_of_run", "largest_run", "latency_wall", "latency_wall_grown", "message_of_group",
-    "optimal_flops", "optimal_params", "ridge_tokens", "run_flops", "tp_of_network", "two_microbatches",
-    "wall_devices_of_walls", "whole_domain",
+    "bandwidth_wall", "bandwidth_wall_at_width", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens",
+    "devices_of_groups", "domain_wall", "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
+    "latency_wall_grown", "message_of_group", "optimal_flops", "optimal_params", "ridge_tokens", "run_flops",
+    "tp_of_network", "two_microbatches", "whole_domain",
 ]  # fmt: skip
 
 _HERE = "how-large-can-a-run-be"
 _BELOW = {"batch_power below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
 _BELOW_SHARED = {"batch_power below 3/4": lambda batch_power: batch_power < Rational(3, 4)}
-_BELOW_ONE = {"batch_power below 1": lambda batch_power: batch_power < 1}
 
 
 # The run
@@ -130,16 +129,14 @@ def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param)
     return 6 * tokens**2 / tokens_per_param
 
 
-@formula("latency_wall", "erdil2024", _HERE, given=[chinchilla_tokens, message_of_group], domain=_BELOW)
-def latency_wall_grown(base_batch, base_flops, batch_power, run_time, layers, message_time, tokens_per_param):
-    """The wall where the batch grows with the run; from a square root on there is none, for steps become no more.
+@formula("grown_latency_wall", "erdil2024", _HERE, domain=_BELOW)
+def latency_wall_grown(latency_wall, base_flops, batch_power):
+    """The wall where the batch grows with the run: from a square root on there is none, for steps become no more.
 
-    >>> known = dict(base_batch="16e6 token", base_flops="3.8e25 FLOP", run_time="7.776 Ms", layers=126)
-    >>> f"{latency_wall_grown(known, message_time='10 us', batch_power=0.24):.0e}"
-    '3e+38'
+    >>> f"{latency_wall_grown(latency_wall='1e32 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.0e}"
+    '1e+38'
     """
-    wall = latency_wall.of(batch_tokens=base_batch)
-    return base_flops * (wall / base_flops) ** (1 / (1 - 2 * batch_power))
+    return base_flops * (latency_wall / base_flops) ** (1 / (1 - 2 * batch_power))
 
 
 # Bandwidth
@@ -190,21 +187,32 @@ def two_microbatches():
 
 
 _SPLIT = [ridge_tokens, two_microbatches]
+_NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]
 
 
-@formula("wall_devices", _HERE, given=_SPLIT)
-def wall_devices_of_walls(wall_tp, batch_tokens, stage_microbatches, ridge_tokens):
+@formula("wall_groups", _HERE, given=_SPLIT)
+def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
     """A step's tokens in micro-batches as small as memory allows; stages and copies share them, whatever their ratio.
 
-    Copies must hide their gradients' sums too: stages enough, and the micro-batches of each do that.
+    Copies must hide the sums of their gradients too: with stages enough each has micro-batches for that.
 
-    >>> wall_devices_of_walls(wall_tp=8, batch_tokens="16e6 token", stage_microbatches=2, ridge_tokens="500 token")
+    >>> groups_of_batch(batch_tokens="16e6 token", stage_microbatches=2, ridge_tokens="500 token")
+    16000.0
+    """
+    return batch_tokens / (stage_microbatches * ridge_tokens)
+
+
+@formula("wall_devices", _HERE)
+def devices_of_groups(wall_tp, wall_groups):
+    """Every group has as many devices as its sums allow.
+
+    >>> devices_of_groups(wall_tp=8, wall_groups=16000)
     128000.0
     """
-    return wall_tp * batch_tokens / (stage_microbatches * ridge_tokens)
+    return wall_tp * wall_groups
 
 
-@formula("bandwidth_wall", "erdil2024", _HERE, given=[wall_devices_of_walls, tp_of_network, *_SPLIT])
+@formula("bandwidth_wall", "erdil2024", _HERE, given=[devices_of_groups])
 def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
     """As many devices as a step can be dealt out to, at their peak, for the whole time.
 
@@ -214,71 +222,51 @@ def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
     return wall_devices * peak_flops * run_time
 
 
-@formula(
-    "bandwidth_wall",
-    "erdil2024",
-    _HERE,
-    given=[chinchilla_tokens, group_rate, whole_domain, *FABRIC, *_SPLIT],
-    domain=_BELOW_SHARED,
-)
-def bandwidth_wall_grown(
-    base_batch, base_flops, batch_power, run_time, layers, tokens_per_param, link_achieved, activation_bits,
-    stage_microbatches, ridge_tokens,
-):  # fmt: skip
-    """The wall where the width is that of the run's own model, and the batch grows with the run.
+@formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
+def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
+    """The same, at the width of the model that such a run trains, which goes with the fourth root of its arithmetic.
 
-    At the width h it is `bandwidth_wall_at_width`, in which the peak cancels but for the micro-batch; the width goes
-    with the fourth root of the arithmetic.
+    The peak cancels, but for the size of micro-batches: of faster devices the same network serves fewer.
 
-    >>> known = dict(base_batch="16e6 token", base_flops="3.8e25 FLOP", run_time="7.776 Ms", layers=126)
-    >>> known |= dict(activation_bits=16, ridge_tokens="500 token", link_achieved="400 GB/s")
-    >>> f"{bandwidth_wall_grown(known, batch_power=0):.1e}"
+    >>> known = dict(run_time="7.776 Ms", layers=126, activation_bits=16, link_achieved="400 GB/s")
+    >>> f"{bandwidth_wall(known, wall_groups=16000):.1e}"
     '2.1e+28'
     """
     width = (6 * tokens_per_param) ** Rational(-1, 4) / sqrt(12 * layers)  # over the fourth root of the arithmetic
-    each = 9 * link_achieved / (activation_bits / 8) * base_batch / (stage_microbatches * ridge_tokens)
-    wall = (run_time * each * width) ** Rational(4, 3)
-    return base_flops * (wall / base_flops) ** (3 / (3 - 4 * batch_power))
+    return (run_time * wall_groups * 9 * link_achieved / (activation_bits / 8) * width) ** Rational(4, 3)
 
 
-@formula("domain_wall", _HERE, given=_SPLIT)
-def domain_wall(batch_tokens, run_time, scaleup_size, stage_microbatches, ridge_tokens, peak_flops):
-    """The wall of bandwidth where tensor parallelism fills the scale-up domain, whose links are fast enough for it.
+@formula("grown_bandwidth_wall", "erdil2024", _HERE, domain=_BELOW_SHARED)
+def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
+    """The wall where the batch grows with the run, as well as the width.
 
-    >>> known = dict(batch_tokens="16e6 token", run_time="7.776 Ms", ridge_tokens="500 token")
-    >>> f"{domain_wall(known, scaleup_size=8, peak_flops='1 PFLOP/s'):.1e}"
-    '1.0e+27'
+    >>> f"{bandwidth_wall_grown(bandwidth_wall='1e28 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.1e}"
+    '1.0e+29'
     """
-    return scaleup_size * batch_tokens / (stage_microbatches * ridge_tokens) * peak_flops * run_time
+    return base_flops * (bandwidth_wall / base_flops) ** (3 / (3 - 4 * batch_power))
 
 
-@formula("domain_wall", _HERE, given=[bandwidth_wall_grown, *_SPLIT], domain=_BELOW_ONE)
-def domain_wall_grown(
-    base_batch, base_flops, batch_power, run_time, scaleup_size, stage_microbatches, ridge_tokens, peak_flops,
-    bandwidth_wall,
-):  # fmt: skip
-    """The same where the batch grows with the run, and no more than the links allow wherever a group lies.
+@formula("domain_wall", _HERE)
+def domain_wall(wall_groups, scaleup_size, peak_flops, run_time, bandwidth_wall):
+    """Tensor parallelism fills a scale-up domain and does not leave it; no more than the links allow wherever it lies.
 
-    >>> known = dict(base_batch="16e6 token", base_flops="3.8e25 FLOP", run_time="7.776 Ms", scaleup_size=8)
-    >>> known |= dict(ridge_tokens="500 token", peak_flops="1 PFLOP/s", bandwidth_wall="1e28 FLOP")
-    >>> [f"{domain_wall_grown(known, batch_power=power):.1e}" for power in (0, 0.3, 0.7)]
-    ['1.0e+27', '4.0e+27', '1.0e+28']
+    >>> known = dict(wall_groups=16000, peak_flops="1 PFLOP/s", run_time="8 Ms", bandwidth_wall="1e28 FLOP")
+    >>> [domain_wall(known, scaleup_size=n) for n in (8, 72, 256)]
+    [1.024e+27, 9.216e+27, 1e+28]
     """
-    wall = domain_wall.of(batch_tokens=base_batch)
-    return Min(bandwidth_wall, base_flops * (wall / base_flops) ** (1 / (1 - batch_power)), evaluate=False)
+    return Min(bandwidth_wall, scaleup_size * wall_groups * peak_flops * run_time, evaluate=False)
 
 
 largest_run = Sheet(
     "largest run",
+    bandwidth_wall,
+    domain_wall,
+    latency_wall,
     bandwidth_wall_grown,
-    domain_wall_grown,
     latency_wall_grown,
+    groups_of_batch,
+    *_SPLIT,
+    *_NETWORK,
     message_of_group,
-    chinchilla_tokens,
-    ridge_tokens,
-    two_microbatches,
-    group_rate,
-    whole_domain,
-    *FABRIC,
-    doc="The largest training run in a time: by bandwidth, within the scale-up domain and beyond it, and by latency.",
+    doc="The largest training run in a time, by bandwidth and by latency, with a batch of today and one that grows.",
 )
