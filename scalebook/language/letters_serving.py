@@ -175,6 +175,10 @@ letter("switch_tiers", "", "tiers of switches in a network", r"n_{\mathrm{tier}}
 letter("tree_devices", "", "devices that a network of switches joins at full bandwidth", r"n_{\mathrm{tree}}")
 letter("switch_hops", "", "switches that a message between the farthest devices passes", r"n_{\mathrm{hop}}")
 
+letter("exchange_share", "", "time of the gradients' sum over that of a step's arithmetic", r"r_{\Sigma}", _ZERO)
+
+letter("step_compute", "s", "time of a step's arithmetic, shared by all devices", r"T_Q")
+
 # How large a run can be.
 letter("run_flops", "FLOP", "arithmetic of a whole training run", r"Q_{\mathrm{run}}")
 letter("tokens_per_param", "", "tokens trained on for each parameter", r"D/N")
