@@ -181,7 +181,7 @@ letter("step_compute", "s", "time of a step's arithmetic, shared by all devices"
 
 # How large a run can be.
 letter("run_flops", "FLOP", "arithmetic of a whole training run", r"Q_{\mathrm{run}}")
-letter("tokens_per_param", "", "tokens trained on for each parameter", r"D/N")
+letter("tokens_per_param", "", "tokens trained on for each parameter", r"r_{D/N}")
 letter("message_time", "s", "time of the smallest sum over the devices of a group", r"\lambda_{\Sigma}")
 letter(
     "latency_wall", "FLOP", "largest training run whose messages, one after another, fit into its time", r"Q_{\lambda}"
@@ -192,9 +192,9 @@ letter("batch_power", "", "power of a run's arithmetic that its batch grows with
 letter(
     "ridge_tokens", "token", "tokens of a micro-batch whose arithmetic takes as long as a stage's memory", r"\theta_B"
 )
-letter("stage_microbatches", "", "micro-batches in a step for each stage of a pipeline", r"m/p")
+letter("stage_microbatches", "", "micro-batches in a step for each stage of a pipeline", r"k_p")
 letter("wall_tp", "", "tensor-parallel ways at which a block's sums take as long as its arithmetic", r"t^{W}")
-letter("wall_groups", "", "tensor-parallel groups that a step can be dealt out to", r"n_{dp}^{W} p")
+letter("wall_groups", "", "tensor-parallel groups that a step can be dealt out to", r"n_g^{W}")
 letter("bandwidth_wall", "FLOP", "largest training run whose data moves as fast as it is computed with", r"Q_W")
 letter(
     "domain_wall",
