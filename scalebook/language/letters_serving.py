@@ -167,3 +167,40 @@ letter(
     r"W_{\mathrm{site}}^{1/2}",
 )
 letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
+
+# Fabrics: tori, and trees of switches.
+letter("torus_dimensions", "", "dimensions of a torus", r"n_{\mathrm{dim}}", whole=True)
+letter("switch_radix", "", "ports of a switch", r"k_{\mathrm{sw}}", whole=True)
+letter("switch_tiers", "", "tiers of switches in a network", r"n_{\mathrm{tier}}", whole=True)
+letter("tree_devices", "", "devices that a network of switches joins at full bandwidth", r"n_{\mathrm{tree}}")
+letter("switch_hops", "", "switches that a message between the farthest devices passes", r"n_{\mathrm{hop}}")
+
+letter("exchange_share", "", "time of the gradients' sum over that of a step's arithmetic", r"r_{\Sigma}", _ZERO)
+
+letter("step_compute", "s", "time of a step's arithmetic, shared by all devices", r"T_Q")
+
+# How large a run can be.
+letter("run_flops", "FLOP", "arithmetic of a whole training run", r"Q_{\mathrm{run}}")
+letter("tokens_per_param", "", "tokens trained on for each parameter", r"r_{D/N}")
+letter("message_time", "s", "time of the smallest sum over the devices of a group", r"\lambda_{\Sigma}")
+letter(
+    "latency_wall", "FLOP", "largest training run whose messages, one after another, fit into its time", r"Q_{\lambda}"
+)
+letter("base_batch", "token", "tokens of a step of the run that a batch is scaled from", r"D_{g,0}")
+letter("base_flops", "FLOP", "arithmetic of the run that a batch is scaled from", r"Q_0")
+letter("batch_power", "", "power of a run's arithmetic that its batch grows with", r"\beta_D", "share")
+letter(
+    "ridge_tokens", "token", "tokens of a micro-batch whose arithmetic takes as long as a stage's memory", r"\theta_B"
+)
+letter("stage_microbatches", "", "micro-batches in a step for each stage of a pipeline", r"k_p")
+letter("wall_tp", "", "tensor-parallel ways at which a block's sums take as long as its arithmetic", r"t^{W}")
+letter("wall_groups", "", "tensor-parallel groups that a step can be dealt out to", r"n_g^{W}")
+letter("bandwidth_wall", "FLOP", "largest training run whose data moves as fast as it is computed with", r"Q_W")
+letter(
+    "domain_wall",
+    "FLOP",
+    "largest such run with tensor parallelism inside the scale-up domain",
+    r"Q_{\mathrm{up}}",
+)
+letter("grown_latency_wall", "FLOP", "largest run by latency where the batch grows with it", r"Q_{\lambda}^{+}")
+letter("grown_bandwidth_wall", "FLOP", "largest run by bandwidth where the batch grows with it", r"Q_W^{+}")
