@@ -53,7 +53,7 @@ BEFORE_THE_CALCULATOR = 4
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
 def test_code_is_of_three_kinds(path):
-    """It speaks, and is short; or it derives, draws and imports, and is folded under a name; or it solves an exercise."""
+    """It speaks, and is short; or it derives, draws and imports, and is folded under a name; or it is a solution."""
     cells = cells_of(path)
     for cell in cells:
         if reader_sees(cell):
