@@ -1,5 +1,6 @@
 """What nbval does not look at: a notebook is stored as `make notebooks` stores it, run from the top, without errors."""
 
+import ast
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,8 +9,9 @@ import nbformat
 import pytest
 import yaml
 
+from scalebook.claims import claims
 from tools import notebooks as tool
-from tools.notebooks import main, normal, notebooks
+from tools.notebooks import STORED, main, normal, notebooks
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,6 +24,58 @@ def test_stored_as_run(path, capsys):
     for cell in cells:
         if "raises-exception" not in cell.metadata.get("tags", []):
             assert not [o for o in cell.outputs if o.output_type == "error" or o.get("name") == "stderr"], cell.source
+
+
+def cells_of(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+def reader_sees(cell):
+    """Whether a cell's code stands open on the page."""
+    return cell.cell_type == "code" and not {"hide-input", "hide-cell", "remove-cell"} & set(
+        cell.metadata.get("tags", [])
+    )
+
+
+def first_that_draws(cells):
+    """Where the first figure or calculator is."""
+    return next(
+        i
+        for i, x in enumerate(cells)
+        if x.cell_type == "code" and any({"image/png", STORED} & o.get("data", {}).keys() for o in x.outputs)
+    )
+
+
+# Title, the installation (which no page shows), the folded imports, the answers, the calculator: with more cells before
+# it, a reader would have to scroll to what can be moved.
+BEFORE_THE_CALCULATOR = 4
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_code_is_of_three_kinds(path):
+    """It speaks, and is short; or it derives, draws and imports, and is folded under a name; or it is a solution."""
+    cells = cells_of(path)
+    for cell in cells:
+        if reader_sees(cell):
+            assert len(cell.source.splitlines()) <= 8, f"fold it, or split what speaks from the rest:\n{cell.source}"
+        elif {"hide-input", "hide-cell"} & set(cell.metadata.get("tags", [])):
+            prompts = cell.metadata.get("mystnb", {})
+            assert prompts.get("code_prompt_show") and prompts.get("code_prompt_hide"), cell.source
+            assert cell.metadata.jupyter.source_hidden, "folded in JupyterLab too"
+    for cell in filter(reader_sees, cells[: first_that_draws(cells)]):
+        assert not any(isinstance(x, ast.Import | ast.ImportFrom) for x in ast.parse(cell.source).body), cell.source
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_a_calculator_is_on_the_first_screen(path):
+    live = [i for i, x in enumerate(cells_of(path)) if any(STORED in o.get("data", {}) for o in x.get("outputs", []))]
+    assert live and live[0] <= BEFORE_THE_CALCULATOR, f"the first calculator is cell {live[:1]}"
+
+
+@pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))
+def test_verdicts_come_from_the_ledger(chapter):
+    [path] = [p for p in notebooks() if p.stem == chapter]
+    assert any(x.source == f'claims.judged_in("{chapter}")' for x in cells_of(path))
 
 
 @pytest.fixture(scope="module")

@@ -203,6 +203,40 @@ def test_theme_switch(chromium, address):
         assert seen == {"light", "dark"}
 
 
+FOLDED = "details.above-input"
+
+
+def opened(page):
+    """How many of the page's folded cells are open, and how many there are."""
+    return page.locator(f"{FOLDED}[open]").count(), page.locator(FOLDED).count()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_one_switch_opens_all_code_and_is_remembered(chromium, address, width):
+    """From the keyboard too; on the next page and after a reload; and solutions stay folded."""
+    with open_page(chromium, viewport={"width": width, "height": 844}) as page:
+        page.goto(f"{address}/{CHAPTER}.html")
+        switch = page.get_by_role("button", name="Show code")
+        assert switch.count() == 1 and switch.get_attribute("aria-pressed") == "false"
+        shown, cells = opened(page)
+        assert shown == 0 < cells
+        switch.click()
+        assert switch.get_attribute("aria-pressed") == "true" and opened(page) == (cells, cells)
+        assert page.locator("details:not(.above-input).hide[open]").count() == 0, "a solution was opened"
+        page.reload()
+        assert switch.get_attribute("aria-pressed") == "true" and opened(page) == (cells, cells)
+        page.goto(f"{address}/{START}")
+        assert switch.get_attribute("aria-pressed") == "true" and opened(page)[0] == opened(page)[1] > 0
+        switch.focus()
+        page.keyboard.press("Space")
+        assert switch.get_attribute("aria-pressed") == "false" and opened(page)[0] == 0
+        page.reload()
+        assert switch.get_attribute("aria-pressed") == "false" and opened(page)[0] == 0
+        page.goto(f"{address}/book/reference/notation.html")
+        assert switch.count() == 0, "a page without code has no switch"
+        check(page)
+
+
 def test_links_out(site):
     """Binder, Colab, the repository and the download of a notebook are one click away."""
     text = (site / START).read_text(encoding="utf-8")
