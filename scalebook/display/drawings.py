@@ -10,7 +10,7 @@ What stands on a drawing is computed from what it is called with: sizes by formu
 from math import cos, pi, sin
 
 from scalebook.block import LLAMA
-from scalebook.display.schematic import Box, Scene
+from scalebook.display.schematic import Box, Scene, text_width
 from scalebook.inference.disaggregation import handover_whole
 from scalebook.language import Row, show
 from scalebook.memory import kv_cache
@@ -34,7 +34,8 @@ def block_tensors(model: Row, weight_bits: float, kv_bits: float, context: float
     """The products of Llama's block, and what each reads: weights as long as they are large, one sequence's cache.
 
     >>> from scalebook.tables import models
-    >>> print(block_tensors(models.llama3_8b, weight_bits=16, kv_bits=16, context=8192).description[-40:])
+    >>> print(block_tensors(models.llama3_8b, weight_bits=16, kv_bits=16, context=8192).description[-53:])
+    down; weights, 117.4 MB; from up and gate to down.
     """
     size = {
         x.name: float(x.elements.subs({s: model[s.name] for s in x.elements.free_symbols})) * weight_bits / 8
@@ -87,7 +88,11 @@ def splits(ways: int = 2) -> Scene:
             scene.tensor((100, y + 22), own, "memory", (64, 38), split=split, name="its part of W")
             scene.note((182, y + 44), "=", "middle")
             full = (WHOLE,) if split == "rows" else own
-            made.append(scene.tensor((200, y + 26), full, "arithmetic", (64, 28), name="u" if split == "columns" else "an addend of u"))
+            made.append(
+                scene.tensor(
+                    (200, y + 26), full, "arithmetic", (64, 28), name="u" if split == "columns" else "an addend of u"
+                )
+            )
         if split == "rows":
             for a, b in zip(made, made[1:], strict=False):
                 scene.arrow(a.point(0.5, 1), b.point(0.5, 0))
@@ -133,17 +138,17 @@ def _round(scene, centre, held, sent):
     n, wide = len(held), 64
     angles = [2 * pi * d / n - pi / 2 for d in range(n)]
     boxes = [
-        Box(centre[0] + 45 * cos(a) - wide / 2, centre[1] + 54 * sin(a) - 9, wide, 18, f"device {d + 1}")
+        Box(centre[0] + 45 * cos(a) - wide / 2 - 4, centre[1] + 54 * sin(a) - 13, wide + 8, 26, f"device {d + 1}")
         for d, a in enumerate(angles)
     ]
     for box, pieces in zip(boxes, held, strict=True):
-        scene.device((box.x - 4, box.y - 4), "", size=(wide + 8, 26))
-        shades = [x / n for x in pieces]
-        scene.tensor(box[:2], shades, "arithmetic", box[2:4], [str(x) for x in pieces], name=f"{box.name} has {pieces}")
+        shades, texts = [x / n for x in pieces], [str(x) for x in pieces]
+        scene.device(box[:2], "", size=box[2:4])
+        scene.tensor((box.x + 4, box.y + 4), shades, "arithmetic", (wide, 18), texts, name=f"{box.name} has {pieces}")
     for d in range(n if sent else 0):
         a, b = boxes[d], boxes[(d + 1) % n]
-        piece, down = (sent[d] + 0.5) / n, b.y - a.y
-        ends = (a.point(piece, down > 0), b.point(piece, down < 0)) if abs(down) > 20 else (a, b)
+        down = b.y - a.y
+        ends = (a.point(0.5, down > 0), b.point(0.5, down < 0)) if abs(down) > 20 else (a, b)
         scene.arrow(*ends)
 
 
@@ -232,7 +237,7 @@ def pipeline_phases(run: Run) -> Scene:
         raise ValueError(f"{run} is never full: one device ends before another starts; take more micro-batches")
     scene = Scene(
         f"{run.schedule} opens and closes: {run.pp} devices, {run.microbatches} micro-batches",
-        "Time runs to the right, a row is a device. Pale: forward passes, with their micro-batch; dark: backward. Dashed "
+        "Time runs to the right, a row is a device. Faint: forward passes, with their micro-batch; strong: backward. Dashed "
         f"is idle: the bubble, {float(run.bubble):.1%} of the work.".replace("%", " %"),
     )
     ends = [0, *full, run.makespan]
@@ -271,30 +276,50 @@ def experts_exchange(devices: int = 4, experts: int = 8, top_k: int = 2) -> Scen
     )
     above, below = [], []
     for d in range(devices):
-        above.append(scene.device((2 + wide * d, 2), f"device {d + 1}", {"tokens": [0.5] * devices}, (wide - 8, 0), "arithmetic"))
+        above.append(
+            scene.device((2 + wide * d, 2), f"device {d + 1}", {"tokens": [0.5] * devices}, (wide - 8, 0), "arithmetic")
+        )
     for d in range(devices):
         numbers = [str(d * each + k + 1) for k in range(each)]
         box = scene.device((2 + wide * d, 168), "", size=(wide - 8, 58))
         below.append(box)
         scene.tensor((8 + wide * d, 174), [0.5] * devices, "arithmetic", (wide - 20, 14))
-        scene.tensor((8 + wide * d, 196), [0.8] * each, "memory", (wide - 20, 24), numbers, name=f"experts {numbers[0]} to {numbers[-1]}")
+        scene.tensor(
+            (8 + wide * d, 196),
+            [0.8] * each,
+            "memory",
+            (wide - 20, 24),
+            numbers,
+            name=f"experts {numbers[0]} to {numbers[-1]}",
+        )
     for d, a in enumerate(above):
         for e, b in enumerate(below):
             ends = a.point((e + 0.5) / devices * 0.86 + 0.07, 1), b.point((d + 0.5) / devices * 0.86 + 0.07, 0)
             scene.arrow(*ends, kind="waiting" if d == e else "network")
     share = top_k * (devices - 1) / devices
-    scene.note((170, 246), f"a token sends {top_k} × ({devices} − 1)/{devices} = {share:g} copies\nof itself to other devices", "middle")
+    scene.note(
+        (170, 246),
+        f"a token sends {top_k} × ({devices} − 1)/{devices} = {share:g} copies\nof itself to other devices",
+        "middle",
+    )
     return scene
 
 
 def prefill_decode_pools(
-    model: Row, prompt: float, kv_bits: float, link_bandwidth: float, readers: int = 2, writers: int = 3
+    model: Row,
+    prompt: float,
+    prompt_time: float,
+    kv_bits: float,
+    link_bandwidth: float,
+    readers: int = 2,
+    writers: int = 3,
 ) -> Scene:
     """Two pools: devices that read prompts, devices that write answers, and the caches that cross between them.
 
     >>> from scalebook.tables import models
-    >>> prefill_decode_pools(models.llama3_70b, 1024, kv_bits=16, link_bandwidth=50e9).description.count("335.5 MB")
-    1
+    >>> drawn = prefill_decode_pools(models.llama3_70b, 1024, prompt_time=30e-3, kv_bits=16, link_bandwidth=50e9)
+    >>> "a cache: 335.5 MB, at 50 GB/s: 6.711 ms" in drawn.description
+    True
     """
     scene = Scene(
         "A pool that reads, a pool that writes",
@@ -310,13 +335,15 @@ def prefill_decode_pools(
     for d in range(writers):
         y = 24 + 60 * d
         writes.append(scene.device((208, y), f"device {readers + d + 1}", size=(130, 52)))
-        scene.tensor((216, y + 24), (0.7, 0.7, 0.7, 0.7, 0), "memory", (114, 20), name="caches of users, and a free place")
+        scene.tensor(
+            (216, y + 24), (0.7, 0.7, 0.7, 0.7, 0), "memory", (114, 20), name="caches of users, and a free place"
+        )
     for k, a in enumerate(reads):
         for b in writes:
             scene.link(a, b)
         scene.arrow(a, writes[(k * writers + 1) // readers])
     cache = kv_cache(model, batch=1, context=prompt, kv_bits=kv_bits)
-    late = handover_whole(model, prompt=prompt, kv_bits=kv_bits, link_bandwidth=link_bandwidth)
+    late = handover_whole(model, prompt=prompt, prompt_time=prompt_time, kv_bits=kv_bits, link_bandwidth=link_bandwidth)
     under = 24 + 60 * readers + 12
     scene.note((2, under), f"a cache: {show(cache, 'B')},\nat {show(link_bandwidth, 'B/s')}: {show(late, 's')}")
     return scene

@@ -168,7 +168,9 @@ class Scene:
             left, top = box.point(k * share, 0) if split == "columns" else box.point(0, k * share)
             wide, high = (share, 1) if split == "columns" else (1, share)
             part = Box(left, top, box.width * wide, box.height * high)
-            self._rect(part, kind if shade else "waiting", fill=0.62 * shade, line=0.9 if shade else 0.45, dashed=not shade)
+            self._rect(
+                part, kind if shade else "waiting", fill=0.62 * shade, line=0.9 if shade else 0.45, dashed=not shade
+            )
             if k < len(texts) and texts[k]:
                 self._text(part.point(0.5, 0.5)[0:1] + (part.point(0.5, 0.5)[1] + 4.3,), texts[k], "middle", "")
 
