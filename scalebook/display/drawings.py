@@ -7,6 +7,7 @@
 What stands on a drawing is computed from what it is called with: sizes by formulas, who holds what by executing it.
 """
 
+from itertools import pairwise
 from math import cos, pi, sin
 
 from scalebook.block import LLAMA
@@ -72,8 +73,8 @@ def splits(ways: int = 2) -> Scene:
     """
     scene = Scene(
         f"Two ways to split a product over {ways} devices",
-        "By columns each device has all of x and makes its own columns of u: nothing is sent. By rows each has its part "
-        "of x and makes an addend of all of u: orange, the sum over the devices.",
+        "By columns each device has all of x and makes its own columns of u: nothing is sent. By rows each has its "
+        "part of x and makes an addend of all of u: orange, the sum over the devices.",
     )
     top = 14
     for split in ("columns", "rows"):
@@ -94,7 +95,7 @@ def splits(ways: int = 2) -> Scene:
                 )
             )
         if split == "rows":
-            for a, b in zip(made, made[1:], strict=False):
+            for a, b in pairwise(made):
                 scene.arrow(a.point(0.5, 1), b.point(0.5, 0))
                 scene.arrow(b.point(0.3, 0), a.point(0.3, 1))
             scene.note((292, top + 14 + 37 * ways), "sum")
@@ -164,8 +165,8 @@ def tiers(device: Row, link: Row, blocks: int = 7) -> Scene:
     now, places = (blocks + 1) // 2, range(-1, 2)
     scene = Scene(
         f"Two tiers of memory behind {device.name}",
-        "While a block is computed, the next is fetched and the last goes back. Near memory needs places for these three, "
-        "the second tier one for every block. Nothing waits if orange takes no longer than blue.",
+        "While a block is computed, the next is fetched and the last goes back. Near memory needs places for these "
+        "three, the second tier one for every block. Nothing waits if orange takes no longer than blue.",
     )
     names = {x: f"block {now + x}" for x in places}
     work = scene.tensor((92, 2), (0.6,), "arithmetic", (156, 26), (f"computes {names[0]}",), name="arithmetic")
@@ -197,8 +198,8 @@ def zero_stages(
     bits = dict(weight=weight_bits, gradient=gradient_bits, optimizer=optimizer_bits)
     scene = Scene(
         f"ZeRO on {devices} devices",
-        "A box is a device; its bars are as high as their bits. Green is held; what is dashed lies on the other devices, "
-        "and must come from them when it is needed.",
+        "A box is a device; its bars are as high as their bits. Green is held; what is dashed lies on the other "
+        "devices, and must come from them when it is needed.",
     )
     wide, gap = 262 / devices, 5
     high = {kind: 36 * x / max(bits.values()) for kind, x in bits.items()}
@@ -237,13 +238,13 @@ def pipeline_phases(run: Run) -> Scene:
         raise ValueError(f"{run} is never full: one device ends before another starts; take more micro-batches")
     scene = Scene(
         f"{run.schedule} opens and closes: {run.pp} devices, {run.microbatches} micro-batches",
-        "Time runs to the right, a row is a device. Faint: forward passes, with their micro-batch; strong: backward. Dashed "
-        f"is idle: the bubble, {float(run.bubble):.1%} of the work.".replace("%", " %"),
+        "Time runs to the right, a row is a device. Faint: forward passes, with their micro-batch; strong: backward. "
+        f"Dashed is idle: the bubble, {float(run.bubble):.1%} of the work.".replace("%", " %"),
     )
     ends = [0, *full, run.makespan]
-    for name, a, b in zip(("opening", "full", "closing"), ends, ends[1:], strict=False):
-        x = left + unit * float(a), left + unit * float(b)
-        scene.note(((x[0] + x[1]) / 2, 14), name, "middle", bold=True)
+    for k, (name, anchor) in enumerate((("opening", "start"), ("full", "middle"), ("closing", "end"))):
+        x = left + unit * float(ends[k]), left + unit * float(ends[k + 1])
+        scene.note((x[0] + (x[1] - x[0]) * k / 2, 14), name, anchor, bold=True)
         scene.tensor((x[0] + 1, 20), (0.5,), "waiting", (x[1] - x[0] - 2, 4))
     for d, slots in enumerate(work):
         y = 32 + (high + 4) * d
@@ -272,7 +273,8 @@ def experts_exchange(devices: int = 4, experts: int = 8, top_k: int = 2) -> Scen
     scene = Scene(
         f"Experts on {devices} devices",
         f"Above, each device's own tokens, of which every one goes to {top_k} of {experts} experts; below, the experts "
-        "with the tokens of all. Orange crosses the network; what stays on its device is grey. The results come back the same way.",
+        "with the tokens of all. Orange crosses the network; what stays on its device is grey. "
+        "The results come back the same way.",
     )
     above, below = [], []
     for d in range(devices):

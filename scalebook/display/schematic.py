@@ -70,7 +70,7 @@ def _n(x):
 
 
 class Scene:
-    """A drawing that grows by what is put on it; `caption` says what to see.  ValueError where something would leave it.
+    """A drawing that grows by what is put on it; `caption` says what to see.  ValueError for what would leave it.
 
     >>> print(Scene("Nothing yet", "An empty page.").svg[:49])
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="
@@ -91,7 +91,7 @@ class Scene:
         size: tuple[float, float] = (100, 0),
         kind: str = "memory",
     ) -> Box:
-        """A box with its memory inside: `holds` names tensors and the shades of their parts, 0 for one that is not there.
+        """A box with its memory inside: `holds` names tensors and the shades of their parts, 0 for one that is absent.
 
         It is as high as what it holds, or higher if `size` says so.
         """
@@ -103,7 +103,7 @@ class Scene:
         if name:
             self._text((at[0] + size[0] / 2, y + 10), name, "middle", "sb-name")
             y += LINE
-        for tensor, parts in holds.items():
+        for parts in holds.values():
             self._bar(Box(at[0] + 6, y, size[0] - 12, 14), parts, kind, (), "columns")
             y += 18
         there = [("" if all(x) else "a part of ") + tensor for tensor, x in holds.items() if any(x)]
@@ -155,7 +155,7 @@ class Scene:
             self.note(middle, text, "middle")
 
     def note(self, at: tuple[float, float], text: str, anchor: str = "start", bold: bool = False) -> None:
-        """Words, in as many lines as are said; `anchor` says what of them stands at the place: "start", "middle", "end"."""
+        """Words, line by line; `anchor` says what of them stands at the place: "start", "middle" or "end"."""
         for k, line in enumerate(text.split("\n")):
             self._text((at[0], at[1] + k * LINE), line, anchor, "sb-name" if bold else "")
         self._say(text.replace("\n", " "))
@@ -172,7 +172,7 @@ class Scene:
                 part, kind if shade else "waiting", fill=0.62 * shade, line=0.9 if shade else 0.45, dashed=not shade
             )
             if k < len(texts) and texts[k]:
-                self._text(part.point(0.5, 0.5)[0:1] + (part.point(0.5, 0.5)[1] + 4.3,), texts[k], "middle", "")
+                self._text((part.x + part.width / 2, part.y + part.height / 2 + 4.3), texts[k], "middle", "")
 
     def _rect(self, box, kind, fill, line, corner=1.5, dashed=False):
         self._inside(box.x, box.x + box.width, box.y, box.y + box.height, box.name or "a box")
