@@ -148,11 +148,9 @@ class Scene:
         points = " ".join(f"{_n(x)},{_n(y)}" for x, y in tips)
         self._marks.append(f'<polygon class="sb-head sb-{kind}" points="{points}"/>')
         names = [x.name for x in (a, b) if isinstance(x, Box) and x.name]
-        if len(names) == 2:
-            self._say(f"from {names[0]} to {names[1]}" + (f": {text}" if text else ""))
-        if text:
-            middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
-            self.note(middle, text, "middle")
+        way = f"from {names[0]} to {names[1]}" if len(names) == 2 else ""
+        self._say(": ".join(filter(None, (way, text))))
+        self._text(((start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]), text, "middle", "")
 
     def note(self, at: tuple[float, float], text: str, anchor: str = "start", bold: bool = False) -> None:
         """Words, line by line; `anchor` says what of them stands at the place: "start", "middle" or "end"."""
@@ -190,6 +188,8 @@ class Scene:
         self._marks.append(f'<path class="sb-line sb-{kind}" d="{way}"/>')
 
     def _text(self, at, text, anchor, style):
+        if not text:
+            return
         wide = text_width(text, bool(style))
         left = at[0] - {"start": 0, "middle": 0.5, "end": 1}[anchor] * wide
         self._inside(left, left + wide, at[1] - SIZE, at[1] + 4, f"the text {text!r}")
