@@ -18,7 +18,15 @@ from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
-__all__ = ["bars", "confrontation", "curve", "describe", "roofline"]
+__all__ = ["COLOURS", "bars", "confrontation", "curve", "describe", "roofline"]
+
+# What a colour means wherever mechanisms are drawn: on a light page, on a dark one.
+COLOURS = {
+    "arithmetic": ("#0072B2", "#56B4E9"),
+    "memory": ("#009E73", "#2BD4A4"),
+    "network": ("#D55E00", "#F0A030"),
+    "waiting": ("#7A7F87", "#9DA7B3"),
+}
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
