@@ -22,6 +22,7 @@ from scalebook.machine.collective_rates import (
     message_chunks,
 )
 from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
+from scalebook.machine.topologies import fat_tree_devices, mesh_all_reduce, switch_hops, torus_all_reduce
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements import collectives as measured
 from scalebook.tables import accelerators
@@ -186,6 +187,60 @@ def test_a_scattering_ring_and_an_all_reduce_take_what_their_formulas_say(ways):
     assert all(held == sums for held in run.results.values())
     assert run.time == pytest.approx(schedules.ring_all_reduce(LINK, ways=ways))
     assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
+
+
+def mesh(ways):
+    """To each peer over a link of its own: part j of device i is worth ways * i + j."""
+
+    def program(i):
+        peers = [j for j in range(ways) if j != i]
+        for j in peers:
+            yield j, BYTES / ways, ways * i + j, j
+        total = ways * i + i
+        for j in peers:
+            total += yield j
+        for j in peers:
+            yield j, BYTES / ways, total, j
+        own = {i: total}
+        for j in peers:
+            own[j] = yield j
+        return own
+
+    return [program] * ways
+
+
+@pytest.mark.parametrize("ways", WAYS)
+def test_a_mesh_takes_what_its_formula_says(ways):
+    """Each link has its share of what the device can send."""
+    run = Network(mesh(ways), rate=RATE / (ways - 1))
+    assert all(
+        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
+    )
+    assert run.time == pytest.approx(mesh_all_reduce(LINK, ways=ways))
+
+
+@pytest.mark.parametrize(("side", "dimensions"), [(2, 1), (8, 1), (4, 2), (4, 3), (3, 4)])
+def test_a_torus_is_rings_after_rings(side, dimensions):
+    """One part for each dimension, on its links; after each dimension a device has a side-th of what it had."""
+    part, link = BYTES / dimensions, RATE / dimensions
+    rings = [
+        schedules.ring_all_reduce(collective_bytes=part / side**i, ways=side, link_bandwidth=link, link_latency=HOP)
+        for i in range(dimensions)
+    ]
+    said = torus_all_reduce(LINK, ways=side**dimensions, torus_dimensions=dimensions)
+    assert said == pytest.approx(sum(rings))
+    if dimensions == 1:
+        assert said == pytest.approx(schedules.ring_all_reduce(LINK, ways=side))
+
+
+@pytest.mark.parametrize(("radix", "tiers"), [(2, 1), (4, 1), (4, 2), (6, 2), (4, 3), (6, 3)])
+def test_a_fat_tree_joins_as_many_devices_as_its_formula_says(radix, tiers):
+    """Built up: a pod of t tiers is radix / 2 pods of t - 1; the top tier joins radix of them, not half."""
+    pod = 1
+    for _ in range(tiers - 1):
+        pod *= radix // 2
+    assert fat_tree_devices(switch_radix=radix, switch_tiers=tiers) == radix * pod
+    assert switch_hops(switch_tiers=tiers) == len([*range(tiers), *range(tiers - 1)])
 
 
 @pytest.mark.parametrize("ways", [2, 4, 8, 16])

@@ -24,7 +24,7 @@ from scalebook.memory.serving import kv_cache, max_batch, weight_memory
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 from scalebook.search import search
-from scalebook.tables import accelerators, engines, links, models, precisions
+from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
 from scalebook.training.step import training_step
 from scalebook.training.strategy import CHOICES
 
@@ -148,7 +148,7 @@ def sheets(rng, record):
 
 
 def _tables(rng):
-    table = rng.choice([accelerators, links, models, precisions, engines])
+    table = rng.choice([accelerators, links, models, precisions, engines, ranges, runs])
     row, strange = rng.choice(list(table.values())), odd(rng)
     yield "key", strange, lambda: table[strange]
     yield "keys", strange, lambda: table[[strange]]

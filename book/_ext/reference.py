@@ -179,6 +179,8 @@ PAGES = {
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
                                                     "and the state that training keeps."),
     "engines": table("engines", "Engines", "What a serving engine adds to the work, and what it reserves by default."),
+    "runs": table("runs", "Runs", "What makers publish of the final training of a model."),
+    "ranges": table("ranges", "Ranges", "What the factors of a run's cost have been: cheap, as usual, and dear."),
     "claims": what_articles_claim,
     "bibliography": bibliography,
     "glossary": glossary,

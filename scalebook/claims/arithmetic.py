@@ -1,4 +1,4 @@
-"""What articles add up: racks and platforms, both directions of a link, one device over another, the largest run.
+"""What articles add up: racks and platforms, both directions of a link, one device over another.
 
 Each is a line of arithmetic that a data sheet leaves to its reader.
 
@@ -7,15 +7,13 @@ Each is a line of arithmetic that a data sheet leaves to its reader.
 129.6
 """
 
-from sympy import S
-
 from scalebook.language import formula
 
 from . import letters  # noqa: F401  (first: it enters the letters)
 
 __all__ = [
-    "active_share", "capacity_ratio", "chinchilla_tokens", "corpus_bytes", "domain_nodes", "kept_share", "latency_wall",
-    "link_ratio", "peak_of_cores", "rack_bandwidth", "rack_flops", "rack_hbm", "rack_links", "rack_unified",
+    "active_share", "capacity_ratio", "corpus_bytes", "domain_nodes", "kept_share", "link_ratio",
+    "peak_of_cores", "rack_bandwidth", "rack_flops", "rack_hbm", "rack_links", "rack_unified",
 ]  # fmt: skip
 
 # Racks and platforms
@@ -147,30 +145,3 @@ def corpus_bytes(train_tokens, token_bytes):
     62.4
     """
     return train_tokens * token_bytes
-
-
-# How large a run can be
-
-
-@formula("tokens_per_param", "hoffmann2022")
-def chinchilla_tokens():
-    """Training that is worth its arithmetic: some twenty tokens for each parameter.
-
-    >>> chinchilla_tokens()
-    20.0
-    """
-    return S(20)
-
-
-@formula("latency_wall", "erdil2024", "kaplan2020 §2.1", given=[chinchilla_tokens])
-def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
-    """Steps follow one another, and so do four sums over a group in every block, two forward and two backward.
-
-    If they took no time but their latency, so many tokens D could be trained on; 6 N D operations with so many tokens
-    to the parameter are 6 D² over that. Depth and batch are those of a model known today: both would grow.
-
-    >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
-    '1.8e+32'
-    """
-    tokens = batch_tokens * run_time / (4 * layers * message_time)
-    return 6 * tokens**2 / tokens_per_param

@@ -41,8 +41,3 @@ letter(
     r"\sigma_a",
     "share",
 )
-letter("message_time", "s", "time of the smallest sum over the devices of a group", r"\lambda_{\Sigma}")
-letter("tokens_per_param", "", "tokens trained on for each parameter", r"D/N")
-letter(
-    "latency_wall", "FLOP", "largest training run whose messages, one after another, fit into its time", r"Q_{\lambda}"
-)

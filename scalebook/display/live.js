@@ -3,7 +3,9 @@
 
 const UP = ["", "k", "M", "G", "T", "P", "E"], DOWN = ["", "m", "µ", "n", "p"];
 const COUNTS = ["million", "billion", "trillion", "quadrillion"];
-const COUNTED = new Set(["", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B"]);
+const COUNTED = new Set([
+  "", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh",
+]);
 const LONG = [[86400, "days"], [3600, "h"], [60, "min"]];
 const RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", DIGITS = "-0123456789";
 

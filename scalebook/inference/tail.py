@@ -19,8 +19,8 @@ from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "gamma_function", "mean_of_largest", "normal_largest", "slowest_exponential", "slowest_normal", "slowest_pareto",
-    "slowest_shifted", "synchronisations_of_blocks", "traded_bandwidth", "waiting", "waiting_time",
+    "any_slow", "gamma_function", "mean_of_largest", "normal_largest", "slowest_exponential", "slowest_normal",
+    "slowest_pareto", "slowest_shifted", "synchronisations_of_blocks", "traded_bandwidth", "waiting", "waiting_time",
 ]  # fmt: skip
 
 _GROUP = {"groups of two or more": lambda ways: ways >= 2}
@@ -145,6 +145,16 @@ def synchronisations_of_blocks(layers):
     160.0
     """
     return 2 * layers
+
+
+@formula("any_slow", "dean2013")
+def any_slow(slow_share, ways):
+    """If each is slow on its own account: a large group nearly always has one that is.
+
+    >>> round(any_slow(slow_share=0.005, ways=128), 3)
+    0.474
+    """
+    return 1 - (1 - slow_share) ** ways
 
 
 @formula("waiting_time", "dean2013", given=[synchronisations_of_blocks, slowest_exponential])

@@ -1,6 +1,6 @@
 """What a formula is: letters, formulas, sheets, rows and units."""
 
-from . import letters, letters_serving, letters_steps, letters_training  # noqa: F401  (first: they enter the letters)
+from . import letters, letters_hardware, letters_serving, letters_steps, letters_training  # noqa: F401  (first: they enter the letters)
 from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex

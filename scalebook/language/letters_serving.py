@@ -168,56 +168,39 @@ letter(
 )
 letter("sites_gain", "", "what sites do together over what one could do alone", r"G_{\mathrm{site}}", _ZERO)
 
-# A data sheet: what it prints, and what of that a step may count on.
-letter("directions", "", "directions of a link that are added up, one or both", r"n_{\leftrightarrow}", whole=True)
-letter("clock", "/s", "clock at which a peak is stated", r"f_{\mathrm{clock}}")
-letter(
-    "sparsity_gain", "", "operations a printed peak counts for each one done: 2 with 2:4 sparsity, else 1", r"g_{2:4}"
-)
-letter("printed_devices", "", "devices that a printed figure adds up", r"n_{\mathrm{pr}}", whole=True)
-letter("printed_flops", "FLOP/s", "peak as a data sheet prints it", r"F_{\mathrm{pr}}")
-letter("printed_links", "B/s", "scale-up bandwidth as a data sheet prints it", r"W_{\mathrm{pr}}")
-letter("usable_flops", "FLOP/s", "rate that large dense products reach on one device", r"F_{\mathrm{use}}")
-letter("usable_bandwidth", "B/s", "rate at which kernels stream one device's memory", r"W_{\mathrm{use}}")
-letter(
-    "usable_links",
-    "B/s",
-    "rate at which collectives send from one device, one direction",
-    r"W_{\mathrm{up}}^{\mathrm{use}}",
-)
-letter("usable_ridge", "FLOP/B", "usable arithmetic over usable bandwidth", r"I^{\star}_{\mathrm{use}}")
-letter("usable_share", "%", "usable rate of all devices over the printed peak", r"\sigma_{\mathrm{use}}")
-letter("pair_bandwidth", "B/s", "bandwidth from one device to one other, one direction", r"W_{\mathrm{pair}}")
+# Fabrics: tori, and trees of switches.
+letter("torus_dimensions", "", "dimensions of a torus", r"n_{\mathrm{dim}}", whole=True)
+letter("switch_radix", "", "ports of a switch", r"k_{\mathrm{sw}}", whole=True)
+letter("switch_tiers", "", "tiers of switches in a network", r"n_{\mathrm{tier}}", whole=True)
+letter("tree_devices", "", "devices that a network of switches joins at full bandwidth", r"n_{\mathrm{tree}}")
+letter("switch_hops", "", "switches that a message between the farthest devices passes", r"n_{\mathrm{hop}}")
 
-# Growth from year to year.
-letter("next_launch", "year", "when the new device was announced", r"t_0'")
-letter("peak_growth", "", "times that a device's peak grows in a year", r"g_F")
-letter("compute_growth", "", "times that the arithmetic of the largest training runs grows in a year", r"g_Q")
-letter("cost_growth", "", "times that the cost of the largest training runs grows in a year", r"g_c")
-letter("fleet_growth", "", "times that devices and days of the largest training runs grow in a year", r"g_n")
-letter("bargain_growth", "", "times that the arithmetic bought for a dollar grows in a year", r"g_{Q/c}")
+letter("exchange_share", "", "time of the gradients' sum over that of a step's arithmetic", r"r_{\Sigma}", _ZERO)
 
-# Systolic arrays, and what a watt and a dollar buy.
-letter("array_side", "", "multipliers along each side of a systolic array", r"s_{\mathrm{arr}}", whole=True)
-letter("arrays", "", "systolic arrays of one device", r"n_{\mathrm{arr}}", whole=True)
-letter("array_tiles", "", "tiles of a weight, each as large as a systolic array", r"n_{\theta,\mathrm{arr}}")
-letter("load_cycles", "", "cycles in which the weights of one tile enter a systolic array", r"n_{\mathrm{load}}")
-letter("array_cycles", "", "cycles that a product takes on one systolic array", r"n_{\mathrm{cyc}}")
+letter("step_compute", "s", "time of a step's arithmetic, shared by all devices", r"T_Q")
+
+# How large a run can be.
+letter("run_flops", "FLOP", "arithmetic of a whole training run", r"Q_{\mathrm{run}}")
+letter("tokens_per_param", "", "tokens trained on for each parameter", r"r_{D/N}")
+letter("message_time", "s", "time of the smallest sum over the devices of a group", r"\lambda_{\Sigma}")
 letter(
-    "array_efficiency",
-    "%",
-    "multiplications of a product over what an array could do meanwhile",
-    r"\eta_{\mathrm{arr}}",
-    "share",
+    "latency_wall", "FLOP", "largest training run whose messages, one after another, fit into its time", r"Q_{\lambda}"
 )
+letter("base_batch", "token", "tokens of a step of the run that a batch is scaled from", r"D_{g,0}")
+letter("base_flops", "FLOP", "arithmetic of the run that a batch is scaled from", r"Q_0")
+letter("batch_power", "", "power of a run's arithmetic that its batch grows with", r"\beta_D", "share")
 letter(
-    "ridge_rows",
-    "",
-    "rows of a product at which its weights are read as fast as they are used",
-    r"n_{\mathrm{row}}^{\star}",
+    "ridge_tokens", "token", "tokens of a micro-batch whose arithmetic takes as long as a stage's memory", r"\theta_B"
 )
-letter("flops_per_joule", "FLOP/J", "peak over thermal design power", r"F/P")
-letter("flops_per_dollar", "FLOP/$", "arithmetic at the peak for a dollar of rent", r"F/c_{\mathrm{h}}")
+letter("stage_microbatches", "", "micro-batches in a step for each stage of a pipeline", r"k_p")
+letter("wall_tp", "", "tensor-parallel ways at which a block's sums take as long as its arithmetic", r"t^{W}")
+letter("wall_groups", "", "tensor-parallel groups that a step can be dealt out to", r"n_g^{W}")
+letter("bandwidth_wall", "FLOP", "largest training run whose data moves as fast as it is computed with", r"Q_W")
 letter(
-    "bytes_per_dollar", "B/$", "bytes of memory read at the full bandwidth for a dollar of rent", r"W/c_{\mathrm{h}}"
+    "domain_wall",
+    "FLOP",
+    "largest such run with tensor parallelism inside the scale-up domain",
+    r"Q_{\mathrm{up}}",
 )
+letter("grown_latency_wall", "FLOP", "largest run by latency where the batch grows with it", r"Q_{\lambda}^{+}")
+letter("grown_bandwidth_wall", "FLOP", "largest run by bandwidth where the batch grows with it", r"Q_W^{+}")

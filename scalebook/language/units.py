@@ -1,6 +1,7 @@
 """Units: reading `8 TB/s`, writing it back, and checking a formula by changing its units.
 
-Inside, everything is in bytes, seconds, joules and dollars; FLOP, tokens and parameters are counts.
+Inside, everything is in bytes, seconds, joules and dollars; FLOP, tokens, parameters and tonnes are counts.  What is
+stated by the hour or the megawatt-hour stays so: a price of 2 $/h is 2.
 The prefixes are for people.
 """
 
@@ -20,12 +21,14 @@ BASE = ("B", "s", "J", "$")
 _UNITS = {
     "": (1, {}), "%": (1, {}), "FLOP": (1, {}), "token": (1, {}), "request": (1, {}), "year": (1, {}),
     "B": (1, {"B": 1}), "bit": (1, {"B": 1}), "s": (1, {"s": 1}), "h": (1, {"s": 1}),
-    "J": (1, {"J": 1}), "W": (1, {"J": 1, "s": -1}), "$": (1, {"$": 1}),
+    "J": (1, {"J": 1}), "W": (1, {"J": 1, "s": -1}), "MWh": (1, {"J": 1}), "$": (1, {"$": 1}), "t": (1, {}),
 }  # fmt: skip
 _UP = ["", "k", "M", "G", "T", "P", "E"]
 _DOWN = ["", "m", "µ", "n", "p"]
 _COUNTS = ["million", "billion", "trillion", "quadrillion"]
-_COUNTED = ("", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B")  # units that take no prefix
+_COUNTED = (  # units that take no prefix
+    "", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh",
+)  # fmt: skip
 _LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
@@ -41,8 +44,8 @@ def dimension(unit: str) -> tuple[int, ...]:
     >>> dimension("furlong")
     Traceback (most recent call last):
         ...
-    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, W, bit, h, request, s, token,
-    year, and one over another (B/s)
+    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, MWh, W, bit, h, request,
+    s, t, token, year, and one over another (B/s)
     """
     return _dimension(word(unit, "a unit"))
 

@@ -1,4 +1,6 @@
-"""More training steps as published: MegaScale beside Megatron-LM, and ZeRO 3 beside pipelines."""
+"""More training steps as published, MegaScale beside Megatron-LM, and ZeRO 3 beside pipelines; and whole runs."""
+
+from scalebook.training.largest_run import run_flops
 
 from .confrontation import Confrontation, number
 from .runs import MEGATRON_2021, MEGATRON_2022, OVERLAPPED, device, gpt_of, is_even, of_set, step
@@ -34,6 +36,10 @@ def _narayanan_days(rows):
         return 300e9 / run.train_rate / 86400
 
     return [days(row) for row in rows]
+
+
+def _run_flops(row):
+    return run_flops(active_params=1e9 * number(row, "params_b"), train_tokens=1e9 * number(row, "tokens_b"))
 
 
 def _is_zero_3(row):
@@ -82,6 +88,18 @@ CONFRONTATIONS = {
             "them run "
             "beside arithmetic (the other two were seen when the form was chosen)",
             lambda row: row["set"] == "narayanan2021_table2" and _is_zero_3(row) and is_even(row),
+        ),
+        Confrontation(
+            "training_runs",
+            "training_runs.csv",
+            "Arithmetic of whole training runs, as their papers print it.",
+            lambda rows: [_run_flops(row) for row in rows],
+            "train_flop",
+            "FLOP",
+            ("brown2020", "hoffmann2022", "llama3-2024", "deepseek2024-v3"),
+            lambda row: "" if row["train_flop"] else "whose paper prints none",
+            lambda row: row["model"],
+            optional=("batch_tokens_m", "source"),
         ),
     )
 }

@@ -1,7 +1,8 @@
-"""Memory: what a model holds where it serves; the state of its training, and the walls."""
+"""Memory: what a model holds where it serves, in which number formats; the state of its training, and the walls."""
 
-from . import serving, state
+from . import formats, serving, state
+from .formats import *
 from .serving import *
 from .state import *
 
-__all__ = [*serving.__all__, *state.__all__]
+__all__ = [*formats.__all__, *serving.__all__, *state.__all__]

@@ -1,4 +1,4 @@
-"""What is known: accelerators, links, models, precisions and engines, with a source for every cell.
+"""What is known: accelerators, links, models, precisions, engines, published runs and ranges, a source in every cell.
 
 >>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
@@ -19,7 +19,10 @@ from scalebook.language.sources import SOURCES, cite
 from . import shapes
 from .table import Device, Table
 
-__all__ = ["SOURCES", "Device", "Models", "Table", "accelerators", "cite", "engines", "links", "models", "precisions"]
+__all__ = [
+    "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "engines", "links", "models", "precisions",
+    "ranges", "runs",
+]  # fmt: skip
 
 SOURCES.add(files(__name__))
 
@@ -119,6 +122,8 @@ _TABLES = {
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
     "engines": dict(),
+    "runs": dict(words=["model", "device"]),
+    "ranges": dict(),
 }
 
 _LOCK = RLock()

@@ -14,9 +14,10 @@ from sympy import exp, sqrt
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "checkpoint_interval_daly", "checkpoint_interval_far", "checkpoint_interval_young", "checkpointing", "goodput",
-    "lost_share", "lost_share_at_best", "lost_share_tiers", "mtbf_of_devices", "mtbf_of_run",
-    "near_checkpoint_interval",
+    "checkpoint_bytes", "checkpoint_interval_daly", "checkpoint_interval_far", "checkpoint_interval_young",
+    "checkpoint_time_stored", "checkpointing", "goodput", "lost_share", "lost_share_at_best", "lost_share_tiers",
+    "lost_share_with_restarts", "mtbf_of_devices", "mtbf_of_run", "near_checkpoint_interval",
+    "near_checkpoint_time_sent", "operating",
 ]  # fmt: skip
 
 
@@ -38,6 +39,26 @@ def mtbf_of_devices(device_mtbf, devices):
     3.0517578125
     """
     return device_mtbf / devices
+
+
+@formula("checkpoint_bytes", "zero2020 §3.1")
+def checkpoint_bytes(params, optimizer_bits):
+    """Optimizer state with the master copy of the weights, from which the narrow copy follows: 12 bytes with Adam.
+
+    >>> checkpoint_bytes(params=405e9, optimizer_bits=96) / 1e12
+    4.86
+    """
+    return params * optimizer_bits / 8
+
+
+@formula("checkpoint_time", "moody2010", given=[checkpoint_bytes])
+def checkpoint_time_stored(checkpoint_bytes, storage_bandwidth):
+    """All devices write into one store, and the work stops until it is done; written beside the work it is shorter.
+
+    >>> checkpoint_time_stored(checkpoint_bytes="4.86 TB", storage_bandwidth="2 TB/s")
+    2.43
+    """
+    return checkpoint_bytes / storage_bandwidth
 
 
 @formula("checkpoint_interval", "young1974")
@@ -107,6 +128,16 @@ def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
 # Two tiers: most failures leave a copy in a neighbour's memory, the others need one in far storage
 
 
+@formula("near_checkpoint_time", "moody2010", given=[checkpoint_bytes])
+def near_checkpoint_time_sent(checkpoint_bytes, devices, link_bandwidth):
+    """Each device sends its share over a link of its own, to its host or a neighbour's: all links work at once.
+
+    >>> round(near_checkpoint_time_sent(checkpoint_bytes="4.86 TB", devices=16384, link_bandwidth="50 GB/s"), 4)
+    0.0059
+    """
+    return checkpoint_bytes / (devices * link_bandwidth)
+
+
 @formula("near_checkpoint_interval", "moody2010", "young1974")
 def near_checkpoint_interval(near_checkpoint_time, near_failures, mtbf):
     """Young's interval for the failures that a nearby checkpoint survives.
@@ -138,7 +169,31 @@ def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf)
     return near + sqrt(2 * checkpoint_time * (1 - near_failures) / mtbf)
 
 
+@formula("lost_share", "moody2010", "young1974")
+def lost_share_with_restarts(checkpoint_time, near_checkpoint_time, near_failures, restart_time, mtbf):
+    """The same and a restart with each failure, which no checkpoint makes shorter.
+
+    >>> known = dict(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135)
+    >>> round(lost_share_with_restarts(known, restart_time=600), 3)
+    0.105
+    """
+    return (
+        lost_share_tiers.of(
+            checkpoint_time=checkpoint_time,
+            near_checkpoint_time=near_checkpoint_time,
+            near_failures=near_failures,
+            mtbf=mtbf,
+        )
+        + restart_time / mtbf
+    )
+
+
 checkpointing = Sheet(
     "checkpointing", mtbf_of_run, checkpoint_interval_young, lost_share, goodput,
     doc="A long run that fails now and then: how often to write checkpoints, and what is left of the time.",
+)  # fmt: skip
+
+operating = Sheet(
+    "operating", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
+    doc="A run on many devices, each of which fails now and then, with one store for checkpoints.",
 )  # fmt: skip

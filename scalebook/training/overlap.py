@@ -15,10 +15,12 @@ from sympy import Max, Min, sqrt
 
 from scalebook.language import Sheet, formula
 from scalebook.machine.collective_rates import FABRIC, group_share
+from scalebook.machine.collectives import all_reduce
 
 __all__ = [
-    "best_buckets", "crossover_tokens", "exposed_buckets", "group_rate", "hiding", "hiding_replicated", "hiding_zero1",
-    "hiding_zero3", "train_steps", "wall_devices",
+    "arithmetic_of_step", "best_buckets", "copies_of_devices", "crossover_tokens", "exchange_share", "exposed_buckets",
+    "gradient_buffer", "gradient_sum", "group_rate", "hiding", "hiding_replicated", "hiding_zero1", "hiding_zero3",
+    "train_steps", "wall_devices",
 ]  # fmt: skip
 
 _HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
@@ -91,6 +93,62 @@ hiding = Sheet(
     group_rate,
     *FABRIC,
     doc="The wall of communication of ZeRO-1, from a device's networks.",
+)
+
+
+# A step's arithmetic beside the sum of its gradients, which here do not overlap.
+
+
+@formula("ways", _HERE)
+def copies_of_devices(devices, tp, pp):
+    """Copies of a model, each on so many tensor-parallel ways in so many stages: they sum their gradients.
+
+    >>> copies_of_devices(devices=16384, tp=8, pp=16)
+    128.0
+    """
+    return devices / (tp * pp)
+
+
+@formula("collective_bytes", _HERE)
+def gradient_buffer(params, gradient_bits, tp, pp):
+    """The gradients that one device has: those of its part of the weights.
+
+    >>> gradient_buffer(params=64e9, gradient_bits=16, tp=8, pp=16)
+    1000000000.0
+    """
+    return params * gradient_bits / 8 / (tp * pp)
+
+
+@formula("step_compute", "kaplan2020 §2.1")
+def arithmetic_of_step(params, batch_tokens, devices, peak_flops, flops_efficiency):
+    """Six operations for each parameter and token, shared by all devices; attention's scores are left out.
+
+    >>> arithmetic_of_step(params=400e9, batch_tokens="16e6 token", devices=16000, peak_flops="1 PFLOP/s",
+    ...                    flops_efficiency=0.4)
+    6.0
+    """
+    return 6 * params * batch_tokens / (devices * peak_flops * flops_efficiency)
+
+
+@formula("exchange_share", _HERE)
+def exchange_share(collective_time, step_compute):
+    """Where it is small the sum can hide; at one and beyond it cannot.
+
+    >>> exchange_share(collective_time=0.3, step_compute=6)
+    0.05
+    """
+    return collective_time / step_compute
+
+
+gradient_sum = Sheet(
+    "gradient sum",
+    all_reduce,
+    gradient_buffer,
+    copies_of_devices,
+    arithmetic_of_step,
+    exchange_share,
+    *FABRIC,
+    doc="The sum of the gradients over all copies of a model, beside the arithmetic of a step.",
 )
 
 

@@ -1,0 +1,334 @@
+"""Knobs: which flag of a framework is which letter or word of a strategy; configurations read, and flags written.
+
+Nothing of a configuration is executed.  A flag that the table does not have is named with the nearest that it has.
+
+>>> setup = read("--tensor-model-parallel-size 8 --sequence-parallel --micro-batch-size 2 --lr 1e-4 --bf16")
+>>> setup.knowns["tp"], setup.knowns["sharding"], setup.precision, setup.without
+(8, 'replicated', 'bf16', ('--lr',))
+>>> flags(dict(tp=8, sequence_parallel=True, sharding="zero1"))
+'--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
+"""
+
+import html
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from scalebook.language import Row
+from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.sources import cite
+from scalebook.language.tabular import Markup, aligned, page_table
+from scalebook.training.knobs_data import Knob, Knobs, frameworks, text_of
+from scalebook.training.knobs_rules import complete, follow
+from scalebook.training.knobs_text import guess, parsed, written
+from scalebook.training.step import USUAL
+from scalebook.training.strategy import WORDS, Strategy
+
+__all__ = ["SUBJECTS", "Setup", "Subject", "flags", "frameworks", "read", "subject"]
+
+SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
+_READ = ("megatron", "deepspeed", "torchtitan")
+_LETTERS = {*USUAL, "dp", "etp", "microbatches", "global_batch", "seq", "devices"}  # what a strategy consists of
+_WAYS = ("tp", "cp", "ep", "pp", "chunks")  # one where nothing is said, everywhere
+_FOLLOWING = ("offload", "quantized", "kernels")  # words that nobody sets by a flag
+_PAGE = "../../book/reference/formulas.html"  # from where chapters lie
+
+
+@dataclass(frozen=True, repr=False)
+class Setup:
+    """A configuration as it was read.
+
+    `knowns` are letters and words for a training step, `shape` the letters of the model, `precision` that of products.
+    `said` leads from each flag to what it gives by itself, `notes` say what was read but has no letter and why,
+    `without` are flags that nothing priced depends on, `unknown` those that the table does not have, each with the
+    nearest that it has.
+    """
+
+    framework: str
+    knowns: dict[str, Any]
+    shape: dict[str, Any]
+    precision: str | None
+    said: dict[str, dict[str, Any]]
+    notes: tuple[str, ...]
+    without: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def _lines(self) -> list[list[str]]:
+        """Each flag and what it gives, then what follows from several flags or from none."""
+        known = frameworks()[self.framework]
+        lines = [[known[x].shown, _listed(y)] for x, y in self.said.items()]
+        stated = {x: y for said in self.said.values() for x, y in said.items()}
+        rest = {x: y for x, y in self.knowns.items() if stated.get(x) != y}
+        rest |= {"precision": self.precision} if self.precision else {}
+        return [*lines, *([["together, or where nothing is said", _listed(rest)]] if rest else [])]
+
+    def _rest(self) -> list[str]:
+        nothing = ["nothing priced depends on " + ", ".join(self.without)] if self.without else []
+        return [*self.notes, *nothing, *(f"not known: {x}" for x in self.unknown)]
+
+    def __repr__(self):
+        return "\n".join([aligned([[frameworks()[self.framework].name, ""], *self._lines()], gap="  "), *self._rest()])
+
+    def _repr_html_(self):
+        body = page_table([frameworks()[self.framework].name, "letters and words"], self._lines(), kind="sb-row")
+        return body + "".join(f"<p>{html.escape(x)}</p>" for x in self._rest())
+
+
+def _listed(letters: Mapping) -> str:
+    return ", ".join(f"{x} = {y:.4g}" if isinstance(y, float) else f"{x} = {y}" for x, y in letters.items())
+
+
+def _framework(name: str) -> Knobs:
+    """One of the frameworks whose configurations are read."""
+    if name not in _READ:
+        raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
+    return frameworks()[name]
+
+
+def read(source: str | PathLike | Mapping, framework: str | None = None, **known) -> Setup:
+    """What a configuration says: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
+
+    `source` is the text, the path of a file, or what JSON or TOML made of it; whose it is is guessed where it is not
+    said.  `known` is what it does not say: `devices`, or the model's `layers`.  Raises ValueError with one sentence for
+    flags that contradict each other.
+
+    >>> setup = read({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}})
+    >>> setup.framework, setup.knowns
+    ('deepspeed', {'batch': 4, 'sharding': 'zero3', 'dp_overlap': 1})
+    >>> print(*read("--tensor-model-paralel-size 8").unknown)
+    --tensor-model-paralel-size: did you mean --tensor-model-parallel-size?
+    >>> read("--overlap-param-gather")
+    Traceback (most recent call last):
+        ...
+    ValueError: --overlap-param-gather does nothing without --use-distributed-optimizer or --use-megatron-fsdp
+    """
+    if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
+        raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
+    text = source if isinstance(source, Mapping) else _text(source)
+    framework = framework or guess(text)
+    knobs = _framework(framework)
+    given, notes, without, unknown = {}, [], [], []
+    for flag, value in parsed(text, framework).items():
+        knob = knobs.find(flag)
+        if knob is None:
+            unknown.append(_unknown(knobs, flag))
+        elif value is None or (text_of(value) == "auto" and "auto" not in knob.means):
+            notes += [f"{knob.shown} is left open: give {' and '.join(knob.names)}"] if knob.names else []
+        elif knob.names:
+            given[flag] = value
+        elif knob.note:
+            notes.append(f"{_shown(knobs, flag)}: {knob.note}")
+        else:
+            without.append(_shown(knobs, flag))
+    _check_needs(knobs, given)
+    said = {flag: dict(knobs[flag].says(value)) for flag, value in given.items()}
+    found = _joined(knobs, said)
+    for flag, knob in knobs.items():
+        if knob.usual and flag not in given:
+            found = {**knob.says(knob.usual), **found}
+    found |= follow(framework, given, found, known)
+    precision = found.pop("precision", None)
+    shape = {x.letter for x in knobs.values() if x.subject == "shape"}
+    notes += [f"{knobs[x].shown} {text_of(given[x])}: {knobs[x].note}" for x in given if _is_unsaid(knobs[x], given[x])]
+    return Setup(
+        framework,
+        {x: y for x, y in (known | found).items() if x not in shape},
+        {x: y for x, y in found.items() if x in shape},
+        precision,
+        {x: y for x, y in said.items() if y},
+        tuple(notes),
+        tuple(without),
+        tuple(unknown),
+    )
+
+
+def _text(source: str | PathLike) -> str:
+    """The text itself, or that of the file that it names."""
+    if not isinstance(source, str | PathLike):
+        raise TypeError(f"a configuration is text, the path of a file or a dict, not {quoted(source)}")
+    if isinstance(source, PathLike) or re.fullmatch(r"\S+\.(json|toml|ya?ml|sh|txt)", source):
+        try:
+            return Path(source).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"no text can be read from {quoted(str(source))}: {error}") from None
+    return source
+
+
+def _shown(knobs: Knobs, flag: str) -> str:
+    return Knob(knobs.key, flag).shown
+
+
+def _unknown(knobs: Knobs, flag: str) -> str:
+    near = get_close_matches(flag, knobs, n=1, cutoff=0.65)
+    return f"{_shown(knobs, flag)}: did you mean {knobs[near[0]].shown}?" if near else _shown(knobs, flag)
+
+
+def _is_unsaid(knob: Knob, value) -> bool:
+    """Whether a value of a flag that has words for others says nothing by itself, and a note why."""
+    return bool(knob.means and knob.note and not knob.says(value) and text_of(value) not in ("false", "none"))
+
+
+def _check_needs(knobs: Knobs, given: Mapping) -> None:
+    on = {x for x, y in given.items() if text_of(y) != "false"}
+    for flag in on:
+        if (needs := knobs[flag].needs) and on.isdisjoint(needs):
+            raise ValueError(f"{knobs[flag].shown} does nothing without {either(knobs[x].shown for x in needs)}")
+
+
+def _joined(knobs: Knobs, said: Mapping[str, Mapping]) -> dict[str, Any]:
+    """What all flags say.  Raises ValueError where two of them differ about a letter."""
+    found, by = {}, {}
+    for flag, letters in said.items():
+        for name, value in letters.items():
+            if found.get(name, value) != value:
+                raise ValueError(
+                    f"{knobs[by[name]].shown} says {name} = {found[name]} and {knobs[flag].shown} {name} = {value}: "
+                    "leave one of them out"
+                )
+            found[name], by[name] = value, flag
+    return found
+
+
+def flags(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
+    """A strategy as a framework's own text: an argument list, a JSON or a TOML.
+
+    `strategy` is letters and words, a `Strategy`, what a search found, or what `read` gave.  Of a row of a training
+    step only what a strategy consists of is taken.  What was written is read again: raises ValueError for a letter or
+    word that the framework has no flag for, naming it; what is said by the model's code and not by flags is left out.
+
+    >>> print(flags(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
+    [parallelism]
+    tensor_parallel_degree = 4
+    pipeline_parallel_degree = 2
+    fsdp_reshard_after_forward = "always"
+    pipeline_parallel_schedule = "GPipe"
+    >>> flags(dict(schedule="dualpipe", pp=8))
+    Traceback (most recent call last):
+        ...
+    ValueError: Megatron-LM has no flags for schedule='dualpipe'
+    """
+    knobs = _framework(framework)
+    wanted = _wanted(strategy) | letters
+    if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
+        raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
+    wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
+    found = _simple(knobs, wanted)
+    complete(framework, wanted, found, layers)
+    text = written({x: found[x] for x in knobs if x in found}, framework)
+    _check_same(knobs, wanted, text, layers)
+    return text
+
+
+def _wanted(strategy) -> dict[str, Any]:
+    """The letters and words of whatever holds some."""
+    if isinstance(strategy, Strategy):
+        return strategy.words
+    if isinstance(strategy, Row):
+        words = {x: y for x, y in strategy.words.items() if x in WORDS}
+        return {x: strategy[x] for x in strategy if x in _LETTERS} | words
+    known = getattr(strategy, "knowns", strategy)
+    if not isinstance(known, Mapping):
+        raise TypeError(f"a strategy is letters and words, or what a search found, not {quoted(strategy)}")
+    precise = {"precision": strategy.precision} if isinstance(strategy, Setup) and strategy.precision else {}
+    return dict(known) | precise
+
+
+def _plain(value):
+    return int(value) if isinstance(value, float) and value == int(value) else value
+
+
+def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:
+    """The flags that a letter has to itself, or a value of a word."""
+    found, done = {}, set()
+    for flag, knob in knobs.items():
+        if knob.letter in wanted and knob.letter not in done and knob.subject != "shape":
+            done.add(knob.letter)
+            if knob.letter not in _WAYS or wanted[knob.letter] != 1:
+                found[flag] = wanted[knob.letter]
+        for value, means in knob.means.items():
+            if means and done.isdisjoint(means) and all(x in wanted and wanted[x] == y for x, y in means.items()):
+                done |= means.keys()
+                if value != knob.usual:
+                    found[flag] = {"true": True, "false": False}.get(value, value)
+    return found
+
+
+def _check_same(knobs: Knobs, wanted: Mapping, text: str, layers: int | None) -> None:
+    """Raises ValueError for what is lost when the text is read again."""
+    ours = {x: wanted[x] for x in ("devices", "dp") if x in wanted} | ({"layers": layers} if layers else {})
+    back = read(text, knobs.key, **ours) if text else None
+    found = USUAL | Strategy().words | (back.knowns if back else {})
+    found["precision"] = back.precision if back else None
+    found = {"etp": found["tp"], "microbatches": 1} | found | ({} if back else ours)
+    for name, value in wanted.items():
+        if name in (*_FOLLOWING, *knobs.elsewhere) or (name in WORDS and not _matters(name, wanted)):
+            continue
+        if name == "microbatches" and {"global_batch", "dp"} <= found.keys():
+            found[name] = found["global_batch"] / (found["dp"] * found["batch"])
+        if name == "global_batch" and name not in back.knowns and {"microbatches", "dp"} <= found.keys():
+            found[name] = found["microbatches"] * found["dp"] * found["batch"]
+        if found.get(name) != value:
+            raise ValueError(f"{knobs.name} has no flags for {name}={value!r}")
+
+
+def _matters(name: str, wanted: Mapping) -> bool:
+    """Whether a word makes a difference, as far as is known."""
+    says = WORDS[name].says
+    needs = inspect.signature(says).parameters if says else ()
+    return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
+
+
+def _what(knob: Knob) -> str:
+    """The letters and words of a flag, with the value that stands for each where there are several."""
+    values = {x: y for x, y in knob.means.items() if y}
+    if not values or knob.letter:
+        return knob.letter or ", ".join(knob.about) or "–"
+    if set(values) == {"true"}:
+        return _listed(values["true"])
+    if len(names := {tuple(y) for y in values.values()}) == 1 and len(next(iter(names))) == 1:
+        return f"{knob.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
+    return "; ".join(f"{_listed(y)} ({x})" for x, y in values.items())
+
+
+class Subject:
+    """The flags of one subject, of all frameworks: a table in text and on a page, where formulas are links."""
+
+    def __init__(self, name: str):
+        if name not in SUBJECTS:
+            raise ValueError(f"a subject is {either(SUBJECTS)}, not {quoted(name)}")
+        self.name = name
+        self.knobs = [y for x in frameworks().values() for y in x.values() if y.subject == name]
+
+    def _lines(self, formulas) -> list[list[str]]:
+        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.knobs]
+
+    def __repr__(self):
+        lines = self._lines(lambda knob: ", ".join(knob.formulas()))
+        return aligned([["flag", "of", "letter or word", "formula", "note"], *lines], gap="  ")
+
+    def _repr_html_(self):
+        def linked(knob):
+            made = [f'<a href="{_PAGE}#formula-{x.replace("_", "-")}">{x}</a>' for x in knob.formulas()]
+            return Markup(f"<td>{', '.join(made)}</td>")
+
+        sources = dict.fromkeys(cite(x.source) for x in self.knobs)
+        return page_table(
+            ["flag", "of", "letter or word", "formula", "note"],
+            self._lines(linked),
+            caption="; ".join(sources),
+            kind="sb-row",
+        )
+
+
+def subject(name: str) -> Subject:
+    """The table of one subject.
+
+    >>> subject("schedule").knobs[0].shown
+    '--num-virtual-stages-per-pipeline-rank'
+    """
+    return Subject(name)

@@ -1,0 +1,148 @@
+"""The table of knobs: every flag as an object, by framework.
+
+>>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
+'microbatches'
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from scalebook.language.notation import either, quoted
+from scalebook.pipeline.schedules import SCHEDULES
+
+__all__ = ["Knob", "Knobs", "first_formulas", "frameworks", "number", "text_of"]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One flag: the subject it belongs to, and the letter that is its number, or what its values mean."""
+
+    framework: str
+    flag: str
+    subject: str = ""
+    letter: str = ""
+    means: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    usual: str = ""
+    about: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    note: str = ""
+    source: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The letters and words that it sets, and those that follow from it with other flags."""
+        found = [self.letter, *(x for value in self.means.values() for x in value), *self.about]
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    @property
+    def shown(self) -> str:
+        """The flag as its users write it."""
+        return f"--{self.flag}" if self.framework == "megatron" else self.flag
+
+    def formulas(self) -> list[str]:
+        """The formulas that its letters enter first; of a schedule, its bubble."""
+        schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
+        first = _table()[0]
+        return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
+
+    def says(self, value) -> Mapping[str, Any]:
+        """What a value of it means by itself.  Raises ValueError for a value that it does not have."""
+        if self.letter:
+            return {self.letter: number(self.shown, value)}
+        if not self.means:
+            return {}
+        said = text_of(value)
+        for name, means in self.means.items():
+            if name.lower() == said.lower():
+                return means
+        if said == "false" and "true" in self.means:  # a flag that is given alone has no other value
+            return {}
+        raise ValueError(f"{self.shown} is {quoted(value)}, of which nothing is known; known are {either(self.means)}")
+
+
+def text_of(value) -> str:
+    """A value as a command line has it.
+
+    >>> text_of(True), text_of(8)
+    ('true', '8')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def number(flag: str, value) -> float:
+    """A count or a share; whole numbers as int.
+
+    >>> number("pp", "8"), number("share", 0.5)
+    (8, 0.5)
+    >>> number("--micro-batch-size", "$MBS")
+    Traceback (most recent call last):
+        ...
+    ValueError: --micro-batch-size is '$MBS', a variable: write its value
+    """
+    try:
+        found = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        found = float("nan")
+    if not 0 <= found < float("inf"):
+        more = ", a variable: write its value" if str(value).startswith("$") else ": a number belongs here"
+        raise ValueError(f"{flag} is {quoted(value)}{more}")
+    return int(found) if found == int(found) else found
+
+
+class Knobs(Mapping):
+    """The flags of one framework by name; `find` also knows those that the table has by their beginning."""
+
+    def __init__(self, key: str, stanza: Mapping):
+        self.key, self.name, self.source = key, stanza["name"], stanza["source"]
+        self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code says
+        self._lines, self._begun = {}, {x: Knob(key, x) for x in stanza.get("without", ())}
+        for flag, cells in stanza["flags"].items():
+            said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
+            line = Knob(key, flag, **{"source": self.source, **said})
+            if "*" in flag:
+                self._begun = {flag: line, **self._begun}  # what has a note comes first
+            else:
+                self._lines[flag] = line
+
+    def __getitem__(self, flag):
+        return self._lines[flag]
+
+    def __iter__(self):
+        return iter(self._lines)
+
+    def __len__(self):
+        return len(self._lines)
+
+    def find(self, flag: str) -> Knob | None:
+        """The line of a flag, or that of its beginning; None where there is neither."""
+        return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
+
+
+@cache
+def _table() -> tuple[dict[str, str], dict[str, Knobs]]:
+    stanzas = tomllib.loads((files(__package__) / "knobs.toml").read_text("utf-8"))
+    first = stanzas.pop("formulas")
+    return first, {x: Knobs(x, y) for x, y in stanzas.items()}
+
+
+def first_formulas() -> dict[str, str]:
+    """The formula that a letter or word enters first.
+
+    >>> first_formulas()["tp_overlap"]
+    'tp_exposed'
+    """
+    return _table()[0]
+
+
+def frameworks() -> dict[str, Knobs]:
+    """The flags of every framework, by its name.
+
+    >>> [x.name for x in frameworks().values()]
+    ['Megatron-LM', 'DeepSpeed', 'torchtitan', 'PyTorch FSDP', 'Colossal-AI', 'NCCL']
+    """
+    return _table()[1]
