@@ -1,13 +1,24 @@
 """What the pages written from the package share: text as it stands, and links to formulas, chapters and sources."""
 
+import importlib
 import json
+import pkgutil
 import re
 from functools import cache
 from pathlib import Path
 
 import yaml
 
+import scalebook
+
 BOOK = Path(__file__).parents[1]
+
+
+@cache
+def imported() -> list:
+    """Every module of the package but its figures: what they state can then be named."""
+    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
 
 
 def plain(text: str) -> str:

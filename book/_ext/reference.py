@@ -1,15 +1,13 @@
 """Write pages from the package itself, renewed at every build: book/reference/*.md, and what opens each part."""
 
-import importlib
 import inspect
-import pkgutil
 import tomllib
 from functools import partial
 from pathlib import Path
 
 from appendix import cheat_sheet, glossary, how_to_cite
 from articles import opener, what_articles_claim
-from linking import BOOK, cited, linked, plain, repository
+from linking import BOOK, cited, imported, linked, plain, repository
 
 import scalebook
 from scalebook import tables
@@ -95,8 +93,7 @@ def bibliography() -> str:
 
 def modules():
     """Every module of the package that states formulas, in the order of the book."""
-    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
-    found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    found = imported()
     stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
     found = sorted(
         (m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1])
