@@ -35,13 +35,13 @@ def glossary() -> str:
     lines = [
         "# Glossary",
         "",
-        "The terms that chapters use, one sentence each, and where each is stated or derived. Every letter, with its unit,",
-        "stands in the [notation](notation.md).",
+        "The terms that chapters use, one sentence each, and where each is stated or derived. Every letter, with its",
+        "unit, stands in the [notation](notation.md).",
         "",
     ]
     for term in sorted(kept("glossary.toml")["terms"], key=lambda x: x["term"].lower()):
         where = linked(FORMULAS[term["formula"]]) if "formula" in term else chapter(term["chapter"])
-        lines += [plain(term["term"]), f": {meaning(term)} {where}", ""]
+        lines += [plain(term["term"]), f": {meaning(term)} · {where}", ""]
     return "\n".join(lines)
 
 
@@ -89,7 +89,7 @@ def card(stanza: dict) -> list[str]:
     return [
         '<div class="sb-card">',
         "",
-        f"[{capital(plain(NOTATION[f.letter].meaning))}](#formula-{f.name})",
+        f"[{plain(stanza.get('title') or capital(NOTATION[f.letter].meaning))}](#formula-{f.name})",
         "",
         f"$${f.latex}$$",
         "",
@@ -106,9 +106,10 @@ def cheat_sheet() -> str:
     lines = [
         "# Cheat sheet",
         "",
-        f"Twenty formulas, each with one number, for {tables.models.llama3_70b.name} on {tables.accelerators.h100.name}"
-        " where they ask for",
-        "a model or a device. A title leads to the formula's entry, with its assumptions and sources. It prints on one page.",
+        f"Twenty formulas, each with one number: for {tables.models.llama3_70b.name} where they ask for a model, on",
+        f"{tables.accelerators.h100.name} where they ask for a device. A title leads to the formula's entry, with its",
+        "assumptions and sources.",
+        "It prints on one page.",
         "",
     ]
     for group in kept("cheat-sheet.toml")["groups"]:
@@ -140,8 +141,8 @@ def how_to_cite() -> str:
             "}",
             "```",
             "",
-            "A formula, a number or a measurement that you take from the book has a source of its own: cite that as well. Its",
-            "key stands beside it, and the [bibliography](bibliography.md) has the rest. In code,",
+            "A formula, a number or a measurement that you take from the book has a source of its own: cite that too.",
+            "Its key stands beside it, and the [bibliography](bibliography.md) has the rest. In code,",
             "`ridge_intensity.sources` names it, and a row's `why` says where a cell comes from.",
             "",
             f"The code and the text are under the licence {x['license']}; the repository is <{x['repository-code']}>.",
