@@ -1,7 +1,6 @@
 """What the articles claim, as a page that can be filtered, and the page that opens each part with its article."""
 
 import html
-from itertools import groupby
 
 import yaml
 from linking import BOOK, capital, chapter, cited, plain
@@ -135,8 +134,9 @@ def what_articles_claim() -> str:
             f"Source: {cited([article])} · {part(articles[article])}",
             "",
         ]
-        for section, said in groupby(claims.of(article).values(), key=lambda x: x.section):
-            lines += [f"### {plain(section)}", "", *(line for x in said for line in claim(x))]
+        for heading in articles[article].headings:
+            if said := articles[article].claims(heading):
+                lines += [f"### {plain(heading.heading)}", "", *(line for x in said for line in claim(x))]
     return "\n".join(lines)
 
 
@@ -183,7 +183,7 @@ def first_words(sentence: str, most: int = 120) -> str:
 def judged(article) -> list[str]:
     """The article's claims, each with its verdict and its chapter."""
     lines = ["| The article says | Verdict | Chapter |", "| :-- | :-- | :-- |"]
-    for x in claims.of(article.key).values():
+    for x in (x for heading in article.headings for x in article.claims(heading)):
         where = chapter(x.chapter) if x.chapter else f"planned: {plain(x.missing)}"
         said = plain(first_words(" ".join(x.quotation.replace("**", "").split())))
         lines.append(f"| [“{said}”](#claim-{x.key}) | {mark(x.verdict)} | {where} |")
