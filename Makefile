@@ -68,7 +68,7 @@ constraints: setup ## renew constraints.txt, the exact versions of a set-up
 	  --custom-compile-command "make constraints" pyproject.toml -o constraints.txt
 
 clean: ## remove everything made, .venv too
-	rm -rf .venv .venv-others book/_build book/reference book/js/node_modules bench.json confront.json *.egg-info build dist
+	rm -rf .venv .venv-others book/_build book/parts book/reference book/js/node_modules bench.json confront.json *.egg-info build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/ready: pyproject.toml constraints.txt

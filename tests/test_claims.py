@@ -7,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
-from scalebook.claims import ARTICLES, VERDICTS, Claims, claims, digest
+from scalebook.claims import ARTICLES, VERDICTS, Articles, Claims, articles, claims, digest
 from scalebook.claims.check import read
 from scalebook.language import FORMULAS, SOURCES
 
@@ -187,11 +188,91 @@ def test_what_cannot_be_computed_says_why(stanza, said):
         read(stanza).verdict()
 
 
-def test_the_page_has_every_claim(monkeypatch):
+@pytest.mark.parametrize("key", ARTICLES)
+def test_every_heading_has_its_chapter(key):
+    """Each heading is followed by chapters that are there, or says why not; each claim stands under one of them."""
+    article = articles[key]
+    names = [x.heading for x in article.headings]
+    assert len(names) == len(set(names))
+    for x in article.headings:
+        assert bool(x.chapters) != bool(x.reason), x.heading
+        assert set(x.chapters) <= CHAPTERS.keys(), f"{x.heading}: no such chapter"
+    assert {x.section for x in claims.of(key).values()} <= set(names)
+    assert sum(len(article.claims(x)) for x in article.headings) == len(claims.of(key))
+    assert len(article.said.splitlines()) == 10 and (ROOT / "notebooks" / article.part).is_dir()
+
+
+def test_the_articles_have_so_many_headings():
+    assert list(articles) == list(ARTICLES)
+    assert [len(x.headings) for x in articles.values()] == [11, 19, 9, 11]
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        ([dict(heading="h")], "'h': a heading has either chapters or a reason for none"),
+        ([dict(heading="h", chapters=["c"])] * 2, "'h' is entered twice"),
+    ],
+)
+def test_a_mistake_in_the_headings_names_its_place(heading, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        len(Articles({"isaev2023": dict(part="p", short="s", said="x", headings=heading)}))
+
+
+def test_an_unknown_heading():
+    with pytest.raises(KeyError, match="did you mean 'Key takeaways'"):
+        articles["isaev2023"].heading("Key takeaway")
+    with pytest.raises(KeyError, match="no article is called 'poster'"):
+        articles["poster"]
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """The pages that the site writes from the package."""
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    page = import_module("reference").what_articles_claim()
+    return import_module("reference")
+
+
+def test_the_page_has_every_claim(pages):
+    page = pages.what_articles_claim()
     assert claims.verdicts().sentence() in page
     assert all(page.count(f"(claim-{key})=") == 1 and f"`{key}`" in page for key in claims)
+    assert page.count("(../parts/") == len(claims) + len(ARTICLES)
     links = re.findall(r"\]\(\.\./\.\./(notebooks/.*?)\)", page)
     assert len(links) == sum(bool(x.chapter) for x in claims.values()) and all((ROOT / x).exists() for x in links)
     assert set(re.findall(r"#formula-(\w+)", page)) <= FORMULAS.keys()
+
+
+def test_the_page_counts_by_verdict_and_article(pages):
+    """Verdicts are rows and articles columns, and each count is a choice of the filter."""
+    page, counts = pages.what_articles_claim(), claims.verdicts()
+    heads = re.findall(r'<th scope="col">(.*?)</th>', page)
+    assert heads == [*(x.short for x in articles.values()), "all"]
+    for verdict in VERDICTS:
+        kind = verdict.replace(" ", "-")
+        assert (
+            page.count(f'<div class="sb-claim" data-article="isaev2023" data-verdict="{kind}">')
+            == (counts["isaev2023"][verdict])
+        )
+        assert f'<a href="#verdict={kind}">{counts.total[verdict]}</a>' in page
+        assert f'<option value="{kind}">{verdict}</option>' in page
+    assert f'<a href="#article=isaev2023&amp;verdict=wrong">{counts["isaev2023"]["wrong"]}</a>' in page
+
+
+@pytest.mark.parametrize("key", ARTICLES)
+def test_an_opener_has_headings_claims_and_counts(pages, key):
+    article, page = articles[key], pages.OPENERS[articles[key].part]()
+    assert claims.verdicts().sentence(key) in page
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) == len(article.headings) + len(claims.of(key)) + 4
+    assert all(page.count(f"](#claim-{x})") == 1 for x in claims.of(key))
+    assert page.count("*not mirrored:*") == sum(bool(x.reason) for x in article.headings)
+    links = set(re.findall(r"\]\(\.\./\.\./notebooks/(.*?)\.ipynb\)", page))
+    here = {f"{article.part}/{x.stem}" for x in CHAPTERS.values() if x.parent.name == article.part}
+    assert here <= links, "a chapter of the part is not on the page that opens it"
+
+
+def test_the_parts_begin_with_their_openers():
+    parts = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))["parts"]
+    begin = {x["chapters"][0]["file"]: x["chapters"][1]["file"].split("/")[1] for x in parts[1:5]}
+    assert begin == {f"book/parts/{x.part}": x.part for x in articles.values()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scalebook.claims import claims
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page
@@ -182,6 +183,64 @@ def test_front_door_leads_to_the_book(chromium, address, site):
             page.goto(f"{base}/index.html")
             page.wait_for_url("**/book/index.html")
             check(page)
+
+
+CLAIMS = "book/reference/claims.html"
+
+
+@pytest.mark.parametrize("place", ["server", "folder"])
+def test_claims_are_filtered(chromium, address, site, place):
+    """By article, verdict and words, each control with its name; the address keeps the choice, the count is said."""
+    base = address if place == "server" else site.as_uri()
+    with open_page(chromium, viewport={"width": 390, "height": 844}) as page:
+        visit(page, f"{base}/{CLAIMS}")
+        said, shown = page.locator(".sb-filter output"), page.locator(".sb-claim:visible")
+
+        def shows(found):
+            assert shown.count() == len(found)
+            assert said.inner_text().startswith(f"{len(found) or 'none'} of {len(claims)} claims")
+
+        assert said.get_attribute("aria-live") == "polite"
+        shows(claims)
+        page.get_by_label("Verdict").select_option(label="wrong")
+        wrong = [x for x in claims.values() if x.verdict == "wrong"]
+        shows(wrong)
+        page.get_by_label("Article").select_option(label="The poster")
+        shows([x for x in wrong if x.article == "isaev2023"])
+        assert page.locator("h2:visible").count() == 1, "an article without a claim to show has no heading"
+        assert page.url.endswith("#article=isaev2023&verdict=wrong")
+        page.reload()
+        shows([x for x in wrong if x.article == "isaev2023"])
+        page.get_by_role("button", name="Show all").click()
+        page.wait_for_function(f"document.querySelector('.sb-filter output').textContent.startsWith({len(claims)})")
+        page.get_by_label("Words").fill("NVLink 900")
+        assert 0 < shown.count() < 10
+        assert all("nvlink" in x.lower() and "900" in x for x in shown.all_inner_texts())
+        page.get_by_label("Words").fill("no such words")
+        shows([])
+        check(page)
+
+
+def test_a_link_to_a_claim_shows_it(chromium, address):
+    """From the page that opens its part, and where a filter hid it; a count of the table is a choice."""
+    with open_page(chromium) as page:
+        visit(page, f"{address}/book/parts/1-scaling-compute.html")
+        page.locator("a[href$='#claim-tf32']").click()
+        page.wait_for_url("**/claims.html#claim-tf32")
+        page.locator(".sb-claim", has=page.locator("#claim-tf32")).wait_for()
+        page.locator(".sb-counts a[href='#verdict=outdated']").click()
+        page.wait_for_function("document.querySelectorAll('.sb-claim:not([hidden])').length === 1")
+        page.evaluate("location.hash = 'claim-tf32'")
+        page.wait_for_function("document.querySelectorAll('.sb-claim:not([hidden])').length > 1")
+        assert page.get_by_label("Verdict").input_value() == ""
+        check(page)
+
+
+def test_the_cheat_sheet_prints_on_one_page(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/book/reference/cheat-sheet.html")
+        paper = page.pdf(format="A4", margin=dict.fromkeys(("top", "right", "bottom", "left"), "10mm"))
+        assert len(re.findall(rb"/Type\s*/Page\b", paper)) == 1
 
 
 def test_search_finds_a_page(chromium, address, site):

@@ -1,35 +1,22 @@
-"""Write the reference pages from the package itself: book/reference/*.md, renewed at every build."""
+"""Write pages from the package itself, renewed at every build: book/reference/*.md, and what opens each part."""
 
-import importlib
 import inspect
-import json
-import pkgutil
-import re
 import tomllib
-from functools import cache
-from itertools import groupby
+from functools import partial
 from pathlib import Path
 
-import yaml
+from appendix import cheat_sheet, glossary, how_to_cite
+from articles import opener, what_articles_claim
+from linking import BOOK, cited, imported, linked, plain, repository
 
 import scalebook
 from scalebook import tables
-from scalebook.claims import VERDICTS, claims
-from scalebook.language import FORMULAS, NOTATION, SOURCES
+from scalebook.claims import articles
+from scalebook.language import FORMULAS, NOTATION
 from scalebook.pipeline import SCHEDULES
 from scalebook.training import SHARDINGS, WORDS
 
-BOOK = Path(__file__).parents[1]
 TABLES = BOOK.parent / "scalebook" / "tables"
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it stands, in a table too.
-
-    >>> plain("a*b | <c>")
-    'a\\\\*b \\\\| \\\\<c\\\\>'
-    """
-    return re.sub(r"([\\`*_{}\[\]<>#|$])", r"\\\1", text)
 
 
 def notation() -> str:
@@ -88,75 +75,6 @@ STATE = ("weight", "gradient", "optimizer")
 DEALT = {"one": "whole", "all": "over all", "group": "over a group"}
 
 
-def linked(f) -> str:
-    """A formula's name, leading to its entry."""
-    return f"[`{f.name}`](#formula-{f.name})"
-
-
-@cache
-def chapter(stem: str) -> str:
-    """A link to a chapter by the name of its file, under its own heading."""
-    [path] = (BOOK.parent / "notebooks").rglob(f"{stem}.ipynb")
-    first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
-    return f"[{first.splitlines()[0].removeprefix('# ')}](../../{path.relative_to(BOOK.parent)})"
-
-
-def capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
-def short(article: str) -> str:
-    """The title of an article up to its first colon or comma."""
-    return plain(re.split("[:,]", SOURCES[article]["title"])[0])
-
-
-def claim(said) -> list[str]:
-    """One sentence of an article: its verdict, what holds, the two numbers, and where the book speaks of it."""
-    points = [x for c in said.checks for x in (c.main, *c.others.values()) if x.formula]
-    used = dict.fromkeys(f"[`{name}`](#formula-{name})" for name in (x.formula.rpartition(".")[2] for x in points))
-    where = chapter(said.chapter) if said.chapter else f"No chapter yet; planned: {said.missing}"
-    lines = [
-        f"*{said.verdict.capitalize()}.* {plain(said.correction)}",
-        *(plain(" ".join(filter(None, [c.reads, capital(c.said()) + "."]))) for c in said.checks),
-        *([f"Not computed: {plain(said.uncomputed)}."] if said.uncomputed else []),
-        f"{where} · " + " · ".join([*used, *([cited(said.sources)] if said.sources else []), f"`{said.key}`"]),
-    ]
-    first, *more = lines
-    return [f"(claim-{said.key})=", f"“{plain(said.quotation)}”", f": {first}", *(f"\n  {x}" for x in more), ""]
-
-
-def what_articles_claim() -> str:
-    """Every checkable sentence of the four articles, by article and section, and the counts of verdicts."""
-    counts = claims.verdicts()
-    rows = {f"[{short(x)}](#claims-of-{x})": n for x, n in counts.items()} | {"All": counts.total}
-    lines = [
-        "# What the articles claim",
-        "",
-        "The book follows four articles that have nothing to do with each other. These are their sentences that can be",
-        f"checked, each with one of seven verdicts. {counts.sentence()}",
-        "",
-        f"{counts.computed} are computed: the build works out their numbers anew, and fails where another verdict",
-        "follows. How a verdict follows from two numbers is said in",
-        '`scalebook.claims.check`; `claims["2e28"].why()` shows the formula with its numbers.',
-        "",
-        f"| Article | {' | '.join(x.capitalize() for x in VERDICTS)} | All |",
-        f"| :-- |{' --: |' * (len(VERDICTS) + 1)}",
-        *(f"| {name} | {' | '.join(str(n[x]) for x in VERDICTS)} | {n.total()} |" for name, n in rows.items()),
-        "",
-    ]
-    for article in counts:
-        lines += [
-            f"(claims-of-{article})=",
-            f"## {plain(SOURCES[article]['title'])}",
-            "",
-            f"Source: {cited([article])}",
-            "",
-        ]
-        for section, said in groupby(claims.of(article).values(), key=lambda x: x.section):
-            lines += [f"### {plain(section)}", "", *(line for x in said for line in claim(x))]
-    return "\n".join(lines)
-
-
 def bibliography() -> str:
     """Every source that a formula, a table or a chapter names."""
     sources = {}
@@ -173,21 +91,9 @@ def bibliography() -> str:
     return "\n".join(lines)
 
 
-@cache
-def repository() -> str:
-    return yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
-
-
-def cited(sources) -> str:
-    """Sources as links into the bibliography."""
-    keys = [source.partition(" ")[::2] for source in sources]
-    return ", ".join(f"[{plain(key)}](#source-{key}) {plain(place)}".strip() for key, place in keys)
-
-
 def modules():
     """Every module of the package that states formulas, in the order of the book."""
-    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
-    found = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    found = imported()
     stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
     found = sorted(
         (m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1])
@@ -274,20 +180,33 @@ PAGES = {
     "ranges": table("ranges", "Ranges", "What the factors of a run's cost have been: cheap, as usual, and dear."),
     "claims": what_articles_claim,
     "bibliography": bibliography,
+    "glossary": glossary,
+    "cheat-sheet": cheat_sheet,
+    "how-to-cite": how_to_cite,
 }  # fmt: skip
 
 
+OPENERS = {x.part: partial(opener, key) for key, x in articles.items()}
+
+
 def write(app, config):
-    folder = BOOK / "reference"
-    folder.mkdir(exist_ok=True)
-    for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in PAGES}:
-        old.unlink()
-    for name, page in PAGES.items():
-        file, text = folder / f"{name}.md", page()
-        if not file.exists() or file.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
-            file.write_text(text, encoding="utf-8")
+    for folder, pages in ((BOOK / "reference", PAGES), (BOOK / "parts", OPENERS)):
+        folder.mkdir(exist_ok=True)
+        for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in pages}:
+            old.unlink()
+        for name, page in pages.items():
+            file, text = folder / f"{name}.md", page()
+            if not file.exists() or file.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
+                file.write_text(text, encoding="utf-8")
+
+
+def own_script(app, name, template, context, doctree):
+    """The page of claims has a filter; no other page loads it."""
+    if name == "book/reference/claims":
+        app.add_js_file("claims.js", loading_method="defer")
 
 
 def setup(app):
     app.connect("config-inited", write, priority=100)  # before the table of contents is read
+    app.connect("html-page-context", own_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,11 @@ KeyError: "no claim is called 't32'; did you mean 'tf32'?"
 
 from . import arithmetic
 from .arithmetic import *
+from .articles import Article, Articles, Heading, articles
 from .check import VERDICTS, Check, Point
 from .ledger import ARTICLES, Claim, Claims, claims, digest
 
-__all__ = ["ARTICLES", "VERDICTS", "Check", "Claim", "Claims", "Point", "claims", "digest", *arithmetic.__all__]
+__all__ = [
+    "ARTICLES", "VERDICTS", "Article", "Articles", "Check", "Claim", "Claims", "Heading", "Point", "articles", "claims",
+    "digest", *arithmetic.__all__,
+]  # fmt: skip

@@ -163,11 +163,12 @@ class Counts(Mapping):
         rows = {**self._counts, "all": self.total}
         return [[name, *(str(x[v]) for v in VERDICTS), str(x.total())] for name, x in rows.items()]
 
-    def sentence(self) -> str:
-        """The counts as a page says them."""
-        total = self.total
-        *most, last = (f"{total[v]} {one if total[v] == 1 else more}" for v, (one, more) in _SAID.items())
-        return f"Of {self.total.total()} claims {', '.join(most)}, and {last}."
+    def sentence(self, article: str = "") -> str:
+        """The counts as a page says them, of one article or of all together."""
+        counted = self[article] if article else self.total
+        said = [f"{counted[v]} {one if counted[v] == 1 else more}" for v, (one, more) in _SAID.items() if counted[v]]
+        *most, last = said
+        return f"Of {counted.total()} claims {', '.join(most)}{', and ' if most else ''}{last}."
 
     def __repr__(self):
         return aligned([["", *VERDICTS, "all"], *self._lines()], right=True, gap="  ")

@@ -1,0 +1,58 @@
+"""What the pages written from the package share: text as it stands, and links to formulas, chapters and sources."""
+
+import importlib
+import json
+import pkgutil
+import re
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+import scalebook
+
+BOOK = Path(__file__).parents[1]
+
+
+@cache
+def imported() -> list:
+    """Every module of the package but its figures: what they state can then be named."""
+    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it stands, in a table too.
+
+    >>> plain("a*b | <c>")
+    'a\\\\*b \\\\| \\\\<c\\\\>'
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|$])", r"\\\1", text)
+
+
+def linked(f) -> str:
+    """A formula's name, leading to its entry."""
+    return f"[`{f.name}`](#formula-{f.name})"
+
+
+@cache
+def chapter(stem: str) -> str:
+    """A link to a chapter by the name of its file, under its own heading."""
+    [path] = (BOOK.parent / "notebooks").rglob(f"{stem}.ipynb")
+    first = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+    return f"[{first.splitlines()[0].removeprefix('# ')}](../../{path.relative_to(BOOK.parent)})"
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+@cache
+def repository() -> str:
+    return yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+
+
+def cited(sources) -> str:
+    """Sources as links into the bibliography."""
+    keys = [source.partition(" ")[::2] for source in sources]
+    return ", ".join(f"[{plain(key)}](#source-{key}) {plain(place)}".strip() for key, place in keys)

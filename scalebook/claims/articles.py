@@ -1,0 +1,105 @@
+"""The four articles by their headings, and the chapters that follow each.
+
+>>> from scalebook.claims import articles
+>>> articles["isaev2023"].heading("How tensor offloading works").chapters
+('tensor-offloading',)
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from threading import RLock
+
+from scalebook.language.notation import nearest, quoted
+from scalebook.language.tabular import aligned
+
+from .ledger import ARTICLES, Claim, claims
+
+__all__ = ["Article", "Articles", "Heading", "articles"]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of an article: the chapters that follow it, or why none does."""
+
+    heading: str
+    chapters: tuple[str, ...] = ()
+    reason: str = ""
+    under: bool = False  # it stands under the one before it that does not
+    named: str = ""  # whose name it is, where the text has none
+
+
+@dataclass(frozen=True)
+class Article:
+    """An article: the part of the book that follows it, what it says in our words, and its headings in their order."""
+
+    key: str
+    part: str
+    short: str
+    said: str
+    headings: tuple[Heading, ...]
+
+    def heading(self, name: str) -> Heading:
+        """One of its headings by its words."""
+        for found in self.headings:
+            if found.heading == name:
+                return found
+        names = [x.heading for x in self.headings]
+        raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, names)}")
+
+    def claims(self, heading: Heading) -> list[Claim]:
+        """What the ledger judges of the text under a heading."""
+        return [x for x in claims.of(self.key).values() if x.section == heading.heading]
+
+    def chapters(self, heading: Heading) -> list[str]:
+        """The chapters that follow a heading, and those that judge one of its claims."""
+        return list(dict.fromkeys([*heading.chapters, *(x.chapter for x in self.claims(heading) if x.chapter)]))
+
+    def __repr__(self):
+        rows = [["  " * x.under + x.heading, ", ".join(x.chapters) or f"no chapter: {x.reason}"] for x in self.headings]
+        return aligned(rows, gap="  ")
+
+
+class Articles(Mapping):
+    """Every article by its key, in the order of the book's parts; the file is read when one is first asked for."""
+
+    def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
+        self._given, self._lock = stanzas, RLock()
+
+    @cached_property
+    def _articles(self) -> dict[str, Article]:
+        with self._lock:
+            given = self._given or tomllib.loads((files(__package__) / "articles.toml").read_text("utf-8"))
+            return {key: _article(key, given[key]) for key in ARTICLES if key in given}
+
+    def __getitem__(self, key):
+        if key not in self._articles:
+            raise KeyError(f"no article is called {quoted(key)}; {nearest(key, self._articles)}")
+        return self._articles[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._articles)
+
+    def __len__(self):
+        return len(self._articles)
+
+    def __repr__(self):
+        return aligned([[key, x.part, f"{len(x.headings)} headings"] for key, x in self.items()], gap="  ")
+
+
+def _article(key, stanza):
+    found = []
+    for x in stanza["headings"]:
+        if bool(x.get("chapters")) == bool(x.get("reason")):
+            raise ValueError(
+                f"articles.toml, [{key}], {quoted(x['heading'])}: a heading has either chapters or a reason for none"
+            )
+        if x["heading"] in (y.heading for y in found):
+            raise ValueError(f"articles.toml, [{key}]: {quoted(x['heading'])} is entered twice")
+        found.append(Heading(**{**x, "chapters": tuple(x.get("chapters", ()))}))
+    return Article(key, stanza["part"], stanza["short"], stanza["said"].strip(), tuple(found))
+
+
+articles = Articles()
