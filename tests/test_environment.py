@@ -71,7 +71,8 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(node.module.split(".")[0])
-    return found - set(sys.stdlib_module_names) - {"scalebook", "tests", "tools"}
+    beside = {x.stem for x in path.parent.glob("*.py")} if path.parent.name == "_ext" else set()
+    return found - set(sys.stdlib_module_names) - {"scalebook", "tests", "tools"} - beside
 
 
 @pytest.mark.parametrize("path", list(sources()), ids=lambda p: str(p.relative_to(ROOT)))

@@ -66,6 +66,8 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.get_by_text("Run All Cells", exact=True).first.click()
         box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
         box.locator(".sb-curve path").first.wait_for(timeout=120_000)
+        # The kernel answers a drag when it is done with the cells.
+        page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=120_000)
         for handle in box.locator(".noUi-handle").all():
             before = answered(box)
             for _ in range(3):  # while later cells run, a page may miss a drag
