@@ -18,10 +18,11 @@ help:
 lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# The site is built by its first test, beside others (tests/conftest.py says in which order).
+# The site is built by its first test, beside others (tests/conftest.py says in which order).  Three workers for two
+# cores: one often waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv
