@@ -52,7 +52,7 @@ def test_claim(key):
 @pytest.mark.parametrize("key", claims)
 def test_place(key):
     claim = claims[key]
-    assert claim.chapter and claim.cell and not claim.missing and words(claim.cell) in prose(claim.chapter)
+    assert claim.chapter and claim.cell and words(claim.cell) in prose(claim.chapter)
 
 
 @pytest.mark.parametrize("key", COMPUTED)

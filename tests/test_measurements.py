@@ -184,9 +184,6 @@ BOUNDS = {
 }
 
 
-known = confront  # of the package's own rows it keeps the result
-
-
 def text(path):
     return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
 
@@ -194,7 +191,7 @@ def text(path):
 @pytest.mark.parametrize("name", NAMES)
 class TestEvery:
     def test_has_finite_errors_and_all_figures(self, name):
-        result = known(name)
+        result = confront(name)
         assert set(result.summary) == KEYS
         assert all(np.isfinite(x) for group in [result.summary, *result.groups.values()] for x in group.values())
         assert len(result.rows) == len(result.predicted) == len(result.measured)
@@ -203,26 +200,26 @@ class TestEvery:
         assert bool(result.confrontation.calibrated) == bool(result.fitted.any())
 
     def test_accounts_for_every_row(self, name):
-        result = known(name)
+        result = confront(name)
         rows = list(csv.DictReader(text(FOLDER / result.confrontation.file).splitlines()))
         assert len(result.rows) + sum(result.left_out.values()) == len(rows)
         assert len({row.get("row_id", place) for place, row in enumerate(rows)}) == len(rows)
         assert all(row.get("source", "in the README") for row in rows)
 
     def test_shows_its_worst_rows_first(self, name):
-        worst = known(name).worst(4)
-        assert len(worst) == min(4, len(known(name).rows))
+        worst = confront(name).worst(4)
+        assert len(worst) == min(4, len(confront(name).rows))
         assert [abs(row["error"]) for row in worst] == sorted((abs(row["error"]) for row in worst), reverse=True)
-        assert abs(worst[0]["error"]) == np.abs(known(name).errors).max()
+        assert abs(worst[0]["error"]) == np.abs(confront(name).errors).max()
 
     def test_shows_a_table(self, name):
-        result = known(name)
+        result = confront(name)
         shown = result._repr_html_()
         assert shown.count("<tr>") == 2 + len(result.groups)
         assert all(str(g["rows"]) in shown for g in result.groups.values())
         assert not re.search(r"\b(nan|inf)\b", shown + repr(result))  # numbers, not the words around them
 
-    def test_its_sources_are_known(self, name):
+    def test_its_sources_are_confront(self, name):
         assert all(key in SOURCES for key in CONFRONTATIONS[name].sources)
 
     def test_rows_of_another_file_are_predicted_alike_and_all_a_test(self, name, tmp_path):
@@ -231,7 +228,7 @@ class TestEvery:
         places = range(0, len(rows), 1 + len(rows) // 100)  # a hundred of them say it as well
         other.write_text("\n".join([head, *("new_" + rows[i] for i in places)]))
         found = confront(name, other)
-        own = dict(zip((row["row_id"] for row in known(name).rows), known(name).predicted, strict=True))
+        own = dict(zip((row["row_id"] for row in confront(name).rows), confront(name).predicted, strict=True))
         assert {row["row_id"].removeprefix("new_") for row in found.rows} <= own.keys()
         assert list(found.predicted) == [own[row["row_id"].removeprefix("new_")] for row in found.rows]
         assert not found.fitted.any()
@@ -239,13 +236,13 @@ class TestEvery:
     def test_command(self, name):
         said = main([name])
         assert said.startswith(f"{name}: ")
-        assert said.count("predicted ") == min(5, len(known(name).rows))
+        assert said.count("predicted ") == min(5, len(confront(name).rows))
 
 
 @pytest.mark.parametrize(("name", "group"), BOUNDS)
 def test_errors_stay_within_what_was_found(name, group):
     mean, worst = BOUNDS[name, group]
-    found = known(name).groups[group]
+    found = confront(name).groups[group]
     assert 0.6 * mean < found["mean"] < mean
     assert 0.6 * worst < found["worst"] < worst
 
@@ -267,14 +264,14 @@ PIPELINES = {
 
 @pytest.mark.parametrize(("name", "group"), PIPELINES)
 def test_pipelines_are_as_far_from_what_was_measured_as_said(name, group):
-    found = known(name).groups[group]
+    found = confront(name).groups[group]
     mean, worst = PIPELINES[name, group]
     assert mean / 2 < found["mean"] <= mean or found["mean"] < 1e-3
     assert found["worst"] <= worst
 
 
 def test_nothing_is_faster_than_the_floor():
-    rates, times = known("batch1_floor"), known("batch_floor_mi300x")
+    rates, times = confront("batch1_floor"), confront("batch_floor_mi300x")
     assert (rates.measured < rates.predicted).all()
     assert (times.measured > times.predicted).all()
     assert (rates.measured / rates.predicted).max() == pytest.approx(0.87, abs=0.01)
@@ -287,7 +284,7 @@ def _seconds(function, rows):
 
 
 def test_the_calibrated_numbers_fit_the_rows_they_name():
-    result = known("batch1_decode")
+    result = confront("batch1_decode")
     is_geforce = result.fitted & np.array([decode._class(row) == "GeForce" for row in result.rows])
     is_geforce &= np.array([not decode._is_shared(row) for row in result.rows])
     rows = [row for row, fitted in zip(result.rows, is_geforce, strict=True) if fitted]
@@ -310,7 +307,7 @@ def _least(known_part, unknown_part, measured):
 
 @pytest.mark.parametrize("engine", decode.SHARING_OVERHEAD)
 def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
-    result = known("batch1_decode")
+    result = confront("batch1_decode")
     picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]][0] == engine for r in result.rows]
     rows = [row for row, fitted in zip(result.rows, result.fitted & picked, strict=True) if fitted]
     assert {row["gpu"] for row in rows} == {"A10G"}
@@ -321,7 +318,7 @@ def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
 
 
 def test_what_a_core_takes_in_fits_the_rows_it_names():
-    result = known("batch1_decode")
+    result = confront("batch1_decode")
     picked = np.array([r["gpu"].startswith("A100") for r in result.rows]) & result.fitted
     rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
     assert len(rows) == 3 and {row["n_gpus"] for row in rows} == {"1"}
@@ -335,7 +332,7 @@ def test_what_a_core_takes_in_fits_the_rows_it_names():
 
 
 def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
-    result = known("batch_decode_mi300x")
+    result = confront("batch_decode_mi300x")
     rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
     assert {(row["model"][:13], row["batch"]) for row in rows} == {("Llama-3.1-70B", "1")}
     measured = result.measured[result.fitted]
@@ -358,7 +355,7 @@ def test_all_are_written_to_a_file(tmp_path):
     main(["--all", "--json", str(file)])
     record = json.loads(file.read_text())
     assert list(record) == NAMES
-    assert all(known(name).summary.items() <= record[name].items() for name in NAMES)
+    assert all(confront(name).summary.items() <= record[name].items() for name in NAMES)
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,12 @@ def claim(said) -> list[str]:
     """One sentence of an article: its verdict, what holds, the two numbers, and where the book speaks of it."""
     points = [x for c in said.checks for x in (c.main, *c.others.values()) if x.formula]
     used = dict.fromkeys(f"[`{name}`](#formula-{name})" for name in (x.formula.rpartition(".")[2] for x in points))
-    where = chapter(said.chapter) if said.chapter else f"No chapter yet; planned: {said.missing}"
-    places = [where, part(articles[said.article]), *used, *([cited(said.sources)] if said.sources else [])]
+    places = [
+        chapter(said.chapter),
+        part(articles[said.article]),
+        *used,
+        *([cited(said.sources)] if said.sources else []),
+    ]
     lines = [
         f"{mark(said.verdict).replace(said.verdict + '<', capital(said.verdict) + '.<')} {plain(said.correction)}",
         *(plain(" ".join(filter(None, [c.reads, capital(c.said()) + "."]))) for c in said.checks),
@@ -184,10 +188,14 @@ def judged(article) -> list[str]:
     """The article's claims, each with its verdict and its chapter."""
     lines = ["| The article says | Verdict | Chapter |", "| :-- | :-- | :-- |"]
     for x in (x for heading in article.headings for x in article.claims(heading)):
-        where = chapter(x.chapter) if x.chapter else f"planned: {plain(x.missing)}"
         said = plain(first_words(" ".join(x.quotation.replace("**", "").split())))
-        lines.append(f"| [“{said}”](#claim-{x.key}) | {mark(x.verdict)} | {where} |")
+        lines.append(f"| [“{said}”](#claim-{x.key}) | {mark(x.verdict)} | {chapter(x.chapter)} |")
     return lines
+
+
+def boxed(table: list[str]) -> list[str]:
+    """A table as wide as its style lets it be."""
+    return ['<div class="sb-sections">', "", *table, "", "</div>", ""]
 
 
 def opener(key: str) -> str:
@@ -209,12 +217,7 @@ def opener(key: str) -> str:
             "## Its sections, and our chapters",
             "",
             *(ours if all(x.named == "ours" for x in article.headings) else []),
-            '<div class="sb-sections">',
-            "",
-            *sections(article),
-            "",
-            "</div>",
-            "",
+            *boxed(sections(article)),
             *([f"Beyond the article this part has {' · '.join(more)}.", ""] if more else []),
             "## Its claims, and what holds",
             "",
@@ -222,12 +225,7 @@ def opener(key: str) -> str:
             "",
             bar(counts[key]),
             "",
-            '<div class="sb-sections">',
-            "",
-            *judged(article),
-            "",
-            "</div>",
-            "",
+            *boxed(judged(article)),
             "What holds in place of each, with its numbers, its formula and its source, says",
             f"[What the articles claim](#claims-of-{key}).",
             "",

@@ -24,7 +24,7 @@ ARTICLES = ("distributed-solutions", "unavoidable-imperative", "isaev2023", "pod
 # A verdict as a sentence says it of one claim, and of several.
 _SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"are {x}") for x in VERDICTS}
 
-_TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "missing", "uncomputed")
+_TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "uncomputed")
 _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
 
 
@@ -54,7 +54,6 @@ class Claim:
     sources: tuple[str, ...] = ()
     chapter: str = ""
     cell: str = ""
-    missing: str = ""
     uncomputed: str = ""
     checks: tuple[Check, ...] = ()
 

@@ -60,7 +60,6 @@ letter(
     "bytes_per_dollar", "B/$", "bytes of memory read at the full bandwidth for a dollar of rent", r"W/c_{\mathrm{h}}"
 )
 # What a run costs: hours of devices, rent or purchase, electricity, carbon.
-letter("train_flops", "FLOP", "arithmetic of a training run that the model asks for", r"Q_D")
 letter("device_hours", "h", "hours that all devices of a run work, added up", r"H_d")
 letter("device_price", "$", "price of buying a device, with its share of host and network", r"c_{\mathrm{buy}}")
 letter("service_life", "h", "hours over which a device that was bought is written off", r"H_{\mathrm{life}}")

@@ -14,9 +14,11 @@ electricity from a grid is carbon.  Each step multiplies, so ranges multiply too
 
 from scalebook.language import Sheet, formula
 
+from .largest_run import run_flops
+
 __all__ = [
     "carbon_of_run", "device_hours_of_arithmetic", "device_power_of_system", "mfu_of_hours", "power_hour_of_device",
-    "price_hour_owned", "run_costs", "run_energy_of_hours", "train_cost_of_hours", "train_flops_of_tokens",
+    "price_hour_owned", "run_costs", "run_energy_of_hours", "train_cost_of_hours",
     "train_time_of_hours",
 ]  # fmt: skip
 
@@ -24,34 +26,24 @@ __all__ = [
 # Hours
 
 
-@formula("train_flops", "kaplan2020 §2.1")
-def train_flops_of_tokens(active_params, train_tokens):
-    """A multiply and an add for each parameter forward, twice as many backward; attention's pairs are left out.
-
-    >>> train_flops_of_tokens(active_params=405e9, train_tokens="15.6e12 token") / 1e25
-    3.7908
-    """
-    return 6 * active_params * train_tokens
-
-
-@formula("device_hours", "narayanan2021 §5.1", given=[train_flops_of_tokens])
-def device_hours_of_arithmetic(train_flops, mfu, peak_flops):
+@formula("device_hours", "narayanan2021 §5.1", given=[run_flops])
+def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
     """At this share of the peak, over all hours that are paid for: stops, restarts and repeated work lower it.
 
-    >>> round(device_hours_of_arithmetic(train_flops="3.8e25 FLOP", mfu=0.35, peak_flops="989.4 TFLOP/s") / 1e6, 1)
+    >>> round(device_hours_of_arithmetic(run_flops="3.8e25 FLOP", mfu=0.35, peak_flops="989.4 TFLOP/s") / 1e6, 1)
     30.5
     """
-    return train_flops / (mfu * peak_flops) / 3600
+    return run_flops / (mfu * peak_flops) / 3600
 
 
-@formula("mfu", "chowdhery2022 appendix B", given=[train_flops_of_tokens])
-def mfu_of_hours(train_flops, device_hours, peak_flops):
+@formula("mfu", "chowdhery2022 appendix B", given=[run_flops])
+def mfu_of_hours(run_flops, device_hours, peak_flops):
     """What a run as it was published made of its hours, whatever they went into.
 
-    >>> round(mfu_of_hours(train_flops="3.14e23 FLOP", device_hours="3.552e6 h", peak_flops="125 TFLOP/s"), 3)
+    >>> round(mfu_of_hours(run_flops="3.14e23 FLOP", device_hours="3.552e6 h", peak_flops="125 TFLOP/s"), 3)
     0.196
     """
-    return train_flops / (device_hours * 3600 * peak_flops)
+    return run_flops / (device_hours * 3600 * peak_flops)
 
 
 @formula("train_time", "narayanan2021 §5.1", given=[device_hours_of_arithmetic])
@@ -132,7 +124,7 @@ def carbon_of_run(run_energy, carbon_intensity):
 
 
 run_costs = Sheet(
-    "run_costs", train_flops_of_tokens, device_hours_of_arithmetic, train_time_of_hours, train_cost_of_hours,
+    "run_costs", run_flops, device_hours_of_arithmetic, train_time_of_hours, train_cost_of_hours,
     device_power_of_system, run_energy_of_hours, carbon_of_run,
     doc="What the final run of a model costs: hours, days, dollars, electricity and carbon.",
 )  # fmt: skip

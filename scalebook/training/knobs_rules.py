@@ -63,8 +63,7 @@ def _megatron(given, found, known) -> dict:
     out: dict[str, Any] = {}
     tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
     if "nproc-per-node" in given or "nnodes" in given:
-        parts = (number(f"--{x}", given.get(x, 1)) for x in ("nproc-per-node", "nnodes"))
-        near, nodes = parts
+        near, nodes = (number(f"--{x}", given.get(x, 1)) for x in ("nproc-per-node", "nnodes"))
         out["devices"] = near * nodes
     layers = found.get("layers", known.get("layers"))
     if (flag := "num-layers-per-virtual-pipeline-stage") in given:
