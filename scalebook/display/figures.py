@@ -18,7 +18,7 @@ from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
-__all__ = ["COLOURS", "bars", "confrontation", "curve", "describe", "roofline"]
+__all__ = ["COLOURS", "bars", "caption", "confrontation", "curve", "describe", "roofline"]
 
 # What a colour means wherever mechanisms are drawn: on a light page, on a dark one.
 COLOURS = {
@@ -213,14 +213,27 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
     return ax
 
 
+def caption(text: str) -> None:
+    """Say under the figure being drawn what to see in it; who does not see it is told the same.
+
+    >>> fig, ax = plt.subplots()
+    >>> caption("Past the ridge a device is never short of bytes.")
+    >>> describe(fig)
+    'Past the ridge a device is never short of bytes.'
+    """
+    plt.gcf().set_label(text)
+
+
 def describe(figure: Figure) -> str:
-    """A figure in a sentence: its titles, what its axes show, and its lines.
+    """A figure in a sentence: its caption, else its titles, what its axes show, and its lines.
 
     >>> fig, ax = plt.subplots()
     >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")
     >>> describe(fig)
     'Figure: Rooflines. rate against intensity. Lines: H100.'
     """
+    if figure.get_label():
+        return figure.get_label()
     said = []
     for ax in figure.axes:
         title = ax.get_title(loc="left") or ax.get_title()
