@@ -51,7 +51,7 @@ site: setup book/js/node_modules/ready ## build the site into book/_build/html
 	@echo "open $(SITE)/index.html"
 
 notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: these chapters only; ALL=1: unchanged too
-	@$(BIN)/python tools/notebooks.py $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
+	@$(BIN)/python -m tools.notebooks $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
 
 bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tests.benchmarks

@@ -5,6 +5,10 @@ import sys
 import pytest
 from nbval.kernel import RunningKernel
 
+from tools.kernels import fork_kernels
+
+fork_kernels()
+
 
 @pytest.fixture(autouse=True)
 def no_figure_is_left():

@@ -21,7 +21,14 @@ PINS = [Requirement(x) for x in (ROOT / "constraints.txt").read_text().splitline
 NAMED = {"python", "jupyterlab", "ipywidgets", "sympy", "numpy", "matplotlib", "nbval", "pip"}
 
 # Brought by what is declared, and used with it.
-BROUGHT = {"ipython": "ipywidgets", "traitlets": "ipywidgets", "sphinx": "jupyter-book", "mpmath": "sympy"}
+BROUGHT = {
+    "ipykernel": "nbval",
+    "ipython": "ipywidgets",
+    "jupyter-client": "nbclient",
+    "mpmath": "sympy",
+    "sphinx": "jupyter-book",
+    "traitlets": "ipywidgets",
+}
 DISTRIBUTIONS = {"IPython": "ipython", "yaml": "pyyaml", "py_mini_racer": "mini-racer", "mpl_toolkits": "matplotlib"}
 
 

@@ -1,6 +1,6 @@
 """Run the notebooks and store their outputs, byte-stable: a second run changes no file.
 
-`python tools/notebooks.py` runs those that have changed, of all or of those given by stem or by path; `--all` runs
+`python -m tools.notebooks` runs those that have changed, of all or of those given by stem or by path; `--all` runs
 the unchanged too; `--check` runs nothing and says which files are not as this tool would have stored them.
 """
 
@@ -19,6 +19,7 @@ from nbclient import NotebookClient
 
 from scalebook.display.live import STORED
 from scalebook.language.notation import nearest
+from tools.kernels import fork_kernels
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "book/_build/notebooks.json"  # ignored by git, so a fresh clone runs all
@@ -125,7 +126,7 @@ def main(argv=None) -> int:
     if len(todo) < len(paths):
         print(f"{len(paths) - len(todo)} unchanged since last run: not run again (ALL=1 or --all does)", flush=True)
     failed, changed = [], []
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2, initializer=fork_kernels) as pool:
         for path, stored, fresh, error in (map if options.check else pool.map)(outcome, todo, repeat(options.check)):
             if path.read_text(encoding="utf-8") != stored:
                 error = "edited while it was running, so its outputs are not stored; run it again"
