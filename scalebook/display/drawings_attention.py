@@ -1,0 +1,72 @@
+"""Attention of one head, drawn with numbers small enough for a pencil.
+
+>>> round(result_of("big")[0], 2), round(sum(weights_of("big").values()), 2)
+(3.02, 1.0)
+"""
+
+from math import exp, sqrt
+
+from scalebook.display.schematic import Scene
+
+__all__ = ["attention_weights"]
+
+# Chosen by hand; a model learns the matrices that make such numbers of its tokens.
+WORDS = ("ball", "glove", "too", "big")
+QUERIES = ((1, 0), (1, 1), (0, 1), (2, 0))
+KEYS = ((2, 0), (1, 0), (0, 1), (0, 1))
+VALUES = ((4, 0), (0, 4), (1, 1), (1, 0))
+
+
+def weights_of(word: str) -> dict[str, float]:
+    """The weights that a token gives to those before it and to itself: the softmax of its scores."""
+    asks = WORDS.index(word)
+    scores = [sum(q * k for q, k in zip(QUERIES[asks], key, strict=True)) / sqrt(2) for key in KEYS[: asks + 1]]
+    total = sum(map(exp, scores))
+    return {seen: exp(x) / total for seen, x in zip(WORDS, scores, strict=False)}
+
+
+def result_of(word: str) -> tuple[float, ...]:
+    """The values of the tokens that it sees, weighted."""
+    return tuple(
+        sum(w * v for w, v in zip(weights_of(word).values(), column, strict=False))
+        for column in zip(*VALUES, strict=True)
+    )
+
+
+def attention_weights() -> Scene:
+    """Four tokens, the weight that each gives to each, and what comes of it.
+
+    >>> "big sees ball 0.73, glove 0.18, too 0.04, big 0.04" in attention_weights().description
+    True
+    """
+    scene = Scene(
+        "What four tokens attend to",
+        "A row is a token that asks. Its query times the key of a column, over √2, is a score; the softmax of a row's "
+        "scores are its weights, which add up to 1 (the darker, the more). The result is the weights times the values. "
+        "Dashed: tokens that come later, which none sees. Green is kept: it is the cache. While a model writes, only "
+        "the last row is new.",
+    )
+    wide, left, top = 44, 92, 66
+    scene.note((69, 56), "query", "middle", bold=True)
+    scene.note((84, 36), "key", "end", bold=True)
+    scene.note((304, 56), "result", "middle", bold=True)
+    for k, word in enumerate(WORDS):
+        scene.note((left + wide * (k + 0.5), 14), word, "middle", bold=True)
+        for y, pair in ((22, KEYS[k]), (top + 118, VALUES[k])):
+            scene.tensor((left + wide * k + 2, y), (0.6,), "memory", (wide - 4, 22), (_pair(pair),))
+    scene.note((84, top + 118 + 15), "value", "end", bold=True)
+    for r, word in enumerate(WORDS):
+        y, weights = top + 28 * r, weights_of(word)
+        scene.note((2, y + 16), word, bold=True)
+        scene.tensor((50, y), (0.35,), "arithmetic", (38, 24), (_pair(QUERIES[r]),))
+        shades = [weights.get(x, 0) for x in WORDS]
+        said = ", ".join(f"{x} {w:.2f}" for x, w in weights.items())
+        texts = [f"{w:.2f}" if w else "" for w in shades]
+        scene.tensor((left, y), shades, "arithmetic", (4 * wide, 24), texts, name=f"{word} sees {said}")
+        made = " ".join(f"{x:.1f}" for x in result_of(word))
+        scene.tensor((left + 4 * wide + 6, y), (0.35,), "arithmetic", (60, 24), (made,))
+    return scene
+
+
+def _pair(numbers):
+    return " ".join(map(str, numbers))
