@@ -16,6 +16,7 @@ from scalebook.training import (
     memory_sheet,
     part_gain_cast,
     rerun_blocks_needed,
+    rerun_sheet,
     segment_blocks_best,
     segment_memory_kept,
     training_step,
@@ -139,3 +140,14 @@ def test_the_listing_of_gpt_runs_its_core_again_for_little():
         recompute="selective",
     )  # fmt: skip
     assert run.again_flops / (3 * run.block_flops) == pytest.approx(2048 / (18 * 12288 + 3 * 2048), rel=1e-6)
+
+
+@pytest.mark.parametrize(("batch", "again"), [(1, 0), (2, 0), (4, 7), (8, 14)])
+def test_the_running_cluster_runs_again_what_does_not_fit(batch, again):
+    """By hand: 65.5 GB of room, four micro-batches of twenty blocks of 0.28 GB a sequence, inputs of 17 MB."""
+    sheet = rerun_sheet(LLAMA)
+    letters = USUAL | dict(tp=8, pp=4, dp=32, microbatches=32 / batch, seq=8192, stage=1, batch=batch)
+    row = sheet(models.llama3_70b, H100, **{x: letters[x] for x in letters if x in {*sheet.inputs, *sheet.formulas}})
+    assert ceil(row.rerun_blocks) == again and row.again_share == row.rerun_blocks / 60
+    assert row.block_input == batch * 8192 * 8192 * 2 / 8
+    assert (row.filled > 1) == (again > 0)

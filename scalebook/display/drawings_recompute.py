@@ -31,8 +31,8 @@ def kept_and_run_again(model: Row, seq: float) -> Scene:
     size = {part: sum(a_token(GPT.saved_tensors[x]) for x in names) for part, names in PARTS.items()}
     scene = Scene(
         f"A block of {model.name}, {seq:,.0f} tokens: kept, and run again",
-        "Green is kept until the backward pass, as long as it is large; what is dashed is dropped and run again. Below: "
-        "bytes a token and unit of width, and what running again adds to the arithmetic of a block.",
+        "Green is kept until the backward pass, as long as it is large; what is dashed is dropped and run again. "
+        "Below: bytes a token and unit of width, and what running again adds to the arithmetic of a block.",
     )
     for k, part in enumerate(PARTS):
         scene.note((0, 44 + 26 * k), part)

@@ -10,11 +10,37 @@ of its own.  The sheet of a step has the two ends, all kept and all run again (`
 
 from sympy import Max, Piecewise, sqrt
 
-from scalebook.language import formula
+from scalebook.block import Block
+from scalebook.language import Sheet, formula
+from scalebook.training.step import memory_sheet
 
 __all__ = [
-    "again_share_of_blocks", "rerun_blocks_needed", "segment_blocks_best", "segment_memory_kept",
+    "activation_room_left", "again_share_of_blocks", "block_input_split", "rerun_blocks_needed", "rerun_sheet",
+    "segment_blocks_best", "segment_memory_kept",
 ]  # fmt: skip
+
+
+@formula("block_input", "korthikanti2022 §5")
+def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
+    """One value a token and unit of width, split over tensor-parallel devices too, along the sequence.
+
+    >>> block_input_split(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, cp=1)
+    16777216.0
+    """
+    return batch * seq * hidden * activation_bits / 8 / (tp * cp)
+
+
+@formula("activation_room", "zero2020 §3")
+def activation_room_left(hbm_capacity, weight_memory, gradient_memory, optimizer_memory, logits_memory, buffer_memory):
+    """All of a device less state, logits and what is gathered; libraries' work space and fragments come on top.
+
+    >>> activation_room_left(hbm_capacity="80 GB", weight_memory="5 GB", gradient_memory="9 GB", buffer_memory=0,
+    ...                      optimizer_memory="1 GB", logits_memory=0) / 1e9
+    65.0
+    """
+    state = weight_memory + gradient_memory + optimizer_memory
+    return hbm_capacity - state - logits_memory - buffer_memory
+
 
 _ROOM = {
     "room for the inputs of all blocks and one block at work": (
@@ -73,3 +99,18 @@ def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_ac
     10.0
     """
     return Max(1, sqrt(held_microbatches * stage_blocks * block_input / working_activations), evaluate=False)
+
+
+def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
+    """What a device of a stage holds where everything is kept, and how many blocks must be run again for it to fit.
+
+    >>> from scalebook.block import LLAMA
+    >>> sheet = rerun_sheet(LLAMA)
+    >>> [x in sheet.formulas for x in ("filled", "activation_room", "rerun_blocks", "again_share")]
+    [True, True, True, True]
+    """
+    more = block_input_split, activation_room_left, rerun_blocks_needed, again_share_of_blocks
+    return Sheet(
+        "recomputation", *memory_sheet(dense, **words).formulas.values(), *more,
+        doc="How much of a stage must be run again so that it fits.",
+    )  # fmt: skip
