@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from scalebook.memory import rounding_noise, step_gain, weight_bits_pruned, weight_bits_scaled
+from scalebook.memory import (
+    largest_number_ieee,
+    least_number_subnormal,
+    loss_scale_least,
+    loss_scale_most,
+    number_range,
+    rounding_noise,
+    step_gain,
+    unit_roundoff_nearest,
+    weight_bits_pruned,
+    weight_bits_scaled,
+)
 from scalebook.tables import precisions
 
 
@@ -40,3 +51,58 @@ def test_the_noise_of_rounding_is_that_of_a_simulation(levels):
 def test_a_part_that_becomes_endlessly_faster_leaves_the_rest():
     assert step_gain(faster_share=0.75, part_gain=1e12) == pytest.approx(4)
     assert step_gain(faster_share=0.5, part_gain=1) == 1
+
+
+@pytest.mark.parametrize(("key", "kind"), [("fp16", np.float16), ("fp32", np.float32)])
+def test_range_and_precision_are_those_of_the_numbers_that_numpy_has(key, kind):
+    said, seen = number_range(precisions[key]), np.finfo(kind)
+    assert said.largest_number == float(seen.max)
+    assert said.least_number == float(seen.smallest_subnormal)
+    assert said.unit_roundoff == float(seen.eps) / 2
+
+
+def test_bf16_is_fp32_with_sixteen_bits_cut_off():
+    """Its largest number, its smallest and its half step, from bits."""
+
+    def made(bits):
+        return float(np.array(bits << 16, np.uint32).view(np.float32))
+
+    said = number_range(precisions.bf16)
+    assert said.largest_number == made(0x7F7F) and said.least_number == made(0x0001)
+    assert said.unit_roundoff == (made(0x3F81) - 1) / 2
+
+
+def _numbers(exponent, mantissa, top):
+    """All positive numbers of a format whose last `top` patterns are none."""
+    bias, ones = 2 ** (exponent - 1) - 1, 2**mantissa
+    every = [
+        (m / ones) * 2.0 ** (1 - bias) if e == 0 else (1 + m / ones) * 2.0 ** (e - bias)
+        for e in range(2**exponent)
+        for m in range(ones)
+    ]
+    return every[1 : len(every) - top]
+
+
+@pytest.mark.parametrize(("key", "top"), [("fp8", 1), ("fp4", 0)])
+def test_the_narrowest_formats_by_all_their_numbers(key, top):
+    row = precisions[key]
+    every = _numbers(int(row.exponent_bits), int(row.mantissa_bits), top)
+    assert max(every) == row.largest_number == number_range(row).largest_number
+    assert min(every) == number_range(row).least_number
+
+
+def test_an_update_within_the_roundoff_is_lost_and_one_beyond_is_not():
+    half = unit_roundoff_nearest(mantissa_bits=10)
+    one = np.float16(1)
+    assert one + np.float16(half * 0.99) == one != one + np.float16(half * 1.01)
+
+
+def test_a_scaled_gradient_arrives_and_an_unscaled_one_is_zero():
+    bits = dict(exponent_bits=5, mantissa_bits=10)
+    scale = loss_scale_least(bits, least_gradient=2**-27)
+    assert scale == 8 and np.float16(2**-27) == 0 != np.float16(scale * 2**-27)
+    most = loss_scale_most(bits, largest_gradient=2)
+    with np.errstate(over="ignore"):
+        assert np.isfinite(np.float16(most * 2)) and np.isinf(np.float16(most * 2 * 1.01))
+    assert loss_scale_least(precisions.bf16, least_gradient=2**-27) < 2**-100
+    assert largest_number_ieee(**bits) / least_number_subnormal(**bits) == 65504 * 2**24

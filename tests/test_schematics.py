@@ -5,13 +5,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scalebook.display import drawings
+from scalebook.display import drawings, drawings_recompute
 from scalebook.display.figures import COLOURS
 from scalebook.display.schematic import LEAST, PHONE, SIZE, Scene, text_width
 from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.tables import accelerators, links, models
 
+DRAWINGS = {name: getattr(room, name) for room in (drawings, drawings_recompute) for name in room.__all__}
 KNOWN = {
+    "kept_and_run_again": dict(model=models.gpt3_175b, seq=2048),
     "block_tensors": dict(model=models.llama3_8b, weight_bits=16, kv_bits=16, context=8192),
     "tiers": dict(device=accelerators.h100, link=links.pcie5),
     "pipeline_phases": dict(run=simulate("1f1b", pp=4, microbatches=6)),
@@ -23,10 +25,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(name):
-    return getattr(drawings, name)(**KNOWN.get(name, {}))
+    return DRAWINGS[name](**KNOWN.get(name, {}))
 
 
-@pytest.fixture(params=drawings.__all__)
+@pytest.fixture(params=DRAWINGS)
 def scene(request):
     return drawn(request.param)
 
@@ -62,7 +64,7 @@ def test_it_has_the_colours_of_the_vocabulary_in_both_schemes(scene):
     assert not re.search(r'(fill|stroke)="', scene.svg), "a colour is the style's"
 
 
-@pytest.mark.parametrize("name", drawings.__all__)
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_it_is_the_same_every_time(name):
     assert drawn(name)._repr_html_() == drawn(name)._repr_html_()
 
@@ -77,6 +79,13 @@ def test_a_ring_ends_with_whole_sums_everywhere(devices):
 def test_the_bytes_on_zeros_drawing_are_those_of_the_formulas():
     said = drawings.zero_stages(8, gradient_bits=16).description
     assert re.findall(r"([\d.]+) B a parameter", said) == ["16", "5.5", "3.75", "2"]
+
+
+@pytest.mark.parametrize(("seq", "said"), [(2048, ["114 B", "34 B", "2 B"]), (8192, ["354 B", "34 B", "2 B"])])
+def test_what_a_block_keeps_is_what_korthikanti_et_al_print(seq, said):
+    """34 bytes a token and unit of width and 5 a s / h for the scores; 34; 2."""
+    drawn = drawings_recompute.kept_and_run_again(models.gpt3_175b, seq)
+    assert re.findall(r"\d+ B", drawn.description) == said
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -90,6 +90,32 @@ letter("faster_share", "%", "share of a step's time that becomes faster", r"\sig
 letter("part_gain", "", "how much faster that share becomes", r"G_{\mathrm{part}}")
 letter("step_gain", "", "how much faster the step becomes", r"G_{\mathrm{step}}")
 
+# Floating point: what a format can hold, and how a loss is scaled so that its gradients can be held.
+letter("exponent_bits", "", "bits of a number format's exponent", r"n_{\exp}", whole=True)
+letter("exponent_bias", "", "largest exponent of a number format, of a power of two", r"b_{\exp}", _ZERO)
+letter(
+    "mantissa_bits", "", "bits of a number format's fraction, behind the leading one", r"n_{\mathrm{man}}", whole=True
+)
+letter("largest_number", "", "largest finite number of a format", r"x_{\max}")
+letter("least_number", "", "smallest positive number of a format", r"x_{\min}")
+letter("unit_roundoff", "", "largest relative error of rounding to a format's normal numbers", r"\epsilon_u")
+letter("least_gradient", "", "smallest gradient that matters to training, in size", r"g_{\min}")
+letter("largest_gradient", "", "largest gradient of a step, in size", r"g_{\max}")
+letter("loss_scale", "", "what the loss, and so every gradient, is multiplied by going back", r"S_{\mathrm{loss}}")
+
+# Accumulation and recomputation: what a micro-batch costs beside its arithmetic, what is run again instead of kept.
+letter(
+    "accumulation_share", "%", "time of adding to stored gradients over a micro-batch's products", r"\sigma_{+}", _ZERO
+)
+letter("again_share", "%", "arithmetic run again over that of the model", r"\sigma_R", _ZERO)
+letter(
+    "block_input", "B", "activations that enter a block, all that it keeps where it is run again", r"M_{\mathrm{in}/L}"
+)
+letter("activation_room", "B", "memory that state and buffers leave to activations", r"M_{\mathrm{room}}")
+letter("rerun_blocks", "", "blocks of a stage that are run again going back", r"L_R", _ZERO)
+letter("segment_blocks", "", "blocks between two inputs that are kept", r"L_{\mathrm{seg}}")
+letter("segment_memory", "B", "activations of a stage that keeps an input for each segment", r"M_{\mathrm{seg}}")
+
 # Operating a cluster: what checkpoints write, and whom a group waits for.
 letter("checkpoint_bytes", "B", "state that a checkpoint holds", r"M_{\mathrm{ckpt}}")
 letter("storage_bandwidth", "B/s", "rate at which a store takes what all devices write", r"W_{\mathrm{store}}")

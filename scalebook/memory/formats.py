@@ -10,11 +10,14 @@ error does not: accuracy is measured, and nothing here predicts it.
 9.0
 """
 
-from sympy import sqrt
+from sympy import Integer, Rational, sqrt
 
-from scalebook.language import formula
+from scalebook.language import Sheet, formula
 
-__all__ = ["rounding_noise", "step_gain", "weight_bits_pruned", "weight_bits_scaled"]
+__all__ = [
+    "exponent_bias_ieee", "largest_number_ieee", "least_number_subnormal", "loss_scale_least", "loss_scale_most",
+    "number_range", "rounding_noise", "step_gain", "unit_roundoff_nearest", "weight_bits_pruned", "weight_bits_scaled",
+]  # fmt: skip
 
 
 @formula("weight_bits", "ocp-mx §5.2", "lin2023")
@@ -58,3 +61,74 @@ def step_gain(faster_share, part_gain):
     1.538
     """
     return 1 / (1 - faster_share + faster_share / part_gain)
+
+
+# Floating point: range, precision, and what scaling the loss does about the first
+
+
+@formula("exponent_bias", "ieee754 §3.3")
+def exponent_bias_ieee(exponent_bits):
+    """Half of the exponents are of numbers of 1 and more, and the last of these is kept for infinities.
+
+    >>> exponent_bias_ieee(exponent_bits=5), exponent_bias_ieee(exponent_bits=8)
+    (15.0, 127.0)
+    """
+    return Integer(2) ** (exponent_bits - 1) - 1
+
+
+@formula("largest_number", "ieee754 §3.4", given=[exponent_bias_ieee])
+def largest_number_ieee(exponent_bias, mantissa_bits):
+    """All ones behind the leading one, at the largest exponent but the one kept for infinities.
+
+    The narrowest formats keep none or hardly any: E4M3 reaches 448 and E2M1 6, which stands in their rows.
+
+    >>> largest_number_ieee(exponent_bits=5, mantissa_bits=10)
+    65504.0
+    """
+    return (2 - Integer(2) ** -mantissa_bits) * Integer(2) ** exponent_bias
+
+
+@formula("least_number", "ieee754 §3.4", given=[exponent_bias_ieee])
+def least_number_subnormal(exponent_bias, mantissa_bits):
+    """The last bit of the fraction at the smallest exponent, without a leading one; what rounds to less is zero.
+
+    >>> least_number_subnormal(exponent_bits=5, mantissa_bits=10) == 2**-24
+    True
+    """
+    return Integer(2) ** (1 - exponent_bias - mantissa_bits)
+
+
+@formula("unit_roundoff", "ieee754 §4.3")
+def unit_roundoff_nearest(mantissa_bits):
+    """Half a step of the format, rounding to nearest: a smaller relative change of a power of two leaves it as it is.
+
+    >>> unit_roundoff_nearest(mantissa_bits=7)
+    0.00390625
+    """
+    return Rational(1, 2) * Integer(2) ** -mantissa_bits
+
+
+@formula("loss_scale", "micikevicius2018 §3.2", given=[least_number_subnormal, exponent_bias_ieee])
+def loss_scale_least(least_number, least_gradient):
+    """What lifts the smallest gradient that matters to the smallest number of the format; below 1 none is needed.
+
+    >>> loss_scale_least(exponent_bits=5, mantissa_bits=10, least_gradient=2**-27)
+    8.0
+    """
+    return least_number / least_gradient
+
+
+@formula("loss_scale", "micikevicius2018 §3.2", given=[largest_number_ieee, exponent_bias_ieee])
+def loss_scale_most(largest_number, largest_gradient):
+    """Beyond it the largest gradient overflows, and the step is lost; dynamic scaling stays just below.
+
+    >>> loss_scale_most(exponent_bits=5, mantissa_bits=10, largest_gradient=4)
+    16376.0
+    """
+    return largest_number / largest_gradient
+
+
+number_range = Sheet(
+    "number range", exponent_bias_ieee, largest_number_ieee, least_number_subnormal, unit_roundoff_nearest,
+    doc="What a format of so many exponent and fraction bits can hold, and how finely.",
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""What products of fewer bits gain within a step: their inputs must be made narrow first.
+
+>>> from scalebook.tables import accelerators
+>>> narrow = dict(activation_bits=16, quantized_bits=8)
+>>> h100 = accelerators.h100.at("fp8")
+>>> round(part_gain_cast(h100, narrow, columns=8192), 2), round(part_gain_cast(h100, narrow, columns=1024), 2)
+(1.54, 0.85)
+>>> round(part_gain_cast.solve("columns")(h100, narrow, part_gain=1.2))  # narrower products gain less
+2394
+"""
+
+from scalebook.language import formula
+
+__all__ = ["part_gain_cast"]
+
+
+@formula("part_gain", "deepseek2024-v3 §3.3")
+def part_gain_cast(
+    columns,
+    peak_bf16,
+    matmul_bf16,
+    peak_flops,
+    matmul_efficiency,
+    activation_bits,
+    quantized_bits,
+    hbm_bandwidth,
+    stream_efficiency,
+):
+    """A product whose activations are read wide and written narrow first, as they lie and turned, over one in 16 bits.
+
+    Rows and inner size cancel: casting and multiplying both grow with them.  The cast is a kernel of its own here;
+    fused into the kernel before, it costs less.  Writing results, starts and tiles that are not full are left out.
+
+    >>> part_gain_cast(columns=8192, peak_bf16="1 PFLOP/s", matmul_bf16=0.8, peak_flops="2 PFLOP/s",
+    ...                matmul_efficiency=0.8, activation_bits=16, quantized_bits=8, hbm_bandwidth="4 TB/s",
+    ...                stream_efficiency=0.8).__round__(3)
+    1.782
+    """
+    wide = 2 * columns / (peak_bf16 * matmul_bf16)  # a row and a unit of inner size
+    narrow = 2 * columns / (peak_flops * matmul_efficiency)
+    cast = (activation_bits + 2 * quantized_bits) / 8 / (hbm_bandwidth * stream_efficiency)
+    return wide / (narrow + cast)

@@ -1,0 +1,116 @@
+"""Recomputation in part: how many blocks must be run again, and how far apart inputs are best kept.
+
+A block keeps `working_activations`, or where it is run again `block_input` alone; while it goes backward it holds all
+of its own.  The sheet of a step has the two ends, all kept and all run again (`recompute="none"` and `"full"`).
+
+>>> fits = dict(held_microbatches=1, stage_blocks=80, working_activations="1.1 GB", block_input="0.1 GB")
+>>> rerun_blocks_needed(fits, activation_room="60 GB"), again_share_of_blocks(rerun_blocks=29, stage_blocks=80)
+(29.0, 0.12083333333333332)
+"""
+
+from sympy import Max, Piecewise, sqrt
+
+from scalebook.block import Block
+from scalebook.language import Sheet, formula
+from scalebook.training.step import memory_sheet
+
+__all__ = [
+    "activation_room_left", "again_share_of_blocks", "block_input_split", "rerun_blocks_needed", "rerun_sheet",
+    "segment_blocks_best", "segment_memory_kept",
+]  # fmt: skip
+
+
+@formula("block_input", "korthikanti2022 §5")
+def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
+    """One value a token and unit of width, split over tensor-parallel devices too, along the sequence.
+
+    >>> block_input_split(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, cp=1)
+    16777216.0
+    """
+    return batch * seq * hidden * activation_bits / 8 / (tp * cp)
+
+
+@formula("activation_room", "zero2020 §3")
+def activation_room_left(hbm_capacity, weight_memory, gradient_memory, optimizer_memory, logits_memory, buffer_memory):
+    """All of a device less state, logits and what is gathered; libraries' work space and fragments come on top.
+
+    >>> activation_room_left(hbm_capacity="80 GB", weight_memory="5 GB", gradient_memory="9 GB", buffer_memory=0,
+    ...                      optimizer_memory="1 GB", logits_memory=0) / 1e9
+    65.0
+    """
+    state = weight_memory + gradient_memory + optimizer_memory
+    return hbm_capacity - state - logits_memory - buffer_memory
+
+
+_ROOM = {
+    "room for the inputs of all blocks and one block at work": (
+        lambda activation_room, held_microbatches, stage_blocks, block_input, working_activations: (
+            activation_room >= (held_microbatches * stage_blocks - 1) * block_input + working_activations
+        )
+    )
+}
+
+
+@formula("rerun_blocks", "korthikanti2022 §5", domain=_ROOM)
+def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_input, working_activations):
+    """The fewest blocks to run again so that the others may keep all, not rounded up: none where there is room.
+
+    Each gives back all but its input for every micro-batch in flight; the one that goes backward takes that once more.
+
+    >>> rerun_blocks_needed(activation_room="20 GB", held_microbatches=4, stage_blocks=20, working_activations="0.3 GB",
+    ...                     block_input="20 MB").__round__(2)
+    3.82
+    """
+    kept, dropped = held_microbatches * stage_blocks * working_activations, working_activations - block_input
+    fewest = (kept + dropped - activation_room) / (held_microbatches * dropped)
+    return Piecewise((0, kept <= activation_room), (fewest, True))
+
+
+@formula("again_share", "kaplan2020 §2.1")
+def again_share_of_blocks(rerun_blocks, stage_blocks):
+    """A forward pass is a third of forward and backward: run again for all blocks, that is the most it costs.
+
+    Arithmetic only: collectives of a forward pass come again too, unless what they brought was kept.
+
+    >>> again_share_of_blocks(rerun_blocks=80, stage_blocks=80)
+    0.3333333333333333
+    """
+    return rerun_blocks / (3 * stage_blocks)
+
+
+@formula("segment_memory", "chen2016 §4.1")
+def segment_memory_kept(segment_blocks, held_microbatches, stage_blocks, block_input, working_activations):
+    """An input for each segment of blocks, for every micro-batch in flight, and all of the segment that goes backward.
+
+    >>> segment_memory_kept(segment_blocks=4, held_microbatches=1, stage_blocks=80, block_input="1 GB",
+    ...                     working_activations="2 GB") / 1e9
+    28.0
+    """
+    return held_microbatches * stage_blocks / segment_blocks * block_input + segment_blocks * working_activations
+
+
+@formula("segment_blocks", "chen2016 §4.1")
+def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_activations):
+    """Where inputs take as much as the segment at work: the square root of the blocks, if a block keeps only its input.
+
+    Never less than one block, where inputs are kept of every block, which is full recomputation.
+
+    >>> segment_blocks_best(held_microbatches=1, stage_blocks=100, block_input="1 GB", working_activations="1 GB")
+    10.0
+    """
+    return Max(1, sqrt(held_microbatches * stage_blocks * block_input / working_activations), evaluate=False)
+
+
+def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
+    """What a device of a stage holds where everything is kept, and how many blocks must be run again for it to fit.
+
+    >>> from scalebook.block import LLAMA
+    >>> sheet = rerun_sheet(LLAMA)
+    >>> [x in sheet.formulas for x in ("filled", "activation_room", "rerun_blocks", "again_share")]
+    [True, True, True, True]
+    """
+    more = block_input_split, activation_room_left, rerun_blocks_needed, again_share_of_blocks
+    return Sheet(
+        "recomputation", *memory_sheet(dense, **words).formulas.values(), *more,
+        doc="How much of a stage must be run again so that it fits.",
+    )  # fmt: skip
