@@ -26,7 +26,7 @@ import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import sympy
@@ -133,7 +133,7 @@ class Formula:
         if any(map(np.ndim, values.values())):
             [result] = code.blocks(lambda *x: (self.numpy(*x),), values)
             self._check(values, result)
-            return fitting(self.letter, result, _at(values))
+            return fitting(self.letter, result, partial(_at, values))
         problem = None
         try:
             result = float(self._point(*values.values())[0])
@@ -142,7 +142,7 @@ class Formula:
         self._check(values, None if problem else result)  # a pole at the edge of where it holds is said as that edge
         if problem:
             raise problem
-        return fitting(self.letter, result, _at(values))
+        return fitting(self.letter, result, partial(_at, values))
 
     def _check(self, values, result=None):
         """Raise OutsideDomain where the formula does not hold."""

@@ -6,7 +6,7 @@ to the next formula.
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
@@ -116,9 +116,9 @@ def _is_usual(name, value: float) -> bool:
     return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")
 
 
-def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray | float:
+def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str) -> np.ndarray | float:
     """The values, of a share those at its edges put there;
-    raises ValueError unless all are finite and of the letter's sign.
+    raises ValueError unless all are finite and of the letter's sign, and says then where that was.
 
     >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
     array([0.5, 1. ])
@@ -135,7 +135,7 @@ def fitting(name: str, array: np.ndarray | float, where: str = "") -> np.ndarray
             sign
         ]
         wanted = wanted if np.isfinite(first) else "a finite number"
-        raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where}: {_what(name)}")
+        raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where()}: {_what(name)}")
     return array if array.ndim else float(array)
 
 
