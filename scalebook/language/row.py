@@ -112,7 +112,9 @@ EDGE = 1e-9  # so far beyond 0 or 1 a share is its last digit's rounding
 
 
 def _is_usual(name, value: float) -> bool:
-    """The common case, quickly."""
+    """The common cases, quickly: a positive number, and zero where zero makes sense."""
+    if value == 0:
+        return NOTATION[name].sign != "positive"
     return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")
 
 
@@ -149,6 +151,8 @@ def refuse_parts(name: str, value: Value) -> None:
         ...
     ValueError: layers must be a whole number, not 2.5: it is transformer blocks, a count
     """
+    if type(value) is float and value % 1 == 0:
+        return
     if NOTATION[name].whole and not isinstance(value, sympy.Basic) and (parts := np.asarray(value) % 1 != 0).any():
         raise ValueError(f"{name} must be a whole number, not {np.asarray(value)[parts].flat[0]:.12g}: {_what(name)}")
 

@@ -103,11 +103,12 @@ class Sheet:
         missing, known = dict(missing), dict(cells)
         for name, result in zip(outputs, results, strict=True):
             f = self.formulas[name]
-            if bad := next((missing[i] for i in f.inputs if i in missing), None):
+            if missing and (bad := next((missing[i] for i in f.inputs if i in missing), None)):
                 missing[name] = bad
                 continue
             try:
-                f._check({i: cells[i].value for i in f.inputs})
+                if f.domain:
+                    f._check({i: cells[i].value for i in f.inputs})
                 result = fitting(name, result)
             except OutsideDomain as error:
                 missing[name] = f"has no value here: {error}{self._would_do(f, known)}"
