@@ -17,6 +17,11 @@ def _part(sheet: Sheet, wanted: tuple[str, ...]) -> tuple[Sheet, frozenset[str]]
     return part, frozenset(part.inputs) | part.formulas.keys()
 
 
+def _column(values: list, shape: tuple[int, ...]) -> np.ndarray:
+    """A letter's values of all calls, as many of each as the results have."""
+    return np.array([np.broadcast_to(x, shape) for x in values] if shape else values, float)
+
+
 def priced(step, asked: list[tuple[tuple, dict]], *wanted: str) -> dict[str, np.ndarray]:
     """Letters of `step` (decode_step, serve) for each call, which is its rows and its letters.
 
@@ -42,11 +47,12 @@ def together(asked: list[tuple[Sheet, dict]], *wanted: str) -> dict[str, np.ndar
     for place, (sheet, known) in enumerate(asked):
         part, used = _part(sheet, wanted)
         known = {n: x for n, x in known.items() if n in used}
-        shape = np.broadcast_shapes(shape, *map(np.shape, known.values()))
+        if arrays := [x for x in known.values() if not isinstance(x, int | float)]:
+            shape = np.broadcast_shapes(shape, *map(np.shape, arrays))
         groups.setdefault((part, *sorted(known)), []).append((place, known))
     found = {name: np.zeros((len(asked), *shape)) for name in wanted}
     for (part, *names), group in groups.items():
-        columns = {n: np.array([np.broadcast_to(known[n], shape) for _, known in group], float) for n in names}
+        columns = {n: _column([known[n] for _, known in group], shape) for n in names}
         row = part(**{n: column.ravel() for n, column in columns.items()})
         for name in wanted:
             found[name][[place for place, _ in group]] = np.reshape(row[name], (len(group), *shape))

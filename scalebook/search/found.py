@@ -190,7 +190,7 @@ def _cheapest(front: list[Found], problem) -> list[Found]:
 class Devices(Search):
     """The result of searches of one thing on several devices, `searches`, joined: what is found says which device.
 
-    Those that nothing can run on, and those that an interruption left out, are in `note`.
+    Those on which nothing is within all limits, and those that an interruption left out, are in `note`.
     """
 
     def __init__(self, searches: list[Search], left: list[str]):
@@ -198,7 +198,7 @@ class Devices(Search):
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
         idle = [x.device for x in searches if not x.best and not x.note]
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
-        notes += [f"none can run on {either(idle)}"] if idle else []
+        notes += [f"none of them on {either(idle)}"] if idle else []
         notes += [f"not searched: {', '.join(left)}"] if left else []
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())
