@@ -12,17 +12,18 @@ from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, number
 from .load import room_for, step_of_load
-from .serving import BITS, _precision
+from .moe import UNPACKED
+from .serving import BITS, _precision, is_unpacked
 from .serving_static import alone, is_fitted_curve
 
 __all__ = ["CONFRONTATIONS", "CURVE", "SEQUENCE_TIME", "rates", "release"]
 
 # Two numbers of TensorRT-LLM, fitted on half of the curves; a test fits them again: what the host adds to a step for
 # each sequence, in seconds, in the C++ runtime of 0.14 and since 1.0.
-SEQUENCE_TIME = {"0.14": 46e-6, "1": 10e-6}
-# Of trtllm-bench: sequences of a group at most, and the part of the memory that weights leave which caches are given.
-MOST = 4096
-OF_FREE = 0.95
+SEQUENCE_TIME = {"0.14": 49e-6, "1": 18e-6}
+# Sequences of a group at most: the default of engines that are built, and trtllm-bench's own choice since.
+MOST = {"0.14": 2048, "1": 4096}
+OF_FREE = 0.95  # the part of the memory that weights leave which the benchmark gives to caches
 # Its requests, by tokens of prompt and answer, as the page that prints the results says.
 REQUESTS = {
     (128, 128): 30000, (128, 2048): 3000, (128, 4096): 1500, (500, 2000): 3000, (1000, 1000): 3000, (1000, 2000): 1500,
@@ -70,9 +71,10 @@ def _asked(model: str, gpu: str, pp: str, n_gpus: str, precision: str):
     if by_expert:
         letters["exchange"] = "gather"
     if shape.get("experts"):
-        there = device.at("bf16" if expert == 4.25 and "peak_fp4" not in device else _precision(device, expert))
+        there = device.at("bf16" if is_unpacked(device, expert) else _precision(device, expert))
         letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
-        letters["expert_efficiency"] = there.get("matmul_efficiency", 0.6)
+        reached = UNPACKED["matmul_efficiency"] if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
+        letters["expert_efficiency"] = reached
     return (shape, device.at(_precision(device, dense))), letters
 
 
@@ -101,7 +103,8 @@ def rates(rows, sequence_time: dict[str, float]) -> np.ndarray:
     prompt, output, devices = (np.array([number(row, n) for row in rows]) for n in ("isl", "osl", "n_gpus"))
     ways = np.array([letters["attention_dp"] for _, letters in asked])
     requests = [REQUESTS.get((p, o), MANY) for p, o in zip(prompt, output, strict=True)] / ways
-    batch = np.minimum(np.minimum(MOST, requests), [np.floor(_room(row)) for row in rows])
+    most = [min(MOST[release(row)], np.floor(_room(row))) for row in rows]
+    batch = np.minimum(most, requests)
     whole, left = np.divmod(requests, batch)
     batches = np.stack([batch, np.maximum(1, left)], axis=1)
     step, read = step_of_load(asked, batches, prompt, output)
