@@ -15,7 +15,6 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
-from .moe import UNPACKED
 from .priced import together
 
 __all__ = [
@@ -127,10 +126,7 @@ def _knowns(row, columns="{}"):
     if model.get("experts"):
         precision = "bf16" if is_unpacked(device, expert) else _precision(device, expert)
         there = device.at(precision)
-        reached = there.get("matmul_efficiency", 0.6)
-        if is_unpacked(device, expert) and row["backend"] == "trtllm":
-            reached = UNPACKED["matmul_efficiency"]
-        letters |= dict(expert_peak=there.peak_flops, expert_efficiency=reached)
+        letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
     else:
         del letters["ep"], letters["etp"]
     return model, device.at(_precision(device, dense)), letters
