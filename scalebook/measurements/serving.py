@@ -15,10 +15,12 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
+from .kernels import SCALED_BLOCKS
 from .priced import together
 
 __all__ = [
-    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds", "served_rows",
+    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds", "scaled",
+    "served_rows",
     "users_of",
 ]  # fmt: skip
 
@@ -129,7 +131,19 @@ def _knowns(row, columns="{}"):
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
     else:
         del letters["ep"], letters["etp"]
-    return model, device.at(_precision(device, dense)), letters
+    return model, device.at(_precision(device, dense)), letters | scaled(model, SYSTEMS[row["system"]], dense, expert)
+
+
+def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
+    """What products reach whose weights have 8 bits and a scale for each block, as kernels alone do (`gemm`).
+
+    >>> scaled(models.deepseek_v3, "h200", 8, 4.5), scaled(models.llama3_70b, "h200", 8, 8)
+    ({'matmul_efficiency': 0.568}, {})
+    """
+    if "scale_block" not in model or device not in SCALED_BLOCKS:
+        return {}
+    bits = dict(matmul_efficiency=dense, expert_efficiency=expert if model.get("experts") else 0)
+    return {letter: SCALED_BLOCKS[device] for letter, x in bits.items() if x == 8}
 
 
 def _mean_length(row) -> float | None:
