@@ -19,9 +19,8 @@ from .kernels import SCALED_BLOCKS
 from .priced import together
 
 __all__ = [
-    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds", "scaled",
-    "served_rows",
-    "users_of",
+    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
+    "scaled", "served_rows", "users_of",
 ]  # fmt: skip
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
@@ -94,7 +93,7 @@ def _group(row, columns="{}") -> dict[str, float]:
     them: InferenceX starts vLLM so with a tensor-parallel width of 1, as many groups as devices, and its experts dealt
     out over these; its files have the devices as tensor-parallel width too.
 
-    >>> row = dict.fromkeys(("pp_size", "moe_tp_size"), "1") | dict(tp_size="4", attention_dp_size="4", moe_ep_size="16")
+    >>> row = dict(tp_size="4", pp_size="1", attention_dp_size="4", moe_ep_size="16", moe_tp_size="1")
     >>> _group(row)
     {'tp': 1.0, 'pp': 1.0, 'attention_dp': 4.0, 'ep': 4.0, 'etp': 1.0}
     >>> _group(row | dict(tp_size="1", attention_dp_size="16", moe_tp_size="4", moe_ep_size="4")) == _group(row)
