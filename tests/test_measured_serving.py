@@ -1,7 +1,9 @@
 """Confrontations of serving: a row of each kind by hand, and what the fitted numbers rest on."""
 
+import csv
 import dataclasses
 from functools import cache
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.inference.trust import band_high, band_low, first_band_high, first_band_low
 from scalebook.measurements import (
+    cards,
     confront,
+    moe,
     serving,
     serving_amd,
     serving_load,
@@ -20,31 +24,32 @@ from scalebook.measurements import (
 from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import room_for
 from scalebook.measurements.priced import priced
-from scalebook.measurements.serving_choice import choices
+from scalebook.measurements.serving_choice import choices, choices_of_knowing
 from scalebook.measurements.serving_peers import yardsticks
 from scalebook.tables import accelerators, models
 
 # Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
 REACHED = {
-    "trtllm_static": (0.09, 0.2),
-    "trtllm_first_token": (0.105, 0.2),
+    "trtllm_static": (0.09, 0.23),
+    "trtllm_first_token": (0.115, 0.2),
     "mlperf_offline": (0.07, 0.24),
-    "mlperf_server": (0.09, 0.3),
+    "mlperf_server": (0.09, 0.32),
     "mlperf_interactive": (0.08, 0.15),
     "mi300x_latency": (0.04, 0.2),
     "mi300x_max_load": (0.07, 0.15),
-    "trtllm_max_load": (0.19, 0.54),
-    "serving_tpot": (0.105, 0.295),
-    "serving_ttft": (0.272, 0.635),
-    "serving_end_to_end": (0.114, 0.322),
-    "serving_disaggregated": (0.13, 0.323),
+    "trtllm_max_load": (0.16, 0.42),
+    "serving_tpot": (0.105, 0.29),
+    "serving_ttft": (0.27, 0.64),
+    "serving_end_to_end": (0.115, 0.306),
+    "serving_disaggregated": (0.135, 0.323),
     "infersim": (0.07, 0.11),
     "wide_ep": (0.17, 0.37),
     "wide_ep_halves": (0.28, 0.84),
-    "h200_slo": (0.17, 0.53),
+    "h200_slo": (0.17, 0.45),
     "h200_slo_first": (0.39, 0.92),
 }
 known = cache(confront)
+DATA = files("scalebook.measurements")
 
 
 def row(name, **wanted):
@@ -121,6 +126,57 @@ def test_the_share_under_full_load():
     assert a.sum() / (a @ a) == pytest.approx(serving_amd.SUSTAINED, rel=0.02)
 
 
+def test_weights_that_are_unpacked():
+    """TensorRT-LLM's experts of 4 bits on Hopper, at least a tile's rows each."""
+    found = [r for r in csv.DictReader((DATA / "moe_layer.csv").open()) if r["moe_dtype"] == "w4a16_mxfp4"]
+    rows = [r for r in found if float(r["num_tokens"]) >= 1024]
+    measured = np.array([float(r["latency_ms"]) for r in rows]) / 1e3
+
+    def error(share):
+        reached = dict(routing=moe.UNPACKED["routing"], matmul_efficiency=share)
+        return np.array([moe.layer_seconds(r, **reached) for r in rows]) / measured - 1
+
+    assert len(rows) == 6
+    assert least(error, np.arange(0.2, 0.7, 0.05)) == pytest.approx(moe.UNPACKED["matmul_efficiency"], abs=0.01)
+
+
+@pytest.mark.parametrize("card", ["l40s", "rtx_pro_6000_server"])
+def test_cells_of_cards(card):
+    rows, measured = fitted("gemm_cards")
+    here = [r["system"] == card for r in rows]
+    picked, times = [r for r, x in zip(rows, here, strict=True) if x], measured[here] / 1e3
+    device = accelerators[cards.CARDS[card]]
+    formats = np.array([r["gemm_dtype"] for r in picked])
+
+    def least_of(share):
+        """The mean error with the best share of each peak, and these shares."""
+        found, total = {}, 0
+        for name in dict.fromkeys(formats):
+            of = [r for r, x in zip(picked, formats == name, strict=True) if x]
+            errors = [
+                (np.abs(cards.gemm_seconds(of, matmul_efficiency=x, stream_efficiency=share) / own - 1).sum(), x)
+                for own in [times[formats == name]]
+                for x in np.arange(0.5, 0.95, 0.02)
+            ]
+            total, found[name] = total + min(errors)[0], min(errors)[1]
+        return total, share, found
+
+    _, share, found = min((least_of(x) for x in np.arange(0.7, 0.97, 0.04)), key=lambda x: x[0])
+    assert share == pytest.approx(device.stream_efficiency, abs=0.041)
+    for name, reached in found.items():
+        cell = {"bfloat16": "matmul_bf16", "fp8": "matmul_fp8", "nvfp4": "matmul_fp4"}[name]
+        assert reached == pytest.approx(device[cell], abs=0.041)
+
+
+@pytest.mark.parametrize("card", ["l40s", "rtx_pro_6000_server"])
+def test_caches_that_cards_read(card):
+    rows, measured = fitted("attention_cards")
+    here = [r["system"] == card for r in rows]
+    picked = [r for r, x in zip(rows, here, strict=True) if x]
+    found = least(lambda x: cards.read_seconds(picked, x) * 1e3 / measured[here] - 1, np.arange(0.7, 1, 0.01))
+    assert found == pytest.approx(accelerators[cards.CARDS[card]].read_efficiency, abs=0.011)
+
+
 def test_host_time_of_a_sequence():
     rows, measured = fitted("trtllm_max_load")
     old = np.array([serving_load.release(r) == "0.14" for r in rows])
@@ -142,7 +198,7 @@ def test_a_batch_by_hand():
     """GPT-J on one H100: 64 prompts of 128 tokens read at once, then 127 more steps; attention is bound by memory."""
     said, predicted = row("trtllm_static", model="GPT-J 6B", gpu="H100", batch_size="64", isl="128", osl="128")
     known_of = models.gptj_6b, accelerators.h100.at("fp8")
-    read = prefill_step(*known_of, prompts=64, read_chunk=128).pass_time + 28 * 80e-6
+    read = prefill_step(*known_of, prompts=64, read_chunk=128).pass_time + 28 * 84e-6
     each = np.mean([decode_step(*known_of, batch=64, context=c).pass_time for c in (144, 176, 208, 240)])
     assert predicted == pytest.approx(64 * 128 / (read + 127 * each), rel=1e-6)
     assert said["tp"] == "1"
@@ -161,7 +217,7 @@ def test_attention_without_matrix_units_by_hand():
 def test_the_first_token_by_hand():
     _, predicted = row("trtllm_first_token", model="LLaMA 70B", gpu="H200", tp="8", isl="2048")
     step = prefill_step(models.llama2_70b, accelerators.h200.at("fp8"), tp=8, prompts=1, read_chunk=2048)
-    assert predicted == pytest.approx(1e3 * (step.pass_time + 80 * 80e-6), rel=1e-6)
+    assert predicted == pytest.approx(1e3 * (step.pass_time + 80 * 84e-6), rel=1e-6)
 
 
 def test_mlperf_by_hand():
@@ -172,6 +228,30 @@ def test_mlperf_by_hand():
     coming = 512 / 294
     both = mixed_step(*run, batch=512, context=441, prompts=coming, read_chunk=294).pass_time
     assert float(said["n_accel"]) * 512 / (one + both - one) == pytest.approx(predicted, rel=1e-6)
+
+
+def test_maximum_load_by_hand():
+    """Of 1,500 requests to DeepSeek-R1 on eight H200 each device has 187.5, more than the 141 for which it has room."""
+    said, predicted = row("trtllm_max_load", model="DeepSeek-R1-0528", gpu="H200-SXM-141GB", isl="1024", osl="8192")
+    room = int(serving_load._room(said))
+    assert said["parallel"] == "DEP8" and 187.5 / 2 < room < 187.5
+    left = 187.5 - room
+    letters = dict(tp=1, attention_dp=8, ep=8, etp=1, exchange="gather", weight_bits=8, kv_bits=8, context=1024 + 4096)
+    run = models.deepseek_v3, accelerators.h200.at("fp8")
+    first, last = (decode_step(*run, **letters, batch=b).pass_time for b in (room, left))
+    read = mixed_step(*run, **letters, batch=room, prompts=1, read_chunk=1024).pass_time - first
+    host = serving_load.SEQUENCE_TIME["1"]
+    whole = 187.5 * read + 8192 * (first + last + host * (room + left))
+    assert predicted == pytest.approx(187.5 * 8192 / whole, rel=1e-3)
+
+
+def test_stages_of_a_pipeline_wait_for_a_stage():
+    """RTX PRO 6000: a pipeline of two writes as much of each device as one device, but for what room gives."""
+    result = known("trtllm_max_load")
+    over = result.predicted / result.measured
+    of = [(r["gpu"], r["model"], r["parallel"]) for r in result.rows]
+    one, two = (np.median(over[[x == ("RTX-PRO-6000-SE", "Llama-3.3-70B", f"TP1,PP{n}") for x in of]]) for n in (1, 2))
+    assert one == pytest.approx(two, rel=0.05)
 
 
 def test_full_load_on_the_mi300x_comes_in_waves():
@@ -206,7 +286,7 @@ def test_ranges_hold_what_they_say(name, low, high):
     over = result.measured / result.predicted
     inside = (over >= low()) & (over <= high())
     is_fitted = np.array([serving.is_fitted_curve(r) for r in result.rows])
-    assert inside[is_fitted].mean() == pytest.approx(0.8, abs=0.005)
+    assert inside[is_fitted].mean() == pytest.approx(0.8, abs=0.02)
     assert 0.77 <= inside[~is_fitted].mean() <= 0.83
 
 
@@ -222,7 +302,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
         assert found["floor: the weights of a token, read"].median > 0.9
 
 
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.88)])
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.9), (0.02, 0.93), (0.033, 0.91)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
@@ -230,6 +310,18 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
     assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
+
+
+@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
+@pytest.mark.parametrize("margin", [1.05, 1.12, 1.28])
+def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
+    """At the edge of the range nobody keeps four fifths in nine searches of ten: users were measured in doublings."""
+    result = known("serving_tpot")
+    ours, best = (f(result, tpot, margin) for f in (choices, choices_of_knowing))
+    assert best.met == 1
+    assert ours.kept_p10 > best.kept_p10 - 0.2
+    if margin > 1.2:
+        assert best.kept_p10 < 0.8
 
 
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():

@@ -90,12 +90,12 @@ BOUNDS = {
     ("batch1_floor", "GeForce"): (0.58, 1.02),
     ("batch1_floor", "RTX workstation"): (0.353, 0.82),
     ("batch1_floor", "Apple"): (0.79, 1.84),
-    ("batch1_decode", "calibrated on"): (0.069, 0.47),
+    ("batch1_decode", "calibrated on"): (0.074, 0.47),
     ("batch1_decode", "RTX workstation"): (0.023, 0.053),
-    ("batch1_decode", "data centre, GDDR6"): (0.078, 0.133),
-    ("batch1_decode", "Apple"): (0.33, 1.04),
-    ("batch1_decode", "data centre, HBM"): (0.08, 0.103),
-    ("batch1_decode", "several, sharing matrices"): (0.19, 0.38),
+    ("batch1_decode", "data centre, GDDR6"): (0.085, 0.124),
+    ("batch1_decode", "Apple"): (0.18, 0.33),
+    ("batch1_decode", "data centre, HBM"): (0.092, 0.12),
+    ("batch1_decode", "several, sharing matrices"): (0.18, 0.37),
     ("batch_decode_mi300x", "calibrated on"): (0.009, 0.014),
     ("batch_decode_mi300x", "70B, batch 1 to 4"): (0.071, 0.09),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.16, 0.195),
@@ -294,9 +294,20 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     measured = 1 / result.measured[is_geforce]
     traffic, blocks = _seconds(decode.token_seconds, rows)
     columns = [traffic, *(np.where(engines == e, blocks, 0) for e in decode.BLOCK_OVERHEAD)]
+    columns.append(np.array([decode.turns(row) for row in rows]))
     found = np.linalg.lstsq(np.column_stack(columns) / measured[:, None], np.ones(len(rows)), rcond=None)[0]
     assert 1 / found[0] == pytest.approx(decode.BANDWIDTH_EFFICIENCY, rel=0.002)
-    assert found[1:] == pytest.approx(list(decode.BLOCK_OVERHEAD.values()), rel=0.015)
+    assert found[1:] == pytest.approx([*decode.BLOCK_OVERHEAD.values(), decode.TURN_TIME], rel=0.015)
+
+
+def test_the_overhead_of_metal_fits_the_half_of_the_devices_that_it_names():
+    result = confront("batch1_decode")
+    apple = np.array([decode._class(row) == "Apple" for row in result.rows])
+    assert {True, False} == set(result.fitted[apple])
+    rows = [row for row, x in zip(result.rows, apple & result.fitted, strict=True) if x]
+    traffic, blocks = _seconds(decode.token_seconds, rows)
+    found = _least(traffic / decode.BANDWIDTH_EFFICIENCY, blocks, 1 / result.measured[apple & result.fitted])
+    assert found == pytest.approx(decode.METAL_OVERHEAD, rel=0.01)
 
 
 def _least(known_part, unknown_part, measured):

@@ -62,13 +62,16 @@ def steps_of_prompt(prompt, chunk_tokens):
 
 
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
-def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time):
+def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, pp):
     """What reading a prompt adds to the steps that it is read in.
 
-    >>> prompt_time_beside(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms")
-    0.08
+    A pipeline's stages work on different sequences, so each waits only for as long as a stage takes.
+
+    >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms")
+    >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
+    (0.08, 0.04)
     """
-    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False)
+    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False) / pp
 
 
 @formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})

@@ -46,9 +46,14 @@ def column(rows, name) -> np.ndarray:
     return np.array([number(row, name) for row in rows])
 
 
+def device_of(row):
+    """The device of a row, whose system is one of these names or that of a device in the table."""
+    return accelerators[DEVICES.get(row["system"], row["system"])]
+
+
 def _knowns(rows):
     """What the formulas need to know of the rows of an operator, letter by letter."""
-    devices = [accelerators[DEVICES[row["system"]]] for row in rows]
+    devices = [device_of(row) for row in rows]
     return dict(
         batch=column(rows, "batch_size"),
         heads=column(rows, "num_heads"),
@@ -62,7 +67,7 @@ def _knowns(rows):
 
 
 def _peaks(rows):
-    return np.array([accelerators[DEVICES[row["system"]]][PEAKS[row["attn_dtype"]]] for row in rows])
+    return np.array([device_of(row)[PEAKS[row["attn_dtype"]]] for row in rows])
 
 
 def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.ndarray:

@@ -5,10 +5,13 @@ of the data sheet.  No measurement may be faster.  What is measured is slower fo
 each has one number: memory gives less than its peak, which is the hardware's matter and taken as
 one efficiency, and each block costs a delay of its own, which is the engine's matter.  Memory of data
 centres gives more
-than the cores ask for: a core has only so many loads under way, and takes in so many bytes a clock.
+than the cores of llama.cpp's kernels ask for: a core has only so many loads under way, and takes in so many bytes a
+clock.  Devices that take turns hand over what they have, and what one that captures no graph starts kernel by kernel
+costs more.
 """
 
 import re
+from hashlib import md5
 
 import numpy as np
 
@@ -18,16 +21,24 @@ from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, number
 
-__all__ = ["BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "VLLM_MI300X_OVERHEAD"]
+__all__ = [
+    "BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "METAL_OVERHEAD", "TURN_TIME", "VLLM_MI300X_OVERHEAD",
+]  # fmt: skip
 
 # Fitted by least squares of predicted/measured time - 1; a test fits them again.  The overheads are in seconds.
-BANDWIDTH_EFFICIENCY = 0.909  # standard error 0.027
+BANDWIDTH_EFFICIENCY = 0.908  # standard error 0.027
 BLOCK_OVERHEAD = {
-    "llama.cpp 2023": 75e-6, "llama.cpp 2024": 101e-6, "llama.cpp 2025": 38e-6, "ExLlamaV2": 48e-6, "MLC LLM": 32e-6,
+    "llama.cpp 2023": 75e-6, "llama.cpp 2024": 90e-6, "llama.cpp 2025": 37.6e-6, "ExLlamaV2": 48.2e-6,
+    "MLC LLM": 31.6e-6,
 }  # standard errors 5e-6 to 12e-6  # fmt: skip
+# What one device takes to hand over to the next where they take turns, each with layers of its own.
+TURN_TIME = 157e-6
+# What a block costs llama.cpp on Apple's devices, whatever the year, on the half of them that `_is_half` says.
+METAL_OVERHEAD = 119e-6
 VLLM_MI300X_OVERHEAD = 83e-6
-# Where memory is faster than cores ask for it: bytes a clock of a core, fitted on the single A100s that run llama.cpp.
-CORE_BYTES = 7.18
+# Where memory is faster than cores ask for it: bytes a clock of a core, fitted on the single A100s that run llama.cpp,
+# whose kernels it is a matter of.
+CORE_BYTES = 7.01
 # What a block loses where devices share its matrices, fitted on the A10Gs: their messages cross the host.
 SHARING_OVERHEAD = {"llama.cpp 2023": 872e-6, "MLC LLM": 116e-6, "vLLM": 525e-6}
 
@@ -137,6 +148,8 @@ def _is_shared(row) -> bool:
 
 def reached(row) -> float:
     """The share of the bandwidth: what memory gives, or what cores that wait for their loads ask for."""
+    if not ENGINES[row["engine"]][0].startswith("llama.cpp"):
+        return BANDWIDTH_EFFICIENCY
     clocks = next((x for name, x in CORE_CLOCKS.items() if row["gpu"].startswith(name)), np.inf)
     return min(BANDWIDTH_EFFICIENCY, CORE_BYTES * clocks / (number(row, "spec_bw_gbs") * 1e9))
 
@@ -144,7 +157,14 @@ def reached(row) -> float:
 def overhead(row) -> float:
     """What a block costs besides its traffic, in seconds."""
     family = ENGINES[row["engine"]][0]
+    if _class(row) == "Apple":
+        return METAL_OVERHEAD
     return BLOCK_OVERHEAD.get(family, 0) + (SHARING_OVERHEAD[family] if _is_shared(row) else 0)
+
+
+def turns(row) -> float:
+    """How often a token passes from one device to the next."""
+    return 0 if ENGINES[row["engine"]][2] else number(row, "n_gpus") - 1
 
 
 def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
@@ -165,7 +185,13 @@ def _floor(rows):
 
 
 def _rate(rows):
-    return np.array([decode_rate(batch=1, token_time=token_seconds(row, reached(row), overhead(row))) for row in rows])
+    times = [token_seconds(row, reached(row), overhead(row)) + TURN_TIME * turns(row) for row in rows]
+    return np.array([decode_rate(batch=1, token_time=time) for time in times])
+
+
+def _is_half(row) -> bool:
+    """Whether a device is of the half of its class that a number is fitted on."""
+    return int(md5(row["gpu"].encode()).hexdigest(), 16) % 2 == 0
 
 
 def _is_fitted(row) -> bool:
@@ -175,7 +201,7 @@ def _is_fitted(row) -> bool:
     if _is_shared(row):
         return row["gpu"].startswith("A10G")
     a100 = row["engine"].startswith("llama.cpp") and row["gpu"].startswith("A100") and number(row, "n_gpus") == 1
-    return a100 or _class(row) == "GeForce"
+    return a100 or _class(row) == "GeForce" or (_class(row) == "Apple" and _is_half(row))
 
 
 def batch_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
@@ -244,8 +270,9 @@ CONFRONTATIONS = {
             _SOURCES,
             _no_rate,
             _alone,
-            "one bandwidth efficiency for all and one block overhead per engine on the runs on GeForce cards, bytes a "
-            "clock of a core on those on one A100, and one overhead of sharing per engine on those on A10Gs",
+            "one bandwidth efficiency for all, one block overhead per engine and the time of a turn on the runs on "
+            "GeForce cards, a block overhead on half of Apple's devices, bytes a clock of a core on the runs on one "
+            "A100, and one overhead of sharing per engine on those on A10Gs",
             _is_fitted,
         ),
         Confrontation(

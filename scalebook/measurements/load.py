@@ -26,10 +26,11 @@ class _Room(Step):
 _ROOM = _Room()
 
 
-def room_for(asked, tokens, share) -> np.ndarray:
+def room_for(asked, tokens, share, of_free=1.0) -> np.ndarray:
     """Sequences of so many tokens whose caches fit beside the weights of a group, below 0 where these do not fit.
 
-    `asked` are rows, model before device, and letters of a step; devices of a group attend together.
+    `asked` are rows, model before device, and letters of a step; devices of a group attend together.  The engine has
+    `share` of a device's memory, and gives caches the part `of_free` of what weights and work space leave.
 
     >>> from scalebook.tables import accelerators, models
     >>> llama, h200 = models.llama2_70b, accelerators.h200.at("fp8")
@@ -39,21 +40,22 @@ def room_for(asked, tokens, share) -> np.ndarray:
     said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
     capacity = np.array([device.hbm_capacity for (_, device), _ in asked])
     left = share * capacity - said["held_weights"] - said["workspace"]
-    return left / (tokens * said["token_cache"])
+    return of_free * left / (tokens * said["token_cache"])
 
 
 def step_of_load(asked, batch, prompt, output, chunk=8192) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of a step in which sequences of a group decode, and what reading a prompt adds to it.
 
     Of each `output` steps of a sequence one is its last, so batch/output prompts come to a step.  They are read
-    together, one at least and no more than fit into `chunk` tokens; longer ones in parts, a step each.
+    together, one at least and no more than fit into `chunk` tokens; longer ones in parts, a step each.  While a
+    pipeline's stage reads a prompt the others work on, so it adds to a round what it takes a stage.
     `batch` has a line for each call.
     """
     decodes, mixes, counts = [], [], []
     for (rows, letters), b, p, o in zip(asked, batch, prompt, output, strict=True):
         steady, parts = letters | dict(batch=b, context=p + o / 2), np.ceil(p / chunk)
         together = np.clip(b / o, 1, max(1, chunk / p))
-        counts.append(together / parts)
+        counts.append(together / parts * letters.get("pp", 1))
         decodes.append((rows, steady))
         mixes.append((rows, steady | dict(prompts=together, read_chunk=p / parts, past=(p - p / parts) / 2)))
     step = priced(decode_step, decodes, "pass_time")["pass_time"]

@@ -15,13 +15,20 @@ from scalebook.tables import accelerators
 from .confrontation import Confrontation, number
 from .kernels import DEVICES, FORMATS, SCALED_BLOCKS, products_seconds
 
-__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "uneven_loads"]
+__all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED", "layer_seconds", "uneven_loads"]
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more.
 H20_FP8 = 0.83
 # Seconds of the small kernels that sort tokens by expert, and how often the copies of tokens pass through memory beyond
 # the operands of the products (gathered, quantized, weighted, summed), both fitted on the even rows.
 ROUTING, ASSIGNED_PASSES = 15e-6, 6.5
+# Weights of 4 bits on Hopper are unpacked to 16 bits on the way to the matrix units: what TensorRT-LLM's products then
+# reach of their peak where experts have a tile's rows each, and the seconds of its small kernels there, launched one by
+# one; fitted on its rows of 1,024 tokens and more.  With few rows the weights are read as fast as others.
+UNPACKED = {"matmul_efficiency": 0.35, "routing": 95e-6}
+
+
+_MXFP4 = {"w4a16_mxfp4": ("bf16", 16, 4.25)}
 
 
 @cache
@@ -112,22 +119,23 @@ def _loads(row):
     return assigned, at_work, max(1, whole if assigned > 8 * at_work else assigned / at_work)
 
 
-def _layer_seconds(row):
+def layer_seconds(row, routing=ROUTING, **reached) -> float:
+    """Seconds of a layer for a row of moe_layer.csv, where products reach other shares than the device's own."""
     names = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size")
     tokens, hidden, width, tp = (number(row, x) for x in names)
-    name, (precision, activation, weight) = DEVICES[row["system"]], FORMATS[row["moe_dtype"]]
-    device = dict(_device(name, precision))
+    name, (precision, activation, weight) = DEVICES[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
+    device = _device(name, precision) | reached
     if row["moe_dtype"] == "fp8_block":
         device["matmul_efficiency"] = SCALED_BLOCKS[name]
     (assigned, at_work, rows), width = _loads(row), width / tp
     wide = products_seconds([device], rows, 2 * width, hidden, at_work, activation, weight)[0]
     back = products_seconds([device], rows, hidden, width, at_work, activation, weight)[0]
     passed = 2 * (2 * tokens * hidden + ASSIGNED_PASSES * assigned * hidden + 3 * assigned * width)
-    return ROUTING + wide + back + stream_time(device, traffic=passed)
+    return routing + wide + back + stream_time(device, traffic=passed)
 
 
 def _layer(rows):
-    return np.array([1e3 * _layer_seconds(row) for row in rows])
+    return np.array([1e3 * layer_seconds(row) for row in rows])
 
 
 def _no_layer(loads):

@@ -15,11 +15,12 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, number
+from .kernels import SCALED_BLOCKS
 from .priced import together
 
 __all__ = [
-    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "least_seconds", "lengths", "milliseconds", "served_rows",
-    "users_of",
+    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
+    "scaled", "served_rows", "users_of",
 ]  # fmt: skip
 
 SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
@@ -39,6 +40,7 @@ BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, 
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
+GIB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report: 80 GB are 85.5 on the H100
 # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 MEAN_LENGTH = {"InferenceX": 0.9}
 
@@ -75,10 +77,36 @@ def _precision(device, bits) -> str:
     return next(x for x in names if f"peak_{x}" in device)
 
 
+def is_unpacked(device, bits) -> bool:
+    """Whether experts of these bits are multiplied in 16, for want of a narrower format with their scales.
+
+    >>> is_unpacked(accelerators.h100, 4.25), is_unpacked(accelerators.b200, 4.25)
+    (True, False)
+    """
+    return bits == 4.25 and "peak_fp4" not in device
+
+
 def _group(row, columns="{}") -> dict[str, float]:
-    """How the devices of one engine share a model."""
+    """How the devices of one engine share a model.
+
+    Where each device attends for its own, the file takes the run's number of devices for two widths and multiplies
+    them: InferenceX starts vLLM so with a tensor-parallel width of 1, as many groups as devices, and its experts dealt
+    out over these; its files have the devices as tensor-parallel width too.
+
+    >>> row = dict(tp_size="4", pp_size="1", attention_dp_size="4", moe_ep_size="16", moe_tp_size="1")
+    >>> _group(row)
+    {'tp': 1.0, 'pp': 1.0, 'attention_dp': 4.0, 'ep': 4.0, 'etp': 1.0}
+    >>> _group(row | dict(tp_size="1", attention_dp_size="16", moe_tp_size="4", moe_ep_size="4")) == _group(row)
+    True
+    """
     names = dict(tp="tp_size", pp="pp_size", attention_dp="attention_dp_size", ep="moe_ep_size", etp="moe_tp_size")
-    return {letter: _count(row, columns.format(column)) for letter, column in names.items()}
+    group = {letter: _count(row, columns.format(column)) for letter, column in names.items()}
+    tp, groups, ep, etp = (group[x] for x in ("tp", "attention_dp", "ep", "etp"))
+    if tp == groups > 1 and ep == tp * groups:
+        return group | dict(tp=1.0, ep=groups)
+    if ep == etp > 1 and groups == ep * etp:
+        return group | dict(attention_dp=ep, etp=1.0)
+    return group
 
 
 def _knowns(row, columns="{}"):
@@ -97,12 +125,24 @@ def _knowns(row, columns="{}"):
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
     if model.get("experts"):
-        precision = "bf16" if expert == 4.25 and "peak_fp4" not in device else _precision(device, expert)
+        precision = "bf16" if is_unpacked(device, expert) else _precision(device, expert)
         there = device.at(precision)
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
     else:
         del letters["ep"], letters["etp"]
-    return model, device.at(_precision(device, dense)), letters
+    return model, device.at(_precision(device, dense)), letters | scaled(model, SYSTEMS[row["system"]], dense, expert)
+
+
+def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
+    """What products reach whose weights have 8 bits and a scale for each block, as kernels alone do (`gemm`).
+
+    >>> scaled(models.deepseek_v3, "h200", 8, 4.5), scaled(models.llama3_70b, "h200", 8, 8)
+    ({'matmul_efficiency': 0.568}, {})
+    """
+    if "scale_block" not in model or device not in SCALED_BLOCKS:
+        return {}
+    bits = dict(matmul_efficiency=dense, expert_efficiency=expert if model.get("experts") else 0)
+    return {letter: SCALED_BLOCKS[device] for letter, x in bits.items() if x == 8}
 
 
 def _mean_length(row) -> float | None:
@@ -136,6 +176,7 @@ def _planned(model: str, system: str, precision: str, backend: str, letters: tup
     asked = dict(letters) | dict(users=1, prompt=1, output=2, engine=engines[backend])
     sheet, knowns, left = serve.plan((models[model], device), asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
+    known["hbm_capacity"] *= GIB
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
@@ -193,6 +234,7 @@ def _room(model, system, backend, prompt, output, letters: tuple) -> float:
     asked = dict(letters) | dict(users=1, prompt=prompt, output=output, engine=engines[backend])
     sheet, knowns, left = serve.plan(knowns, asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
+    known["hbm_capacity"] *= GIB
     room = sheet.only("cache_room", "cached_tokens", "token_cache")
     row = room({n: known[n] for n in room.inputs})
     return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get(
@@ -226,7 +268,7 @@ def _reason(key: tuple[str, ...]) -> str:
         return "of a model whose blocks are not described here"
     if row["system"] not in SYSTEMS or row["backend"] not in engines:
         return "of a system or an engine that the tables lack"
-    if _count(row, "tp_size") > 8 or _count(row, "attention_dp_size") >= 64 or _count(row, "pp_size") > 1:
+    if devices_of(row) > 8 or _count(row, "pp_size") > 1:
         return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
     if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
         return "of a version that writes tokens in half the time of the same runs of the one before: drafted tokens"
@@ -243,7 +285,8 @@ def _reason(key: tuple[str, ...]) -> str:
 
 def devices_of(row) -> float:
     """Devices of a row's engine."""
-    return _count(row, "tp_size") * _count(row, "pp_size") * _count(row, "attention_dp_size")
+    group = _group(row)
+    return group["tp"] * group["pp"] * group["attention_dp"]
 
 
 def least_seconds(row, columns="{}") -> float:

@@ -6,8 +6,8 @@ highest predicted throughput of a device is taken.
 
 >>> from scalebook.measurements import confront
 >>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
->>> found.searches, found.met > 0.85
-(109, True)
+>>> found.searches, found.met > 0.9
+(112, True)
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ import numpy as np
 from scalebook.measurements.confrontation import Result
 from scalebook.measurements.serving import devices_of, lengths, milliseconds, users_of
 
-__all__ = ["Choices", "choices"]
+__all__ = ["Choices", "choices", "choices_of_knowing"]
 
 _SEARCH = ("model_path", "system", "backend", "precision", "gemm_quant_mode", "isl", "osl")
 _LAYOUT = ("tp_size", "attention_dp_size", "moe_ep_size")
@@ -44,20 +44,43 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
 
     Searches in which nothing is predicted to meet it are left out.  `result` is that of `serving_tpot`.
     """
+    return _chosen(result, tpot, margin, result.predicted, milliseconds(result.rows, "end_to_end"))
+
+
+def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
+    """What the margin itself costs: choices by the measurements, which keep the same distance from the target.
+
+    Users were measured in steps of two, so a margin often takes half of the throughput.
+
+    >>> from scalebook.measurements import confront
+    >>> choices_of_knowing(confront("serving_tpot"), tpot=0.02, margin=1).kept_p10
+    1.0
+    """
+    first, answers = _ends(result.rows)
+    return _chosen(result, tpot, margin, result.measured, first + (answers - 1) * result.measured)
+
+
+def _ends(rows) -> tuple[np.ndarray, np.ndarray]:
+    """Measured first tokens, and tokens of answers."""
+    first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])
+    return first, np.array([lengths(row)["output"] for row in rows])
+
+
+def _chosen(result: Result, tpot: float, margin: float, each, whole) -> Choices:
+    """Choices by milliseconds per token and from end to end, predicted or known."""
     target, rows = 1e3 * tpot, result.rows
     users = np.array([users_of(row) for row in rows])
     devices = np.array([devices_of(row) for row in rows])
-    answers = np.array([lengths(row)["output"] for row in rows])
-    first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])
+    first, answers = _ends(rows)
     measured = users * answers / (first + (answers - 1) * result.measured) / devices
-    predicted = users * answers / milliseconds(rows, "end_to_end") / devices
+    predicted = users * answers / whole / devices
     searches = defaultdict(list)
     for place, row in enumerate(rows):
         searches[tuple(row[x] for x in _SEARCH)].append(place)
     taken, ruled = [], []
     for places in map(np.array, searches.values()):
         met = places[result.measured[places] <= target]
-        within = places[margin * result.predicted[places] <= target]
+        within = places[margin * each[places] <= target]
         if len({tuple(rows[i][x] for x in _LAYOUT) for i in places}) < 2 or not met.size or not within.size:
             continue
         best = measured[met].max()

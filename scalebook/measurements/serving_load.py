@@ -1,4 +1,8 @@
-"""TensorRT-LLM under maximum load: as many sequences as there is room for, prompts read as answers end."""
+"""TensorRT-LLM under maximum load: as many sequences as there is room for, prompts read as answers end.
+
+The benchmark has so many requests of one length, all there from the start, that many engines answer them in one or
+two generations, the last of which leaves room empty.
+"""
 
 from functools import cache
 
@@ -8,16 +12,25 @@ from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, number
 from .load import room_for, step_of_load
-from .serving import BITS, _precision
+from .moe import UNPACKED
+from .serving import BITS, _precision, is_unpacked
 from .serving_static import alone, is_fitted_curve
 
 __all__ = ["CONFRONTATIONS", "CURVE", "SEQUENCE_TIME", "rates", "release"]
 
 # Two numbers of TensorRT-LLM, fitted on half of the curves; a test fits them again: what the host adds to a step for
 # each sequence, in seconds, in the C++ runtime of 0.14 and since 1.0.
-SEQUENCE_TIME = {"0.14": 46e-6, "1": 10e-6}
-MOST = 2048  # sequences of a group, the default
-USABLE = 0.9
+SEQUENCE_TIME = {"0.14": 49e-6, "1": 18e-6}
+# Sequences of a group at most: the default of engines that are built, and trtllm-bench's own choice since.
+MOST = {"0.14": 2048, "1": 4096}
+OF_FREE = 0.95  # the part of the memory that weights leave which the benchmark gives to caches
+# Its requests, by tokens of prompt and answer, as the page that prints the results says.
+REQUESTS = {
+    (128, 128): 30000, (128, 2048): 3000, (128, 4096): 1500, (500, 2000): 3000, (1000, 1000): 3000, (1000, 2000): 1500,
+    (2048, 128): 3000, (2048, 2048): 1500, (5000, 500): 1500, (20000, 2000): 1000, (1024, 1024): 3000,
+    (1024, 8192): 1500, (1024, 32768): 1000, (8192, 1024): 1500, (32768, 1024): 1000,
+}  # fmt: skip
+MANY = 10**6  # of other lengths: neither the start nor the end counts
 
 DEVICES = {
     "H200-SXM-141GB": "h200", "H100-SXM-80GB": "h100", "B200-180GB": "b200", "GB200-192GB (NVL72)": "gb200",
@@ -40,21 +53,28 @@ def _bits(model: str, precision: str) -> tuple[float, float]:
 
 
 def _named(row) -> dict[str, str]:
-    return {name: row[name] for name in ("model", "gpu", "parallel", "pp", "n_gpus", "precision")}
+    return {name: row[name] for name in ("model", "gpu", "pp", "n_gpus", "precision")}
 
 
-def _asked(model: str, gpu: str, parallel: str, pp: str, n_gpus: str, precision: str):
-    """Rows and letters of a group: under DEP each device attends for its own, under TP experts are dealt out too."""
+def _asked(model: str, gpu: str, pp: str, n_gpus: str, precision: str):
+    """Rows and letters of a group: of a mixture of experts, which are dealt out, each device attends for its own.
+
+    The benchmark's options say so; the page calls it TP in 1.0 and DEP since.
+    """
     shape, device = models[MODELS[model]], accelerators[DEVICES[gpu]]
     dense, expert = _bits(model, precision)
-    by_expert, ways = parallel.startswith("DEP"), float(n_gpus) / float(pp)
+    ways = float(n_gpus) / float(pp)
+    by_expert = ways > 1 and bool(shape.get("experts"))
     letters = dict(weight_bits=dense, kv_bits=16 if precision == "FP16" else 8, pp=float(pp))
     letters |= dict(tp=1, attention_dp=ways) if by_expert else dict(tp=ways, attention_dp=1)
     letters |= dict(activation_bits=8 if dense <= 8 else 16, **alone(device))
+    if by_expert:
+        letters["exchange"] = "gather"
     if shape.get("experts"):
-        there = device.at("bf16" if expert == 4.25 and "peak_fp4" not in device else _precision(device, expert))
+        there = device.at("bf16" if is_unpacked(device, expert) else _precision(device, expert))
         letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
-        letters["expert_efficiency"] = there.get("matmul_efficiency", 0.6)
+        reached = UNPACKED["matmul_efficiency"] if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
+        letters["expert_efficiency"] = reached
     return (shape, device.at(_precision(device, dense))), letters
 
 
@@ -74,20 +94,29 @@ def release(row) -> str:
 
 
 def rates(rows, sequence_time: dict[str, float]) -> np.ndarray:
-    """Output tokens a second of one device; room is kept for whole answers."""
+    """Output tokens a second of one device; room is kept for whole answers.
+
+    All requests begin together and are of one length, so generations follow each other, and the last one has the
+    sequences that are left.
+    """
     asked = [_asked(**_named(row)) for row in rows]
     prompt, output, devices = (np.array([number(row, n) for row in rows]) for n in ("isl", "osl", "n_gpus"))
     ways = np.array([letters["attention_dp"] for _, letters in asked])
-    batch = np.minimum(MOST, [_room(row) for row in rows])
-    step, read = (x[:, 0] for x in step_of_load(asked, batch[:, None], prompt, output))
-    host = batch * [sequence_time[release(row)] for row in rows]
-    return ways * batch / (step + batch / output * read + host) / devices
+    requests = [REQUESTS.get((p, o), MANY) for p, o in zip(prompt, output, strict=True)] / ways
+    most = [min(MOST[release(row)], np.floor(_room(row))) for row in rows]
+    batch = np.minimum(most, requests)
+    whole, left = np.divmod(requests, batch)
+    batches = np.stack([batch, np.maximum(1, left)], axis=1)
+    step, read = step_of_load(asked, batches, prompt, output)
+    host = batches * np.array([[sequence_time[release(row)]] for row in rows])
+    written = output * (np.stack([whole, left > 0], axis=1) * (step + host)).sum(axis=1)
+    return ways * requests * output / (requests * read[:, 0] + written) / devices
 
 
 @cache
 def _tokens(**named: str) -> float:
     """Tokens of a group's sequences for which there is room."""
-    return room_for([_asked(**named)], 1, USABLE)[0]
+    return room_for([_asked(**named)], 1, 1, OF_FREE)[0]
 
 
 def _room(row) -> float:

@@ -10,6 +10,7 @@ from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, number
 from .priced import priced
+from .serving import scaled
 
 __all__ = ["CONFRONTATIONS", "mean_share", "predicted"]
 
@@ -28,6 +29,7 @@ def _asked(row):
     # Caches have 16 bits unless vLLM is told otherwise, for the keys and latents of these checkpoints too.
     # vLLM's attention to picked keys picks them for short prompts too.
     letters = dict(kv_bits=16, engine="vllm") | (dict(dense_tokens=0) if model == "glm_5" else {})
+    letters |= scaled(models[model], "h200", 8, 8)
     return (models[model], accelerators.h200.at("fp8")), layout | lengths | letters
 
 
