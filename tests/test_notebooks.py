@@ -37,12 +37,18 @@ def reader_sees(cell):
     )
 
 
+def figures_of(cell):
+    """The figures and drawings that a cell shows, as parts of a page."""
+    shown = ("".join(o.get("data", {}).get("text/html", "")) for o in cell.get("outputs", []))
+    return [text for text in shown if '<figure class="sb-figure"' in text]
+
+
 def first_that_draws(cells):
     """Where the first figure or calculator is."""
     return next(
         i
         for i, x in enumerate(cells)
-        if x.cell_type == "code" and any({"image/png", STORED} & o.get("data", {}).keys() for o in x.outputs)
+        if x.cell_type == "code" and (figures_of(x) or any(STORED in o.get("data", {}) for o in x.outputs))
     )
 
 

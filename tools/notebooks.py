@@ -32,13 +32,6 @@ def notebooks() -> list[Path]:
     return sorted(p for p in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
 
-def described(cell: nbformat.NotebookNode) -> None:
-    """Let the page read out what a figure's description says (scalebook.display.figures gives it one)."""
-    shown = [o.data for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
-    if shown:
-        cell.metadata.setdefault("mystnb", {})["image"] = {"alt": " ".join(data["text/plain"] for data in shown)}
-
-
 def without_widgets(cell: nbformat.NotebookNode) -> None:
     """Leave of a widget what it is made of: pages and kernels make it anew.  Raises ValueError for one that is not."""
     for data in (o.data for o in cell.get("outputs", []) if VIEW in o.get("data", {})):
@@ -56,7 +49,6 @@ def normal(book: nbformat.NotebookNode) -> str:
         cell["id"] = f"cell-{number:03d}"
         for key in ("execution", "collapsed", "scrolled", "trusted"):
             cell.metadata.pop(key, None)
-        described(cell)
         without_widgets(cell)
     text = re.sub(r"( at )0x[0-9a-f]{6,}", r"\g<1>0x0", nbformat.writes(book))
     return json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"

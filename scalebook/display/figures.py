@@ -14,19 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from scalebook.display.fitting import END, spread
+from scalebook.display.scheme import COLOURS
+from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
 __all__ = ["COLOURS", "bars", "caption", "confrontation", "curve", "describe", "roofline"]
-
-# What a colour means wherever mechanisms are drawn: on a light page, on a dark one.
-COLOURS = {
-    "arithmetic": ("#0072B2", "#56B4E9"),
-    "memory": ("#009E73", "#2BD4A4"),
-    "network": ("#D55E00", "#F0A030"),
-    "waiting": ("#7A7F87", "#9DA7B3"),
-}
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
@@ -57,22 +52,20 @@ def _ticks(name):
 
 def _end_labels(ax: Axes) -> None:
     """Name every line at its right end, pushed apart where the ends are close."""
-    lines = [x for x in ax.get_lines() if not x.get_label().startswith("_")]
+    for line in ax.get_lines():
+        if not line.get_label().startswith("_"):
+            ax.annotate(
+                line.get_label(),
+                (line.get_xdata()[-1], line.get_ydata()[-1]),
+                xytext=(8, 0),
+                textcoords="offset points",
+                va="center",
+                color=line.get_color(),
+                annotation_clip=False,
+                gid=END,
+            )
     ax.figure.draw_without_rendering()
-    ends = [(ax.transData.transform((x.get_xdata()[-1], x.get_ydata()[-1]))[1], x) for x in lines]
-    gap, high = 15 * ax.figure.dpi / 100, np.inf
-    for end, line in sorted(ends, key=lambda e: -e[0]):  # from the top down, so that none leaves the axes
-        high = min(high - gap, end)
-        ax.annotate(
-            line.get_label(),
-            (line.get_xdata()[-1], line.get_ydata()[-1]),
-            xytext=(8, (high - end) * 72 / ax.figure.dpi),
-            textcoords="offset points",
-            va="center",
-            color=line.get_color(),
-            annotation_clip=False,
-            fontsize=9.5,
-        )
+    spread(ax)
     ax.set_xmargin(0)
 
 
@@ -106,8 +99,8 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
             rotation=90,
             va="bottom",
             ha="right",
-            fontsize=9,
             color="#555555",
+            bbox=dict(facecolor="white", alpha=0.8, linewidth=0, pad=0.5),
         )
     low, high = ax.get_ylim()
     ax.set_ylim(low / 12 if marks else low, high * 2)
@@ -166,7 +159,6 @@ def bars(
             xycoords=("data", "axes fraction"),
             va="bottom",
             ha="center",
-            fontsize=9,
             color="#444444",
         )
     ax.invert_yaxis()
@@ -209,7 +201,7 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(plain)
         axis.set_minor_formatter(NullFormatter())
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), fontsize=9, ncols=2, columnspacing=1, borderaxespad=0)
+    ax.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=2, borderaxespad=0)
     return ax
 
 
@@ -241,18 +233,21 @@ def describe(figure: Figure) -> str:
         text = f"{title + '. ' if title else ''}{upward} against {ax.get_xlabel() or 'position'}."
         names = [x for x in ax.get_legend_handles_labels()[1] if not x.startswith("_")]
         said.append(text + (f" Lines: {', '.join(names)}." if names else ""))
-    return "Figure: " + " ".join(said)
+    return "Figure: " + " ".join(said).replace("\n", " ")
 
 
 def _in_notebooks():
-    """Let a notebook say a figure's description, and typeset SymPy expressions in the book's notation."""
+    """Let a notebook show a figure as part of its page, and typeset SymPy expressions in the book's notation."""
     try:
         from IPython import get_ipython
+        from matplotlib_inline.config import InlineBackend
     except ImportError:
         return
     if shell := get_ipython():
         # A formatter for figures would be dropped when the inline backend starts; a method is not.
         Figure._repr_pretty_ = lambda self, p, cycle: p.text(describe(self))
+        Figure._repr_html_ = lambda self: figure_html(self, describe(self), self.get_label())
+        InlineBackend.instance(parent=shell).figure_formats = set()  # not as an image beside it
         shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, lambda x: rf"$\displaystyle {tex(x)}$")
 
 

@@ -9,6 +9,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 
 from . import figures
+from .fitting import SIZE
 
 __all__ = ["gantt"]
 
@@ -61,7 +62,6 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     ax.set_title(
         f"{run.schedule}: bubble {float(run.bubble):.1%} of the work, "
         f"{float(max(run.in_flight)):g} micro-batches in flight".replace("%", " %"),
-        fontsize=10.5,
     )
     below = ax.transAxes + ScaledTranslation(0, -0.42, ax.figure.dpi_scale_trans)  # inches, under the word "time"
     ax.legend(
@@ -70,8 +70,6 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         bbox_transform=below,
         borderaxespad=0,
         ncols=3 if len(ax.lines) > 5 else 5,
-        fontsize=8.5,
-        columnspacing=1.2,
         handletextpad=0.3,
     )
     if numbers:
@@ -80,7 +78,7 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
 
 
 def _number(run, ax):
-    """Write micro-batches into the bars where they fit, in smaller type where they nearly do."""
+    """Write micro-batches into the bars where they fit."""
     ax.figure.draw_without_rendering()  # only now is the width of the axes known
     start, end = ax.get_xlim()
     inch = ax.get_window_extent().width / ax.figure.dpi / (end - start)
@@ -88,9 +86,9 @@ def _number(run, ax):
         kind = "".join(x.kind for x in slot.operations)
         said = [str(x.microbatch + 1) for x in slot.operations if x.kind != "W" or kind == "W"]
         room = float(slot.end - slot.start) * inch / max(map(len, said))
-        if size := next((x for x in (7, 6) if room > 0.0095 * x), None):  # a digit is 0.64 of its size wide
+        if room > 0.0095 * SIZE:  # a digit is 0.64 of its size wide
             at = float(slot.start + slot.end) / 2, slot.device
-            ax.text(*at, "\n".join(said), ha="center", va="center", fontsize=size, linespacing=0.9, clip_on=True)
+            ax.text(*at, "\n".join(said), ha="center", va="center", linespacing=0.9, clip_on=True)
 
 
 def _paler(colour, keep):

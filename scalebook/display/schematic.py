@@ -17,25 +17,19 @@ from html import escape
 from math import hypot
 from typing import NamedTuple
 
-from scalebook.display.figures import COLOURS
+from scalebook.display.scheme import COLOURS, LEAST, PHONE, following
 
 __all__ = ["Box", "Scene"]
 
-PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
 SIZE, LINE = 12, 15  # of letters, and from line to line
 MARGIN = 4
-
-DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
-SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
 
 
 def _style():
     light, dark = (";".join(f"--sb-{name}:{pair[x]}" for name, pair in COLOURS.items()) for x in (0, 1))
     hues = "".join(f".sb-drawing .sb-{name}{{--sb-hue:var(--sb-{name})}}" for name in COLOURS)
     return (
-        f".sb-drawing{{{light};--sb-hue:currentColor}}"
-        f":is({DARK}) .sb-drawing{{{dark}}}"
-        f"@media(prefers-color-scheme:dark){{:root:not({SAID}) .sb-drawing{{{dark}}}}}{hues}"
+        f"{following('.sb-drawing', light + ';--sb-hue:currentColor', dark)}{hues}"
         ".sb-drawing rect{fill:var(--sb-hue);stroke:var(--sb-hue)}"
         ".sb-drawing .sb-line{fill:none;stroke:var(--sb-hue);stroke-width:1.6}"
         ".sb-drawing .sb-head{fill:var(--sb-hue);stroke:none}"

@@ -116,5 +116,5 @@ def _stack(runs, parts, colors, label, unit, title, ax) -> Axes:
     ax.set_xlim(0, left.max() * 1.15)
     ax.grid(axis="y", visible=False)
     ax.set_title(title)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4, fontsize=9)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4)
     return ax

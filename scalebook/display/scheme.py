@@ -1,0 +1,117 @@
+"""Colours of drawings and figures on a light page and on a dark one, and how a drawing learns which it stands on."""
+
+from matplotlib.colors import to_hex, to_rgb
+
+__all__ = ["COLOURS", "LEAST", "PHONE", "following", "ink_on", "on_dark"]
+
+PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
+
+# What a colour means wherever mechanisms are drawn: on a light page, on a dark one.
+COLOURS = {
+    "arithmetic": ("#0072B2", "#56B4E9"),
+    "memory": ("#009E73", "#2BD4A4"),
+    "network": ("#D55E00", "#F0A030"),
+    "waiting": ("#7A7F87", "#9DA7B3"),
+}
+
+# The style's other hues on a dark page: as far from it, and from letters on them, as they are on a light one.
+_DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
+    "#56b4e9": "#2E86C1",
+    "#cc79a7": "#B8649A",
+    "#e69f00": "#AE9200",
+    "#f0e442": "#7D7600",
+    "#000000": "#E6EAEE",
+    "#ffffff": "#14181C",
+}
+
+DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
+SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
+
+
+def following(drawing: str, light: str, dark: str) -> str:
+    """The style of a drawing, by its selector, that takes what is for light pages or what is for dark ones."""
+    return (
+        f"{drawing}{{{light}}}:is({DARK}) {drawing}{{{dark}}}"
+        f"@media(prefers-color-scheme:dark){{:root:not({SAID}) {drawing}{{{dark}}}}}"
+    )
+
+
+def on_dark(colour: str) -> str:
+    """The colour that does on a dark page what this one does on a light one: of the same hue, as far from the page.
+
+    >>> on_dark("#0072B2"), on_dark("#333333")
+    ('#56B4E9', '#b6b6b6')
+    """
+    return _DARK.get(colour.lower()) or _mirrored(colour)
+
+
+def ink_on(shape: str) -> str:
+    """The letters' colour, white or black as a dark page has them, that is easier to read on a shape of a colour.
+
+    >>> ink_on("#F0A030"), ink_on("#113f55")
+    ('#14181C', '#E6EAEE')
+    """
+    return max(("#E6EAEE", "#14181C"), key=lambda ink: contrast(ink, shape))
+
+
+def contrast(a: str, b: str) -> float:
+    """How far apart the lightness of two colours is, from 1 to 21, as WCAG 2 has it.
+
+    >>> contrast("#000000", "#FFFFFF")
+    21.0
+    """
+    low, high = sorted(_product([(0.2126, 0.7152, 0.0722)], map(_linear, to_rgb(x)))[0] for x in (a, b))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _mirrored(colour):
+    """Light for dark in Oklab, where lightness is as it looks: 1.05 - 0.85 of it, so that white becomes nearly black.
+
+    What can be told from a white page with ease can be told from a dark one.
+    """
+    lightness, a, b = _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, map(_linear, to_rgb(colour)))])
+    needed, lightness = min(contrast(colour, "#FFFFFF"), 3.2), 1.05 - 0.85 * lightness
+    while contrast(found := _from_oklab(lightness, a, b), _DARK["#ffffff"]) < needed:
+        lightness += 0.01
+    return found
+
+
+def _from_oklab(lightness, a, b):
+    cones = [x**3 for x in _product(_TO_ROOTS, (lightness, a, b))]
+    return to_hex([_encoded(min(max(x, 0.0), 1.0)) for x in _product(_TO_RED, cones)])
+
+
+def _linear(x):
+    return x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4
+
+
+def _encoded(x):
+    return 12.92 * x if x <= 0.0031308 else 1.055 * x ** (1 / 2.4) - 0.055
+
+
+def _product(matrix, vector):
+    vector = list(vector)
+    return [sum(m * x for m, x in zip(row, vector, strict=True)) for row in matrix]
+
+
+# Oklab, by B. Ottosson, 2020: https://bottosson.github.io/posts/oklab
+_TO_CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+_FROM_CONES = (
+    (0.2104542553, 0.7936177850, -0.0040720468),
+    (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+)
+_TO_ROOTS = (
+    (1.0, 0.3963377774, 0.2158037573),
+    (1.0, -0.1055613458, -0.0638541728),
+    (1.0, -0.0894841775, -1.2914855480),
+)
+_TO_RED = (
+    (4.0767416621, -3.3077115913, 0.2309699292),
+    (-1.2684380046, 2.6097574011, -0.3413193965),
+    (-0.0041960863, -0.7034186147, 1.7076147010),
+)

@@ -1,0 +1,281 @@
+"""A Matplotlib figure as SVG within a page: its letters are the page's, its colours follow the page, light or dark.
+
+Of its own, because Matplotlib's SVG writes fixed colours, letters that keep the widths of one font, and six digits.
+"""
+
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from io import BytesIO
+from math import cos, radians, sin
+
+import numpy as np
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_mixed import MixedModeRenderer
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.path import Path
+from matplotlib.text import Text
+from matplotlib.transforms import Affine2D, Bbox
+from PIL import Image
+
+from .fitting import SIZE, fit
+from .scheme import LEAST, PHONE, following, ink_on, on_dark
+
+__all__ = ["figure_html"]
+
+MANY = 3000  # points: more than that are painted, not drawn one by one
+LARGEST = 1.6  # pixels for a point, on a wide page: letters as high as those of the page
+ANCHORS = {"left": "start", "center": "middle", "right": "end", "bottom": "start", "top": "end"}
+ALONG = {"start": 0, "middle": 0.5, "end": 1}
+KEPT = "sb-kept"  # what stands on a colour map keeps its colour, as the map does
+LETTERS = {Path.MOVETO: "m", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c", Path.CLOSEPOLY: "z"}
+
+
+def figure_html(figure: Figure, said: str, caption: str = "") -> str:
+    """A figure for a page, fitted to a phone: `said` is for who does not see it, `caption` stands under it."""
+    fit(figure)
+    renderer, box = _drawn(figure)
+    left, top, width, height = box.x0, renderer.height - box.y1, box.width, box.height
+    least, most = f"min-width:{width * LEAST / SIZE:.0f}px", f"max-width:{width * LARGEST:.0f}px"
+    key = "f" + sha256("".join([said, *renderer.marks, *map(str, renderer.hues)]).encode()).hexdigest()[:8]
+    body = "".join(renderer.marks).replace("\0", key)
+    light, dark = (";".join(f"--c{k}:{pair[x]}" for k, pair in enumerate(renderer.hues)) for x in (0, 1))
+    style = following(f"#{key}", light, dark)
+    clips = "".join(f'<clipPath id="{key}{k}"><path d="{d}"/></clipPath>' for k, d in enumerate(renderer.clips))
+    under = f'<figcaption style="font-size:.9em;margin-top:.3em">{escape(caption)}</figcaption>' if caption else ""
+    fits = width * LEAST / SIZE <= PHONE
+    return (
+        f'<figure class="sb-figure" style="margin:.5em 0;{most}"><div style="overflow-x:auto">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" id="{key}" class="sb-plot" role="img" aria-label="{escape(said)}" '
+        f'viewBox="{_n(left)} {_n(top)} {_n(width)} {_n(height)}" '
+        f'style="display:block;width:100%;height:auto{"" if fits else ";" + least}" '
+        f'fill="none" stroke-linejoin="round" font-size="{SIZE}">'
+        f"<style>{style}</style>{clips and f'<defs>{clips}</defs>'}{body}</svg></div>{under}</figure>"
+    )
+
+
+def _drawn(figure):
+    """The figure on a renderer, and the box, in points, of all that stands on it."""
+    for text in figure.findobj(Text):
+        turned = text.get_rotation() == 90 and text.get_rotation_mode() != "anchor"
+        text.set_gid(ANCHORS.get(text.get_va() if turned else text.get_ha(), "start"))
+    for ax in figure.axes:
+        if any(isinstance(x, AxesImage) or hasattr(x, "get_coordinates") for x in ax.get_children()):
+            for artist in (*ax.lines, *ax.collections, *ax.images, *ax.patches):
+                artist.set_gid(KEPT)
+            for text in ax.texts:
+                text.set_gid(f"{text.get_gid()} {KEPT}")
+        for cloud in ax.collections:
+            cloud.set_rasterized(hasattr(cloud, "get_coordinates") or len(cloud.get_offsets()) > MANY)
+        for line in ax.lines:
+            line.set_rasterized(len(line.get_xdata()) > MANY and line.get_marker() not in ("", "None", None))
+    size = figure.get_size_inches() * 72
+    renderer = Vector(*size)
+    figure.draw(MixedModeRenderer(figure, *figure.get_size_inches(), 144, renderer))
+    whole = Bbox.union([Bbox.from_bounds(0, 0, *size), Bbox(figure.get_tightbbox(renderer).get_points() * 72)])
+    return renderer, whole
+
+
+def _n(x):
+    """A number to a tenth, as short as it can be written."""
+    return f"{round(float(x), 1):g}"
+
+
+def _tenths(x):
+    text = f"{x // 10 if x >= 0 else -(-x // 10)}" if x % 10 == 0 else f"{x / 10:.1f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+class Vector(RendererBase):
+    """Writes marks; colours are variables of the drawing, `hues` has what they are on light and dark pages."""
+
+    def __init__(self, width, height):
+        super().__init__()
+        self.width, self.height = width, height
+        self.marks, self.hues, self.clips = [], {}, {}
+        self._open, self._last, self._shapes = [], None, []
+
+    def get_canvas_width_height(self):
+        return self.width, self.height
+
+    def get_image_magnification(self):
+        return 2.0
+
+    def open_group(self, s, gid=None):
+        self._open.append(gid or "")
+
+    def close_group(self, s):
+        self._open.pop()
+
+    def draw_path(self, gc, path, transform, rgbFace=None):
+        inside, window = gc.get_clip_rectangle(), None
+        if rgbFace is None and inside is not None:  # a line is cut here, where it cannot be seen
+            window = (inside.x0 - 2, self.height - inside.y1 - 2, inside.x1 + 2, self.height - inside.y0 + 2)
+        ways, box = _ways(path, transform + self._flip(), window), transform.transform_path(path).get_extents()
+        clip = self._clip(gc, box) if ways else ""
+        if ways and rgbFace is not None and (len(rgbFace) < 4 or rgbFace[3] > 0.5) and gc.get_alpha() > 0.5:
+            self._shapes.append((box, to_hex(rgbFace[:3])))
+        self._mark(gc, "".join(_at(at, way) for at, way in ways), rgbFace, clip)
+
+    def draw_markers(self, gc, marker_path, marker_trans, path, trans, rgbFace=None):
+        shape = _ways(marker_path, marker_trans + Affine2D().scale(1, -1))
+        if across := _disc(marker_path, marker_trans, gc, rgbFace):  # a dot is a line of no length
+            dot = self.new_gc()
+            dot.copy_properties(gc)
+            dot.set_linewidth(across)
+            dot.set_capstyle("round")
+            gc, shape, rgbFace = dot, [((0, 0), "h0")], None
+        centres = [points[-2:] for points, _ in path.iter_segments(trans + self._flip(), simplify=False) if len(points)]
+        spots = dict.fromkeys(tuple(np.round(10 * np.array(x)).astype(int).tolist()) for x in centres)
+        if spots:
+            box = Bbox.null()
+            box.update_from_data_xy([(x / 10, self.height - y / 10) for x, y in spots])
+            way = "".join(_at((x + a, y + b), way) for x, y in spots for (a, b), way in shape)
+            self._mark(gc, way, rgbFace, self._clip(gc, box))
+
+    def _flip(self):
+        return Affine2D().scale(1, -1).translate(0, self.height)
+
+    def draw_image(self, gc, x, y, im, transform=None):
+        file, (high, wide) = BytesIO(), (np.array(im.shape[:2]) / self.get_image_magnification())
+        Image.fromarray(np.ascontiguousarray(im[::-1])).save(file, format="png", optimize=True)
+        data = b64encode(file.getvalue()).decode()
+        self._last = None
+        self.marks.append(
+            f'<image x="{_n(x)}" y="{_n(self.height - y - high)}" width="{_n(wide)}" height="{_n(high)}" '
+            f'preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+        )
+
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
+        if ismath:
+            return super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+        anchor = next((w for gid in reversed(self._open) for w in gid.split() if w in ALONG), "start")
+        along = ALONG[anchor] * self.get_text_width_height_descent(s, prop, ismath)[0]
+        x, y = x + along * cos(radians(angle)), y - along * sin(radians(angle))
+        size, weight = prop.get_size_in_points(), prop.get_weight()
+        said = "" if size == SIZE else f' font-size="{_n(size)}"'
+        said += ' font-weight="600"' if weight in ("bold", "semibold") else ""
+        said += ' font-style="italic"' if prop.get_style() == "italic" else ""
+        said += "" if anchor == "start" else f' text-anchor="{anchor}"'
+        said += f' transform="rotate({_n(-angle)} {_n(x)} {_n(y)})"' if angle else ""
+        alpha = gc.get_alpha()
+        said += f' opacity="{alpha:.2g}"' if alpha != 1 else ""
+        self._last = None
+        ink = self._hue(gc.get_rgb(), self._under(x, self.height - y))
+        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" fill="{ink}"{said}>{escape(s, quote=False)}</text>')
+
+    def _mark(self, gc, way, face, clip):
+        """A path in its paint; what has the same paint as the one before is joined to it."""
+        alpha, forced = gc.get_alpha(), gc.get_forced_alpha()
+        filled = face is not None and (forced or len(face) < 4 or face[3] > 0)
+        lined = gc.get_linewidth() > 0 and (forced or gc.get_rgb()[3] > 0)
+        if not way or alpha == 0 or not (filled or lined or gc.get_hatch()):
+            return
+        paint = ""
+        if filled:
+            paint += f' fill="{self._hue(face)}"'
+            paint += f' fill-opacity="{face[3]:.2g}"' if len(face) == 4 and face[3] != 1 and not forced else ""
+        if lined:
+            rgb, (offset, dashes), cap = gc.get_rgb(), gc.get_dashes(), gc.get_capstyle()
+            paint += f' stroke="{self._hue(rgb)}" stroke-width="{gc.get_linewidth():.2g}"'
+            paint += f' stroke-opacity="{rgb[3]:.2g}"' if rgb[3] != 1 and not forced else ""
+            paint += f' stroke-dasharray="{" ".join(map(_n, dashes))}"' if dashes is not None else ""
+            paint += f' stroke-dashoffset="{_n(offset)}"' if dashes is not None and offset else ""
+            paint += ' stroke-linecap="square"' if cap == "projecting" and dashes is None else ""
+            paint += ' stroke-linecap="round"' if cap == "round" else ""
+        paint += f' opacity="{alpha:.2g}"' if forced and alpha != 1 else ""
+        paint += clip
+        if paint == self._last and "opacity" not in paint:  # else it would no longer be seen where they overlap
+            self.marks[-1] = self.marks[-1].removesuffix('"/>') + way + '"/>'
+        else:
+            self.marks.append(f'<path{paint} d="{way}"/>')
+        self._last = paint
+        if gc.get_hatch():
+            self._hatch(gc, way)
+
+    def _hatch(self, gc, way):
+        """Lines within a shape: a tile of an inch, repeated."""
+        tile = "".join(_at(at, way) for at, way in _ways(gc.get_hatch_path(), Affine2D().scale(72)))
+        name = f"\0h{len(self.marks)}"
+        self._last = None
+        self.marks.append(
+            f'<pattern id="{name}" width="72" height="72" patternUnits="userSpaceOnUse"><path d="{tile}" '
+            f'stroke="{self._hue(gc.get_hatch_color())}" stroke-width="{gc.get_hatch_linewidth():.2g}"/></pattern>'
+            f'<path fill="url(#{name})" d="{way}"/>'
+        )
+
+    def _hue(self, rgb, under=""):
+        colour = to_hex(rgb[:3])
+        if KEPT in " ".join(self._open):
+            return colour
+        pair = colour, ink_on(on_dark(under)) if under else on_dark(colour)
+        return f"var(--c{self.hues.setdefault(pair, len(self.hues))})"
+
+    def _under(self, x, y):
+        """The colour of the shape on which a text begins that is drawn there."""
+        inside = (hue for box, hue in reversed(self._shapes) if box.x0 < x < box.x1 and box.y0 < y < box.y1)
+        return next(inside, "")
+
+    def _clip(self, gc, box):
+        rectangle, (path, transform) = gc.get_clip_rectangle(), gc.get_clip_path()
+        if path is not None:
+            way = "".join(_at(at, way) for at, way in _ways(path, transform + self._flip()))
+        elif rectangle is None or _within(box, rectangle):
+            return ""
+        else:
+            x, y, wide, high = (
+                _n(v) for v in (rectangle.x0, self.height - rectangle.y1, rectangle.width, rectangle.height)
+            )
+            way = f"M{x} {y}h{wide}v{high}h-{wide}z"
+        return f' clip-path="url(#\0{self.clips.setdefault(way, len(self.clips))})"'
+
+
+def _ways(path, transform, window=None):
+    """The parts of a path: where each starts, in tenths of a point, and its steps from there."""
+    ways, at, before = [], None, ""
+    for vertices, code in path.iter_segments(transform, clip=window):
+        letter = LETTERS[code]
+        if letter == "z":
+            if ways:
+                ways[-1][1].append("z")
+            at, before = ways[-1][0] if ways else at, "z"
+            continue
+        points = np.round(np.reshape(vertices, (-1, 2)) * 10).astype(int)
+        if letter == "m":
+            ways.append((points[0], []))
+            before = ""
+        elif letter != "l" or (points[0] != at).any():
+            numbers = (points - at).ravel().tolist()
+            if letter == "l" and 0 in numbers:
+                letter, numbers = ("v", numbers[1:]) if numbers[0] == 0 else ("h", numbers[:1])
+            text = " ".join(map(_tenths, numbers))
+            ways[-1][1].append(f" {text}" if letter == before and letter in "lhv" else letter + text)
+            before = letter
+        at = points[-1]
+    return [(tuple(at.tolist()), "".join(steps).replace(" -", "-")) for at, steps in ways if steps]
+
+
+def _disc(path, transform, gc, face):
+    """How wide a marker is that is a disc of one colour, edge included; Matplotlib makes it of eight curves."""
+    if len(path.vertices) != 26 or path.codes is None or (path.codes[1:-1] != Path.CURVE4).any():
+        return None
+    edge = gc.get_linewidth()
+    if face is None or (edge and tuple(face) != tuple(gc.get_rgb())):
+        return None
+    return transform.transform_path(path).get_extents().width + edge
+
+
+def _at(at, way):
+    return f"M{_tenths(at[0])} {_tenths(at[1])}{way}".replace(" -", "-")
+
+
+def _within(box, rectangle):
+    room = 1
+    return (
+        box.x0 >= rectangle.x0 - room
+        and box.y0 >= rectangle.y0 - room
+        and box.x1 <= rectangle.x1 + room
+        and box.y1 <= rectangle.y1 + room
+    )
