@@ -15,7 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE # images set it, and each kernel and worker wou
 help:
 	@awk -F ': *.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# JupyterLab shows drawings and figures that were stored only of notebooks that are trusted.
 lab: setup ## open the book in JupyterLab
+	$(BIN)/jupyter trust notebooks/*.ipynb notebooks/*/*.ipynb > /dev/null
 	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The site is built by its first test, beside others (tests/conftest.py says in which order).  Three workers for two

@@ -112,6 +112,31 @@ def drawn(box):
     return box.locator(".sb-curve svg").inner_html()
 
 
+# Of each figure: the height of its smallest letters in pixels, and the colours that fill what stands on it.
+FIGURES = """() => [...document.querySelectorAll("svg.sb-plot")].map((figure) => {
+  const scale = figure.getScreenCTM().a;
+  const heights = [...figure.querySelectorAll("text")].map((x) => parseFloat(getComputedStyle(x).fontSize) * scale);
+  const face = (x) => getComputedStyle(x).fontFamily;
+  const fills = [...figure.querySelectorAll("path, text")].map((x) => getComputedStyle(x).fill);
+  return { least: Math.min(...heights), width: figure.parentElement.clientWidth, fills: [...new Set(fills)],
+           words: face(figure.querySelector("text")) === face(document.body) };
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_readable_on_a_phone(chromium, address, scheme):
+    """Letters of 11 pixels in 350, in the page's font; nothing white as the page is in light stays so in dark."""
+    with open_page(chromium, viewport={"width": 382, "height": 844}, color_scheme=scheme) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        seen = page.evaluate(FIGURES)
+        assert len(seen) > 2 and all(x["words"] for x in seen)
+        assert min(x["width"] for x in seen) <= 350 and min(x["least"] for x in seen) >= 10.95
+        white = [x for x in seen if {"rgb(255, 255, 255)", "rgb(0, 0, 0)"} & set(x["fills"])]
+        assert scheme == "light" or not white, "a colour does not follow the page"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 382
+        check(page)
+
+
 @pytest.mark.parametrize("place", ["server", "folder"])
 def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
     """Drag every slider of the chapter's calculators: number, formula and curve follow, and say what Python says."""

@@ -41,6 +41,8 @@ def fit(figure: Figure) -> None:
     legends = {ax: ax.get_legend() for ax in panels if ax.get_legend()}
     for legend in legends.values():
         legend.set_in_layout(False)
+    for ax in panels:  # roughly, for a first arrangement; then as there is room
+        _break(ax.yaxis.label, 0.75 * figure.bbox.height / _share(ax))
     _arrange(figure)
     heights = {ax: ax.bbox.height for ax in panels}
     for ax in panels:
@@ -51,6 +53,7 @@ def fit(figure: Figure) -> None:
         _thin_ticks(ax)
     _arrange(figure)
     under = max((_place(legend, ax, single) for ax, legend in legends.items()), default=0)
+    figure.set_figheight(figure.get_figheight() + under / 72)
     for _ in range(2):
         _arrange(figure, under)
         lost = max(((heights[ax] - ax.bbox.height) * _share(ax) for ax in panels), default=0)

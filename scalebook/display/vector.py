@@ -26,7 +26,7 @@ from .scheme import LEAST, PHONE, following, ink_on, on_dark
 __all__ = ["figure_html"]
 
 MANY = 3000  # points: more than that are painted, not drawn one by one
-LARGEST = 1.6  # pixels for a point, on a wide page: letters as high as those of the page
+LARGEST = 1.05  # times the height of the page's letters: what letters have on a wide page
 ANCHORS = {"left": "start", "center": "middle", "right": "end", "bottom": "start", "top": "end"}
 ALONG = {"start": 0, "middle": 0.5, "end": 1}
 KEPT = "sb-kept"  # what stands on a colour map keeps its colour, as the map does
@@ -38,7 +38,7 @@ def figure_html(figure: Figure, said: str, caption: str = "") -> str:
     fit(figure)
     renderer, box = _drawn(figure)
     left, top, width, height = box.x0, renderer.height - box.y1, box.width, box.height
-    least, most = f"min-width:{width * LEAST / SIZE:.0f}px", f"max-width:{width * LARGEST:.0f}px"
+    least, most = f"min-width:{width * LEAST / SIZE:.0f}px", f"max-width:{width * LARGEST / SIZE:.1f}em"
     key = "f" + sha256("".join([said, *renderer.marks, *map(str, renderer.hues)]).encode()).hexdigest()[:8]
     body = "".join(renderer.marks).replace("\0", key)
     light, dark = (";".join(f"--c{k}:{pair[x]}" for k, pair in enumerate(renderer.hues)) for x in (0, 1))
