@@ -43,6 +43,7 @@ def fit(figure: Figure) -> None:
         legend.set_in_layout(False)
     for ax in panels:  # roughly, for a first arrangement; then as there is room
         _break(ax.yaxis.label, 0.75 * figure.bbox.height / _share(ax))
+        _break_names(ax, single)
     _arrange(figure)
     heights = {ax: ax.bbox.height for ax in panels}
     for ax in panels:
@@ -138,8 +139,17 @@ def _break(text, room):
         text.set_text(_broken(text.get_text(), text, room))
 
 
+def _break_names(ax, single):
+    """Names of bars, which would leave the bars no room."""
+    whole = ax.figure.bbox.width
+    names = [x for _, x in _labels(ax.yaxis)]
+    if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
+        places = ax.get_yticks()
+        ax.set_yticks(places, [_broken(x.get_text(), x, 0.38 * whole) for x in ax.get_yticklabels()])
+
+
 def _break_words(ax, single):
-    """Titles, names of axes and of bars, in as many lines as they need."""
+    """Titles and names of axes, in as many lines as they need."""
     figure, whole = ax.figure, ax.figure.bbox.width
     for title in (ax.title, ax._left_title, ax._right_title):
         if title.get_text() and single and title is ax._left_title:
@@ -149,10 +159,6 @@ def _break_words(ax, single):
     middle = (ax.bbox.x0 + ax.bbox.x1) / 2
     _break(ax.xaxis.label, 2 * min(middle, whole - middle) if single else ax.bbox.width + 12)
     _break(ax.yaxis.label, ax.bbox.height + 8)
-    names = [x for _, x in _labels(ax.yaxis)]
-    if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
-        places = ax.get_yticks()
-        ax.set_yticks(places, [_broken(x.get_text(), x, 0.38 * whole) for x in ax.get_yticklabels()])
     for text in ax.texts:
         if text.get_gid() == END:
             _break(text, 0.24 * whole if single else 0.3 * ax.bbox.width)
