@@ -155,9 +155,9 @@ def _break_words(ax, single):
         if title.get_text() and single and title is ax._left_title:
             title.set_x(0)
             title.set_transform(blended_transform_factory(figure.transFigure, title.get_transform()))
-        _break(title, whole - 4 if single else ax.bbox.width + 24)
+        _break(title, whole - 4 if single else ax.bbox.width + 4)
     middle = (ax.bbox.x0 + ax.bbox.x1) / 2
-    _break(ax.xaxis.label, 2 * min(middle, whole - middle) if single else ax.bbox.width + 12)
+    _break(ax.xaxis.label, 2 * min(middle, whole - middle) if single else ax.bbox.width + 6)
     _break(ax.yaxis.label, ax.bbox.height + 8)
     for text in ax.texts:
         if text.get_gid() == END:
@@ -215,7 +215,7 @@ def _place(legend, ax, single):
     spec = ax.get_subplotspec()
     last = single and (not spec or spec.rowspan.stop == spec.get_gridspec().nrows)
     drop = (ax.bbox.y0 - ax.get_tightbbox().y0 + 5) / 72
-    room = figure.bbox.width - (0 if last else ax.bbox.x0) if single else ax.bbox.width + 20
+    room = figure.bbox.width - (0 if last else ax.bbox.x0) if single else ax.bbox.width + 8
     across = figure.transFigure if last else ax.transAxes
     below = blended_transform_factory(across, ax.transAxes + ScaledTranslation(0, -drop, figure.dpi_scale_trans))
     _columns_of(legend, ax, room)
