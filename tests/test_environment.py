@@ -25,11 +25,19 @@ BROUGHT = {
     "ipykernel": "nbval",
     "ipython": "ipywidgets",
     "jupyter-client": "nbclient",
+    "matplotlib-inline": "ipywidgets",
     "mpmath": "sympy",
+    "pillow": "matplotlib",
     "sphinx": "jupyter-book",
     "traitlets": "ipywidgets",
 }
-DISTRIBUTIONS = {"IPython": "ipython", "yaml": "pyyaml", "py_mini_racer": "mini-racer", "mpl_toolkits": "matplotlib"}
+DISTRIBUTIONS = {
+    "IPython": "ipython",
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "py_mini_racer": "mini-racer",
+    "mpl_toolkits": "matplotlib",
+}
 
 
 def requirements(lines):

@@ -3,6 +3,7 @@
 Figures say what they show; how wide a title may run or where a legend has room is seen here, once all is drawn.
 """
 
+import warnings
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -29,6 +30,7 @@ def fit(figure: Figure) -> None:
         return
     figure._fitted = True
     figure.set_dpi(72)
+    figure.set_layout_engine(figure.get_layout_engine() or "constrained")
     single = _columns(figure) == 1
     whole = single and figure.get_figwidth() < WIDTH + 0.05
     for text in figure.findobj(Text):
@@ -69,11 +71,16 @@ def fit(figure: Figure) -> None:
 
 
 def _arrange(figure, under=0.0):
-    """Give axes their places, with so many points left free under all of them."""
-    if engine := figure.get_layout_engine():
+    """Give axes their places, with so many points left free under all of them; a figure too low for that grows."""
+    for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
         if under:
             engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))
-        engine.execute(figure)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            engine.execute(figure)
+        if not any("collapsed" in str(x.message) for x in warned):
+            return
+        figure.set_figheight(1.2 * figure.get_figheight())
 
 
 def spread(ax: Axes) -> None:
@@ -123,7 +130,7 @@ def _wide(text, like):
 
 def _broken(text, like, room):
     """The text in lines that are no wider than there is room, broken between words."""
-    if "$" in text or _wide(text, like) <= room:
+    if "$" in text or max(_wide(x, like) for x in text.split("\n")) <= room:
         return text
     lines = []
     for word in text.split():
@@ -135,7 +142,7 @@ def _broken(text, like, room):
 
 
 def _break(text, room):
-    if text.get_text() and max(_wide(x, text) for x in text.get_text().split("\n")) > room:
+    if text.get_text():
         text.set_text(_broken(text.get_text(), text, room))
 
 
