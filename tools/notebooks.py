@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
 from importlib import metadata
 from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 import nbformat
@@ -118,7 +119,7 @@ def main(argv=None) -> int:
     if len(todo) < len(paths):
         print(f"{len(paths) - len(todo)} unchanged since last run: not run again (ALL=1 or --all does)", flush=True)
     failed, changed = [], []
-    with ProcessPoolExecutor(2, initializer=fork_kernels) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn"), initializer=fork_kernels) as pool:
         for path, stored, fresh, error in (map if options.check else pool.map)(outcome, todo, repeat(options.check)):
             if path.read_text(encoding="utf-8") != stored:
                 error = "edited while it was running, so its outputs are not stored; run it again"

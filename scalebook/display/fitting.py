@@ -54,17 +54,19 @@ def fit(figure: Figure) -> None:
     _arrange(figure)
     for ax in panels:
         _thin_ticks(ax)
-    _arrange(figure)
     under = max((_place(legend, ax, single) for ax, legend in legends.items()), default=0)
     figure.set_figheight(figure.get_figheight() + under / 72)
-    for _ in range(2):
-        _arrange(figure, under)
-        lost = max(((heights[ax] - ax.bbox.height) * _share(ax) for ax in panels), default=0)
-        figure.set_figheight(figure.get_figheight() + max(lost, 0) / 72)
-        over = figure.get_tightbbox().width - WIDTH
-        if whole and over > 0.03:
-            figure.set_figwidth(max(figure.get_figwidth() - over, 0.8 * WIDTH))
     _arrange(figure, under)
+    for _ in range(2):
+        lost = max(((heights[ax] - ax.bbox.height) * _share(ax) for ax in panels), default=0)
+        over = figure.get_tightbbox().width - WIDTH if whole else 0
+        if lost < 1 and over <= 0.03:
+            break
+        figure.set_figheight(figure.get_figheight() + max(lost, 0) / 72)
+        if over > 0.03:
+            figure.set_figwidth(max(figure.get_figwidth() - over, 0.8 * WIDTH))
+        _arrange(figure, under)
+    figure.set_layout_engine("none")  # all has its place
     for ax in panels:
         spread(ax)
         _thin_ticks(ax)
