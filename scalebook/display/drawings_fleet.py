@@ -192,7 +192,7 @@ def two_sites(trained: Row, device: Row) -> Scene:
     scene = Scene(
         "Two sites and the line between them",
         "Inside a site every device has a port of its own; between the sites there is one line for all. Each site "
-        "holds the whole model, green. When its steps are done it waits, grey, until the line has carried the exchange.",
+        "holds the whole model, green. After its steps it waits, grey, until the line has carried the exchange.",
     )
     sites, ports = [], 8
     for k in range(2):
