@@ -148,11 +148,12 @@ def layouts_of_devices(
     y = 14
     for tp, pp, dp in layouts:
         scene.note((2, y), f"tp {tp} · pp {pp} · dp {dp}", bold=True)
+        gap = min(24, (336 - pp * (22 * tp + 8)) / max(1, pp - 1))
         for copy in range(dp):
             before = None
             for stage in range(pp):
                 first = (copy * pp + stage) * tp
-                box = scene.device((2 + stage * (22 * tp + 32), y + 8 + 34 * copy), "", size=(22 * tp + 8, 28))
+                box = scene.device((2 + stage * (22 * tp + 8 + gap), y + 8 + 34 * copy), "", size=(22 * tp + 8, 28))
                 numbers = [str(first + i + 1) for i in range(tp)]
                 scene.tensor((box.x + 4, box.y + 4), [FAINT] * tp, "arithmetic", (22 * tp, 20), numbers)
                 if before:
