@@ -43,7 +43,6 @@ def test_a_bubble_grows_with_the_copies():
 
 
 def test_a_part_is_a_share_of_the_whole():
-    whole, part = (
-        float(x) for x in re.findall(r"([\d.]+) GB over", drawings.weights_fetched(**KNOWN["weights_fetched"]).description)
-    )
+    said = drawings.weights_fetched(**KNOWN["weights_fetched"]).description
+    whole, part = (float(x) for x in re.findall(r"([\d.]+) GB over", said))
     assert part == pytest.approx(whole / 4, rel=1e-3)

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from scalebook.block import LLAMA, blocks_of
 from scalebook.display.schematic import Scene
@@ -32,8 +33,8 @@ def cache_holders(tp: int = 4, heads: Sequence[int] = (8, 2, 1)) -> Scene:
     """
     scene = Scene(
         f"Weights and caches on {tp} devices",
-        "A column is a device. Dark is held by it alone, faint by others too, dashed by others only. Weights are divided "
-        "by all devices; a cache only by its heads: of fewer heads than devices several hold the same, and a "
+        "A column is a device. Strong is held by it alone, faint by others too, dashed by others only. Weights are "
+        "divided by all devices; a cache only by its heads: of fewer heads than devices several hold the same, and a "
         "latent, which is one for all heads, lies whole on each.",
     )
     wide = 338 / tp
@@ -54,7 +55,7 @@ def batch_in_steps(users: int = 5, places: int = 3, steps: int = 9, output: int 
     """Continuous batching, executed: in every step who waits, whose prompt is read, who gets a token.
 
     >>> batch_in_steps(steps=2).description.count("waits")
-    2
+    4
     """
     run = simulate_serving(
         prompt=1, output=output, shortest=0.3, users=users, requests=4 * users, max_batch=places, seed=seed,
@@ -94,7 +95,7 @@ def batch_in_steps(users: int = 5, places: int = 3, steps: int = 9, output: int 
 def copies_share_batch(pp: int = 4, microbatches: int = 16, copies: Sequence[int] = (1, 2, 4)) -> Scene:
     """A batch of so many micro-batches dealt out to ever more copies of a pipeline: one copy of each, on one clock.
 
-    >>> "4 copies: 4 micro-batches each, bubble 75 %" in copies_share_batch().description
+    >>> "4 copies of 4 micro-batches, bubble 75 %" in copies_share_batch().description
     True
     """
     runs = {n: simulate("1f1b", pp=pp, microbatches=microbatches // n) for n in copies}
@@ -106,7 +107,7 @@ def copies_share_batch(pp: int = 4, microbatches: int = 16, copies: Sequence[int
     unit = 338 / max(float(x.makespan) for x in runs.values())
     top = 14
     for n, run in runs.items():
-        said = f"{n} {'copies' if n > 1 else 'copy'}: {microbatches // n} micro-batches each"
+        said = f"{n} {'copies' if n > 1 else 'copy'} of {microbatches // n} micro-batches"
         scene.note((2, top), f"{said}, bubble {float(run.bubble):.0%}".replace("%", " %"))
         for d in range(pp):
             y = top + 7 + 15 * d
@@ -132,7 +133,7 @@ def kernels_of_block(model: Row, device: Row, tp: int = 8, batch: int = 1, conte
     scene = Scene(
         f"A block of {model.name} on {tp} devices, kernel by kernel",
         "Time runs to the right, and each kernel begins when the last has ended. Grey is its launch, green what it "
-        "reads, orange the waiting for other devices. What takes less is not drawn.",
+        "reads, orange the waiting for other devices. Arithmetic and norms take less, and are left out.",
     )
     left = 122
     unit, now = (338 - left) / whole, 0.0
@@ -142,7 +143,7 @@ def kernels_of_block(model: Row, device: Row, tp: int = 8, batch: int = 1, conte
         for kind, takes in parts.items():
             scene.tensor((left + unit * now, y), (0.75,), kind, (unit * takes, 18))
             now += takes
-    scene.note((338, 22 * len(pieces) + 18), f"{show(whole, 's')} of {model.layers:g} such blocks", "end")
+    scene.note((338, 22 * len(pieces) + 18), f"{show(whole, 's')}, in each of {model.layers:g} blocks", "end")
     return scene
 
 
@@ -165,9 +166,7 @@ def block_pieces(model: Row, device: Row, tp: int, batch: int, context: int) -> 
 
 def _sizes(block, model):
     """Elements of each of a block's weights."""
-    return {
-        x.name: float(x.elements.subs({s: model[s.name] for s in x.elements.free_symbols})) for x in block.weights
-    }
+    return {x.name: float(x.elements.subs({s: model[s.name] for s in x.elements.free_symbols})) for x in block.weights}
 
 
 def weights_fetched(model: Row, tp: int, devices: int = 4, weight_bits: float = 16) -> Scene:
@@ -198,7 +197,7 @@ def weights_fetched(model: Row, tp: int, devices: int = 4, weight_bits: float = 
             )
             far = scene.device((x, top + 84), f"tier {d + 1}", {"weights": [OWN * m for m in mine]}, size)
             scene.arrow(far, near[-1])
-        for a, b in zip(near, near[1:], strict=False):
+        for a, b in pairwise(near):
             if share > 1:
                 scene.arrow(a.point(1, 0.35), b.point(0, 0.35))
                 scene.arrow(b.point(0, 0.75), a.point(1, 0.75))
