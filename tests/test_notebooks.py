@@ -78,6 +78,12 @@ def test_a_calculator_is_on_the_first_screen(path):
     assert live and live[0] <= BEFORE_THE_CALCULATOR, f"the first calculator is cell {live[:1]}"
 
 
+@pytest.mark.parametrize("path", [x for x in notebooks() if x.stem != "start"], ids=lambda p: p.stem)
+def test_a_mechanism_is_drawn(path):
+    shown = (o.get("data", {}).get("text/html", "") for x in cells_of(path) for o in x.get("outputs", []))
+    assert any("sb-drawing" in x for x in shown), "draw what a reader must picture (scalebook.display.schematic)"
+
+
 @pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))
 def test_verdicts_come_from_the_ledger(chapter):
     [path] = [p for p in notebooks() if p.stem == chapter]
