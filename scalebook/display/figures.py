@@ -249,7 +249,7 @@ def _in_notebooks():
         Figure._repr_html_ = lambda self: figure_html(self, describe(self), self.get_label())
         InlineBackend.instance(parent=shell).figure_formats = set()  # not as an image beside it
         plt.rcParams["figure.constrained_layout.use"] = False  # it is arranged once, when it is shown,
-        plt.get_backend()
+        plt.get_backend()  # chosen now, since choosing it installs the hook
         plt.uninstall_repl_displayhook()  # and not drawn before
         shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, lambda x: rf"$\displaystyle {tex(x)}$")
 
