@@ -1,7 +1,6 @@
 """What nbval does not look at: a notebook is stored as `make notebooks` stores it, run from the top, without errors."""
 
 import ast
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,15 +100,6 @@ def contents():
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
 def test_every_notebook_is_published(path, contents):
     assert str(path.relative_to(ROOT).with_suffix("")) in contents, f"name {path.stem} in book/_toc.yml"
-
-
-def test_the_landing_page_lists_the_chapters_in_their_order(contents):
-    text = (ROOT / "book" / "index.md").read_text("utf-8")
-    linked = list(
-        dict.fromkeys(re.findall(r"\(\.\./(notebooks/[^)]*)\.ipynb\)", text))
-    )  # the paths come after the parts
-    assert sorted(linked) == sorted(contents), "book/index.md lists other chapters than book/_toc.yml"
-    assert [x for x in linked if x.count("/") > 1] == [x for x in contents if x.count("/") > 1]
 
 
 @pytest.fixture

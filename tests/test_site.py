@@ -7,6 +7,9 @@ import pytest
 import yaml
 
 from scalebook.claims import claims
+from scalebook.inference import decoding
+from scalebook.language import show
+from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page
@@ -208,6 +211,41 @@ def test_front_door_leads_to_the_book(chromium, address, site):
             page.goto(f"{base}/index.html")
             page.wait_for_url("**/book/index.html")
             check(page)
+
+
+LANDING = "book/index.html"
+
+
+@pytest.mark.parametrize("place", ["server", "folder"])
+def test_the_landing_sentence_is_live(chromium, address, site, place):
+    """Another model, other bits, another device: the time is Python's; else how many would hold it."""
+    base = address if place == "server" else site.as_uri()
+    with open_page(chromium, viewport={"width": 390, "height": 844}) as page:
+        visit(page, f"{base}/{LANDING}")
+        box = page.locator(".sb-sentence")
+
+        def choose(model, bits, device):
+            for name, label in (("Model", model.name), ("Bits of a weight", f"{bits} bits"), ("Device", device.name)):
+                box.get_by_label(name).select_option(label=label)
+            fixed = dict(batch=1, context=8192, kv_bits=16)
+            return decoding(model, device.at("bf16"), weight_bits=bits, **fixed)
+
+        for model, bits, device in [
+            ("llama3_70b", 8, "h100"),
+            ("llama3_8b", 16, "mi300x"),
+            ("mixtral_8x7b", 4, "b200"),
+        ]:
+            row = choose(models[model], bits, accelerators[device])
+            said = box.locator("p").first.inner_text()
+            assert show(row.token_time, "s") in said and said.endswith("of it waiting for memory.")
+            assert show(1 - row.compute_time / row.memory_time, "%") in said
+        choose(models.llama3_405b, 16, accelerators.h100)
+        assert box.locator("[data-said=refused]").inner_text().endswith("; 11 of them would hold it.")
+        box.get_by_text("Why?").click()
+        assert box.locator("li:visible").count() == 5
+        assert claims.verdicts().sentence() in " ".join(page.locator("article").inner_text().split())
+        assert page.locator(".sb-parts .sd-card").count() == 4
+        check(page)
 
 
 CLAIMS = "book/reference/claims.html"

@@ -25,7 +25,7 @@ const replace = {
 
 await build({
   absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
-  entryPoints: ["widgets.js", "icons.js"],
+  entryPoints: ["widgets.js", "icons.js", "landing.js"],
   outdir: folder,
   bundle: true,
   minify: true,
