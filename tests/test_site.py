@@ -25,8 +25,9 @@ ROOT = Path(__file__).parents[1]
 def pages():
     """Every page of the book's contents."""
     contents = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
-    files = [contents["root"], *(x["file"] for part in contents["parts"] for x in part["chapters"])]
-    return sorted(f"{file}.html" for file in files)
+    chapters = [x for part in contents["parts"] for x in part["chapters"]]
+    files = [x["file"] for chapter in chapters for x in (chapter, *chapter.get("sections", ()))]
+    return sorted(f"{file}.html" for file in (contents["root"], *files))
 
 
 def check(page):

@@ -1,18 +1,15 @@
 """Write pages from the package itself, renewed at every build: book/reference/*.md, and what opens each part."""
 
-import inspect
 import tomllib
 from functools import partial
-from pathlib import Path
 
 from appendix import cheat_sheet, glossary, how_to_cite
 from articles import opener, what_articles_claim
-from linking import BOOK, cited, imported, linked, plain, repository
+from formulas import formula_pages, index, letters
+from linking import BOOK, cited, linked, plain
 
-import scalebook
 from scalebook import tables
 from scalebook.claims import articles
-from scalebook.language import FORMULAS, NOTATION
 from scalebook.pipeline import SCHEDULES
 from scalebook.training import SHARDINGS, WORDS
 
@@ -21,10 +18,6 @@ TABLES = BOOK.parent / "scalebook" / "tables"
 
 def notation() -> str:
     """Every letter: how it is printed, its word in code, its unit and its meaning; and every word of a strategy."""
-    rows = [
-        f"| ${x.tex}$ | `{x.name}` | {plain(x.unit) or 'count'} | {plain(x.meaning)} |"
-        for x in sorted(NOTATION.values(), key=lambda x: x.name)
-    ]
     return "\n".join(
         [
             "# Notation",
@@ -32,10 +25,7 @@ def notation() -> str:
             "One word, one letter, one unit, everywhere: in code, on sliders, in tables and in print.",
             "Bandwidths are per direction and per device; peaks are dense.",
             "",
-            "| Letter | Word | Unit | Meaning |",
-            "| :-- | :-- | :-- | :-- |",
-            *rows,
-            "",
+            *letters(),
             "## Words",
             "",
             "The choices of a strategy that are names. The first of a word's values is the usual one.",
@@ -91,57 +81,6 @@ def bibliography() -> str:
     return "\n".join(lines)
 
 
-def modules():
-    """Every module of the package that states formulas, in the order of the book."""
-    found = imported()
-    stated = {m.__name__: [f for f in FORMULAS.values() if f.__module__ == m.__name__] for m in found}
-    found = sorted(
-        (m for m in found if stated[m.__name__]), key=lambda m: scalebook.ROOMS.index(m.__name__.split(".")[1])
-    )
-    return [(m, stated[m.__name__]) for m in found]
-
-
-def entry(f) -> list[str]:
-    """One formula: its equation, meaning, unit, letters, sources and code."""
-    letters = ", ".join(f"${NOTATION[x].tex}$ `{x}`" for x in f.inputs)
-    file, line = inspect.getsourcefile(f.__wrapped__), inspect.getsourcelines(f.__wrapped__)[1]
-    code = f"{repository()}/blob/main/{Path(file).relative_to(BOOK.parent)}#L{line}"
-    prose = f.__doc__.split(">>>")[0].strip()
-    holds = "; ".join(plain(x.words) for x in f.domain)
-    usual = ", ".join(f"[`{g.name}`](#formula-{g.name})" for g in f.given)
-    return [
-        f"(formula-{f.name})=",
-        f"### `{f.name}`",
-        "",
-        f"$${f.latex}$$",
-        "",
-        prose,
-        "",
-        f"- gives ${NOTATION[f.letter].tex}$ `{f.letter}`, {plain(NOTATION[f.letter].meaning)}, "
-        f"in {plain(f.unit) or 'units of one'}",
-        f"- of {letters}",
-        *([f"- holds for {holds}"] if f.domain else []),
-        *([f"- usual formulas for letters that are not known: {usual}"] if usual else []),
-        f"- source {cited(f.sources)}",
-        f"- code [{Path(file).name}, line {line}](<{code}>)",
-        "",
-    ]
-
-
-def formulas() -> str:
-    lines = [
-        "# Formulas",
-        "",
-        "Every formula of the package, written from the object that readers call. Each is one expression: the",
-        "equation here, the number in Python, the array in NumPy and the JavaScript of the calculators.",
-        "",
-    ]
-    for module, stated in modules():
-        title = module.__doc__.strip().splitlines()[0].rstrip(".")
-        lines += [f"## `{module.__name__}`", "", title + ".", "", *(x for f in stated for x in entry(f))]
-    return "\n".join(lines)
-
-
 def notes(rows) -> list[str]:
     """The cells of a table that carry a note, in words: what hovering says, for those who cannot hover."""
     said = []
@@ -167,10 +106,9 @@ def table(name: str, title: str, said: str):
 
 PAGES = {
     "notation": notation,
-    "formulas": formulas,
+    "formulas": index,
     "accelerators": table("accelerators", "Accelerators", "Per device: peaks are dense, bandwidths in one direction. "
-                                                          "An "
-                          "asterisk marks a figure with a note."),
+                          "An asterisk marks a figure with a note. A column's name sorts by it."),
     "links": table("links", "Links", "Bandwidths in one direction, per device or per socket as the name says."),
     "models": table("models", "Models", "Shapes as published, and what follows from them."),
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
@@ -190,8 +128,10 @@ OPENERS = {x.part: partial(opener, key) for key, x in articles.items()}
 
 
 def write(app, config):
-    for folder, pages in ((BOOK / "reference", PAGES), (BOOK / "parts", OPENERS)):
-        folder.mkdir(exist_ok=True)
+    subjects = {room: lambda text=text: text for room, text in formula_pages().items()}
+    folders = {"reference": PAGES, "parts": OPENERS, "reference/formulas": subjects}
+    for folder, pages in ((BOOK / name, pages) for name, pages in folders.items()):
+        folder.mkdir(parents=True, exist_ok=True)
         for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in pages}:
             old.unlink()
         for name, page in pages.items():
@@ -201,9 +141,11 @@ def write(app, config):
 
 
 def own_script(app, name, template, context, doctree):
-    """The page of claims has a filter; no other page loads it."""
+    """The page of claims has a filter, those of tables sort; no other page loads what does it."""
     if name == "book/reference/claims":
         app.add_js_file("claims.js", loading_method="defer")
+    elif name.startswith("book/reference/"):
+        app.add_js_file("tables.js", loading_method="defer")
 
 
 def setup(app):

@@ -36,12 +36,12 @@ def _body(text: str) -> Markup:
 
 
 def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
-    """A cell of a table; a trailing underscore of an attribute's name is dropped.
+    """A cell of a table; of an attribute's name a trailing underscore is dropped, another one is a hyphen.
 
     >>> table_cell("a < b", class_="sb-said")
     '<td class="sb-said">a &lt; b</td>'
     """
-    said = "".join(f' {name.rstrip("_")}="{html.escape(x)}"' for name, x in attributes.items())
+    said = "".join(f' {name.rstrip("_").replace("_", "-")}="{html.escape(x)}"' for name, x in attributes.items())
     return Markup(f"<{kind}{said}>{content if isinstance(content, Markup) else html.escape(content)}</{kind}>")
 
 

@@ -113,12 +113,20 @@ class Table(Mapping):
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
         chosen = ("peak_flops", "matmul_efficiency")
-        letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
+        stand = [x for x in (*_FIRST, *NOTATION) if x not in chosen and any(x in row for row in self.values())]
+        letters = dict.fromkeys(stand)
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
         return (
             page_table(heads, lines, kind="sb-facts") + "<p>Hover over a value, or follow its mark, for the source.</p>"
         )
+
+
+# What a device is chosen by stands before the rest.
+_FIRST = (
+    "peak_bf16", "peak_fp8", "peak_fp4", "hbm_capacity", "hbm_bandwidth", "scaleup_bandwidth", "scaleup_size",
+    "price_hour", "tdp",
+)  # fmt: skip
 
 
 def _named(key, row):
@@ -136,7 +144,7 @@ def _cell(row, name):
     else:
         said = repr(row.why(name))
     mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
-    return table_cell(Markup(html.escape(value) + mark), title=said)
+    return table_cell(Markup(html.escape(value) + mark), title=said, data_value=repr(cell.value))
 
 
 def _row(file, key, stanza, kind, words, finish):
