@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ LIVE = "html[data-widgets=live]"
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
 ROOT = Path(__file__).parents[1]
+BASE = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["html"]["baseurl"]
 
 
 def pages():
@@ -212,6 +214,45 @@ def test_front_door_leads_to_the_book(chromium, address, site):
             page.goto(f"{base}/index.html")
             page.wait_for_url("**/book/index.html")
             check(page)
+
+
+def test_files_beside_the_pages(site):
+    """The map names every page, the feed is read as XML, and a shared link has a picture and a description."""
+    space = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+    named = {x.text.removeprefix(BASE) for x in ElementTree.parse(site / "sitemap.xml").iter(space)}
+    assert named == set(pages())
+    assert ElementTree.parse(site / "changes.xml").getroot().tag.endswith("feed")
+    for page in (LANDING, f"{CHAPTER}.html"):
+        text = (site / page).read_text("utf-8")
+        assert f'<meta property="og:image" content="{BASE}_static/social.png"' in text
+        assert 'name="description"' in text and "<title>" in text
+    assert (site / "_static" / "social.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("words, first", [("pipeline bubble", "Pipeline parallelism"), ("kv cache", "kv_cache")])
+def test_search_finds_prose_and_formulas(chromium, address, words, first):
+    with open_page(chromium) as page:
+        page.goto(f"{address}/search.html?q={words.replace(' ', '+')}")
+        page.locator("#search-results li").nth(1).wait_for()
+        assert first in page.locator("#search-results li").first.inner_text()
+
+
+def test_the_index_of_formulas_is_filtered_and_devices_are_sorted(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/book/reference/formulas.html")
+        page.get_by_label("Words").fill("kv cache latent")
+        shown = page.locator("#formula-index tbody tr:visible")
+        assert 0 < shown.count() < 9 and all("latent" in x.lower() for x in shown.all_inner_texts())
+        page.goto(f"{address}/book/reference/formulas.html#formula-bubble-1f1b")
+        page.wait_for_url("**/formulas/pipeline.html#formula-bubble-1f1b")
+        visit(page, f"{address}/book/reference/accelerators.html")
+        page.get_by_role("button", name="hbm bandwidth").click()
+        first = page.locator(".sb-facts tbody tr").first.locator("code").inner_text()
+        assert accelerators[first].hbm_bandwidth == max(x.hbm_bandwidth for x in accelerators.values())
+        with page.expect_download() as got:
+            page.get_by_text("CSV, in SI units").click()
+        assert len(got.value.path().read_text().splitlines()) == len(accelerators) + 1
+        check(page)
 
 
 LANDING = "book/index.html"

@@ -1,8 +1,12 @@
 // Tables of the reference: a head sorts its column, a filter keeps the rows that have its words, a table is had as CSV.
 addEventListener("DOMContentLoaded", () => {
   // An address of the old single page of formulas goes on to the formula's own entry.
-  const named = location.hash.startsWith("#formula-") ? document.getElementById(location.hash.slice(1)) : null;
-  if (named?.matches("tr")) location.replace(named.querySelector("a").href);
+  const follow = () => {
+    const named = location.hash.startsWith("#formula-") ? document.getElementById(location.hash.slice(1)) : null;
+    if (named?.matches("tr")) location.replace(named.querySelector("a").href);
+  };
+  addEventListener("hashchange", follow);
+  follow();
 
   for (const form of document.querySelectorAll(".sb-filter[data-rows]")) {
     const rows = [...document.querySelectorAll(form.dataset.rows)], said = form.querySelector("output");
