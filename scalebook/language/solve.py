@@ -1,5 +1,6 @@
 """Solving a formula for another letter: symbolically, else by bisection at the call."""
 
+import mpmath
 import numpy as np
 import sympy
 from sympy import Abs, Max, Min, Piecewise, ceiling, floor
@@ -34,25 +35,24 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
         others = (part for part in formula.rhs.atoms(*_OBSTACLES, sympy.log, sympy.exp) if x not in part.free_symbols)
         aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in others}
         back = {dummy: part for part, dummy in aside.items()}
-        branches = _branches(y, formula.rhs.xreplace(aside), x)
-        for branch in branches:
-            branch = branch.xreplace(back)
-            if len(branches) == 1 or _inverts(formula, unknown, branch):
-                domain = relaxed(formula.domain, x)
-                new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given, domain)
-                new.method = "symbolic"
-                return new
+        expr = formula.rhs.xreplace(aside)
+        if (branch := _undone(y, expr, x)) is None:
+            branch = next((b for b in _branches(y, expr, x) if _inverts(y, expr, x, b)), None)
+        if branch is not None:
+            branch, domain = branch.xreplace(back), relaxed(formula.domain, x)
+            new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given, domain)
+            new.method = "symbolic"
+            return new
     return Numeric(formula, unknown, between)
 
 
 def _branches(y, expr, x):
-    """The values of `x` at which an expression is `y`."""
-    if (only := _undone(y, expr, x)) is not None:
-        return [only]
+    """What SymPy finds that `x` may be where an expression is `y`; what of it is right is for `_inverts` to say."""
     try:
-        return sympy.solve(sympy.Eq(y, expr), x)
+        found = sympy.solve(sympy.Eq(y, expr), x, check=False)
     except NotImplementedError:
         return []
+    return [branch for branch in found if not branch.has(sympy.zoo, sympy.nan)]
 
 
 def _undone(y, expr, x):
@@ -72,17 +72,21 @@ def _undone(y, expr, x):
     return y
 
 
-def _inverts(formula, unknown, branch, trials=32):
-    """Does the branch give back the unknown, wherever the other letters stand?"""
-    rng = np.random.default_rng(0)
-    names = formula.inputs
-    for point in rng.uniform(0.5, 20, (trials, len(names))):
-        values = dict(zip(map(symbol, names), point, strict=True))
-        values[symbol(formula.letter)] = formula.rhs.subs(values)
-        back = complex(branch.subs(values))
-        if not np.isclose(back, values[symbol(unknown)], rtol=1e-8):
-            return False
-    return True
+def _inverts(y, expr, x, branch, trials=32):
+    """Does the branch give back the unknown, wherever the other letters stand and the expression is a real number?"""
+    rng, names = np.random.default_rng(0), sorted(expr.free_symbols, key=str)
+    shares = {letter.symbol for letter in NOTATION.values() if letter.sign == "share"}
+    height, back = sympy.lambdify(names, expr, "mpmath"), sympy.lambdify([y, *names], branch, "mpmath")
+    met = 0
+    with mpmath.workdps(60):  # where a share nears one, what is left of it has few digits
+        for _ in range(trials):
+            point = [mpmath.mpf(rng.uniform(*((0, 1) if n in shares else (0.5, 20)))) for n in names]
+            at = mpmath.mpmathify(height(*point))
+            if mpmath.isfinite(at) and at.imag == 0:
+                met += 1
+                if not mpmath.almosteq(back(at.real, *point), point[names.index(x)], 1e-8):
+                    return False
+    return met > 0
 
 
 class Numeric(Formula):
