@@ -8,6 +8,7 @@ unit or letter stops the load with one line that names file, stanza and cell.
 import html
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ class Device(Row):
             raise LookupError(f"{self.name} has no peak at {quoted(precision)}; it has {', '.join(peaks)}")
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
-        cells = self.cells | {"peak_flops": Cell(cell.value, cell.origin, cell.source, note)}
+        cells = self.cells | {"peak_flops": replace(cell, note=note)}
         cells.pop("matmul_efficiency", None)  # that of another precision
         if f"matmul_{precision}" in cells:
             cells["matmul_efficiency"] = cells[f"matmul_{precision}"]
