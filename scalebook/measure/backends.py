@@ -84,6 +84,10 @@ class Backend:
         result = x + y
         return lambda: np.add(x, y, out=result)
 
+    def read(self, x) -> Callable:
+        """Every element read, and none written."""
+        return lambda: np.dot(x, x)
+
     def attention(self, q, k, v) -> Callable:
         """Causal, of [batch, heads, tokens, width], with the scores written out."""
         from scalebook.measure.transformer import attend
@@ -180,6 +184,9 @@ class Torch(Backend):
     def add(self, x, y):
         result = x + y
         return lambda: self.torch.add(x, y, out=result)
+
+    def read(self, x):
+        return lambda: self.torch.dot(x, x)
 
     def attention(self, q, k, v):
         fused = self.torch.nn.functional.scaled_dot_product_attention
@@ -290,6 +297,9 @@ class Jax(Backend):
 
     def add(self, x, y):
         return self._keeping(lambda x, y: x + y, x, y)
+
+    def read(self, x):
+        return self._keeping(lambda x: x @ x, x)
 
     def attention(self, q, k, v):
         from scalebook.measure.transformer import attend

@@ -79,7 +79,7 @@ def confronted(device: Device, times: list[Timed]) -> Confronted:
         row, bits = x.shape.row(), BITS[x.precision]
         at = device.at(x.precision)
         if x.letter == "pass_time":
-            found = decode_step(row, at, batch=1, context=x.seq, result_bits=bits)["pass_time"]
+            found = decode_step(row, at, batch=x.batch, context=x.seq, result_bits=bits)["pass_time"]
             said.append(f"decoding, {row.name}, after {x.seq} tokens, {x.precision}")
         else:
             given = dict(batch=1, global_batch=1, seq=x.seq, attention="unfused", logit_bits=bits)
@@ -89,8 +89,9 @@ def confronted(device: Device, times: list[Timed]) -> Confronted:
             else:
                 found = training_step(row, at, **given)[x.letter]
             said.append(f"training, {row.name}, {x.seq} tokens, {x.precision}")
-        lines.append(Line(x.letter, _WORDS.get(x.letter) or NOTATION[x.letter].meaning, found, x.sample))
+        what = _WORDS.get(x.letter) or NOTATION[x.letter].meaning
+        lines.append(Line(x.letter, what.format(x.batch), found, x.sample))
     return Confronted(device.name, [*dict.fromkeys(said)], lines)
 
 
-_WORDS = {"products": "matrix products of a step", "pass_time": "a step of decoding"}
+_WORDS = {"products": "matrix products of a step", "pass_time": "a step of decoding, batch {}"}

@@ -17,7 +17,7 @@ from scalebook.measure.clock import Sample
 from scalebook.measure.confronted import Confronted, confronted
 from scalebook.measure.probes import Measurement, plan
 from scalebook.measure.stanza import cells_of, stanza
-from scalebook.measure.timed import Timed, shapes, timed
+from scalebook.measure.timed import DECODED, Timed, shapes, timed
 from scalebook.measure.transformer import Shape
 from scalebook.tables import Device, accelerators
 
@@ -132,7 +132,7 @@ def run(on: Backend, quick: bool = False, progress: bool | None = None) -> Measu
     from tqdm.auto import tqdm
 
     probes, rows, times = plan(on, quick), [], 2 if quick else _TIMES
-    with tqdm(total=len(probes) + times + 2, unit="part", disable=None if progress is None else not progress) as bar:
+    with tqdm(total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress) as bar:
         for probe in probes:
             bar.set_description(probe.name)
             rows += probe.run(3) if quick else probe.run()

@@ -109,11 +109,11 @@ def _moved(kind, traffic, sample, precision=""):
 
 
 def _streams(on, quick, times):
-    """Copies and sums of two tensors, of sizes from what caches hold to what they do not."""
+    """Tensors that are read, copied, and added two by two, of sizes from what caches hold to what they do not."""
     found, size = [], 2**14
     while size <= min(_LARGEST[quick], on.memory // 16):
         x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
-        runs = {"copy": (on.copy(x), 2), "add": (on.add(x, y), 3)}
+        runs = {"read": (on.read(x), 1), "copy": (on.copy(x), 2), "add": (on.add(x, y), 3)}
         if wide := on.wide_copy(x):
             runs["wide copy"] = (wide, 2)
         samples = together([run for run, _ in runs.values()], on.wait, times)

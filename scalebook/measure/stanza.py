@@ -20,6 +20,7 @@ __all__ = ["Found", "cells_of", "stanza"]
 _LARGE = 256  # the least side of a product that says what products reach
 _TILES = (64, 1, 2, 4, 8, 16, 32, 128, 256)  # the usual first: another must be better to be taken
 _BETTER = 0.95
+_TENSORS = {"read": 1, "copy": 2, "wide copy": 2, "add": 3}  # that a stream reads and writes
 
 
 class Found(NamedTuple):
@@ -37,7 +38,7 @@ def cells_of(rows: Sequence[Measurement], memory: float, cores: int, devices: in
 
     Raises ValueError where products or streams are lacking.
     """
-    products, streams = ([x for x in rows if x.kind in kinds] for kinds in (("product",), ("copy", "add", "wide copy")))
+    products, streams = ([x for x in rows if x.kind in kinds] for kinds in (("product",), _TENSORS))
     if not products or not streams:
         raise ValueError("a device's row needs products and streams: measure both")
     cells = {"hbm_capacity": Found(memory, "all of the memory that the system reports")}
@@ -65,21 +66,17 @@ def _spread(values, note) -> Found:
 
 def _streams(streams):
     """Beyond caches: the two largest sizes, whose tensors follow each other through them."""
-    largest = sorted({x.traffic / _tensors(x) for x in streams})[-2:]
-    beyond = [x for x in streams if x.traffic / _tensors(x) in largest]
+    largest = sorted({x.traffic / _TENSORS[x.kind] for x in streams})[-2:]
+    beyond = [x for x in streams if x.traffic / _TENSORS[x.kind] in largest]
     best = max(_rates(x).max() for x in beyond)
     own = np.concatenate([_rates(x) for x in beyond if x.kind != "wide copy"])
     added = max(_rates(x).max() for x in streams if x.kind == "add")
-    bytes_of = f"tensors of {largest[0] / 2**20:.4g} and {largest[-1] / 2**20:.4g} MiB"
+    bytes_of = f"of tensors of {largest[0] / 2**20:.4g} and {largest[-1] / 2**20:.4g} MiB"
     return {
-        "hbm_bandwidth": Found(best, f"the best copy or sum of {bytes_of}, all cores at once where a copy keeps to one"),
-        "stream_efficiency": _spread(own / best, f"copies and sums of {bytes_of} over the best"),
+        "hbm_bandwidth": Found(best, f"the best reading, copy or sum {bytes_of}; a copy on all cores is among them"),
+        "stream_efficiency": _spread(own / best, f"readings, copies and sums {bytes_of} over the best"),
         "peak_vector": Found(added / 12, "the best rate of additions of tensors, which caches hold"),
     }
-
-
-def _tensors(row):
-    return 3 if row.kind == "add" else 2
 
 
 def _products(products, precision):

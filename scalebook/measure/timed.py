@@ -2,7 +2,7 @@
 
 >>> from scalebook.measure.backends import backend
 >>> [x.letter for x in timed(backend("numpy"), Shape(1, 16, 2, 24, 32), Shape(1, 16, 2, 24, 32), seq=8, times=1)]
-['block_forward', 'block_backward', 'products', 'optimizer_time', 'step_time', 'pass_time']
+['block_forward', 'block_backward', 'products', 'optimizer_time', 'step_time', 'pass_time', 'pass_time']
 """
 
 from collections.abc import Callable
@@ -15,15 +15,19 @@ from scalebook.measure.backends import Backend
 from scalebook.measure.clock import Sample
 from scalebook.measure.transformer import Shape, adam, decode, train, turns
 
-__all__ = ["Timed", "shapes", "timed"]
+__all__ = ["DECODED", "Timed", "shapes", "timed"]
+
+
+DECODED = (1, 8)  # sequences that decode together
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed, by the letter of its time (or "products": all of a step's), of which model, how often."""
+    """What was timed, by the letter of its time (or "products": all of a step's): of which model, for how many tokens."""
 
     letter: str
     shape: Shape
+    batch: int
     seq: int
     precision: str
     sample: Sample
@@ -39,16 +43,18 @@ def shapes(on: Backend, quick: bool = False) -> tuple[Shape, Shape, int]:
 
 
 def timed(on: Backend, trained: Shape, decoded: Shape, seq: int, times: int = 5, told: Callable = str) -> list[Timed]:
-    """Steps of training of one sequence, and steps that decode one after `seq` tokens; the first of each warms up.
+    """Steps of training of one sequence, and of decoding one and several after `seq` tokens; the first warms up.
 
     `told` is called after each step, for a bar that shows how far it is.
     """
     precision = on.precisions[0]
-    found = _trained(on, trained, seq, precision, times, told) | _decoded(on, decoded, seq, precision, times, told)
-    return [
-        Timed(letter, decoded if letter == "pass_time" else trained, seq, precision, Sample(tuple(seconds)))
-        for letter, seconds in found.items()
-    ]
+    steps = _trained(on, trained, seq, precision, times, told)
+    found = [Timed(letter, trained, 1, seq, precision, Sample(tuple(x))) for letter, x in steps.items()]
+    for batch in DECODED:
+        seconds = _decoded(on, decoded, batch, seq, precision, 3 * times)
+        told()
+        found.append(Timed("pass_time", decoded, batch, seq, precision, Sample(tuple(seconds))))
+    return found
 
 
 def _turn(on, shape, seq, first, precision):
@@ -120,18 +126,17 @@ def _trained(on, shape, seq, precision, times, told):
     return kept
 
 
-def _decoded(on, shape, seq, precision, times, told):
-    xp, kept = on.library, []
+def _decoded(on, shape, batch, seq, precision, times):
+    xp, seconds = on.library, []
     w = shape.weights(lambda *size: on.tensor(size, precision))
-    size = (1, shape.heads, seq, shape.hidden // shape.heads)
+    size = (batch, shape.heads, seq, shape.hidden // shape.heads)
     keys, values = ([on.tensor(size, precision) for _ in range(shape.layers)] for _ in range(2))
-    turn, token = _turn(on, shape, 1, seq - 1, precision), on.given(np.array([1]))
-    run = on.compiled(lambda w, keys, values: decode(xp, w, keys, values, token, shape.heads, turn))
-    for i in range(3 * times + 1):
+    turn, tokens = _turn(on, shape, 1, seq - 1, precision), on.given(np.arange(batch))
+    run = on.compiled(lambda w, keys, values: decode(xp, w, keys, values, tokens, shape.heads, turn))
+    for i in range(times + 1):
         start = perf_counter()
         run(w, keys, values)
         on.wait()
         if i:
-            kept.append(perf_counter() - start)
-    told()
-    return {"pass_time": kept}
+            seconds.append(perf_counter() - start)
+    return seconds

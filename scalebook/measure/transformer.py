@@ -220,16 +220,16 @@ def adam(xp, w, gradients, first, second, rate=1e-3):
     return w, first, second
 
 
-def decode(xp, w, keys, values, token, heads, turn):
-    """Logits of the next word after one more token of one sequence.
+def decode(xp, w, keys, values, tokens, heads, turn):
+    """Logits of the next word after one more token of each sequence.
 
-    `keys` and `values` hold for each block what came before, [1, heads, context, head_dim], whose last place is the
-    new token's: it is written there where the library can write.
+    `keys` and `values` hold for each block what came before, [batch, heads, context, head_dim], whose last place is
+    the new tokens': they are written there where the library can write.
     """
-    x = w["embedding"][token]
+    x = w["embedding"][tokens]
     for i in range(len(keys)):
         h1, _ = _norm(xp, x, w[f"gain1{i}"])
-        q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), 1, heads)
+        q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), len(tokens), heads)
         q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
         kept = [_placed(cache[i], new) for cache, new in ((keys, k), (values, v))]
         x = x + xp.matmul(_rows(xp, attend(xp, q, *kept)[0]), w[f"out{i}"])
