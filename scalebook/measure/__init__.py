@@ -10,10 +10,10 @@ True
 """
 
 from .backends import *
+from .cells import *
 from .clock import *
-from .confronted import *
+from .errors import *
 from .measured import *
 from .probes import *
-from .stanza import *
-from .timed import *
+from .steps import *
 from .transformer import *

@@ -5,13 +5,13 @@
 (2.0, 1.0, 1.4, 6.6)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Sample", "repeated", "together"]
+__all__ = ["Sample", "repeated", "taken", "together"]
 
 
 class Sample(NamedTuple):
@@ -38,6 +38,15 @@ class Sample(NamedTuple):
         return float(np.quantile(self.seconds, 0.9))
 
 
+def taken(seconds: Iterable[float]) -> Sample:
+    """Times to four digits, which is more than a clock repeats, so that a file holds them as they are.
+
+    >>> taken([0.123456, 2.0]).seconds
+    (0.1235, 2.0)
+    """
+    return Sample(tuple(float(f"{x:.4g}") for x in seconds))
+
+
 def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least: float = 2e-3) -> Sample:
     """Time a run so many times, each long enough for the clock: a short run is made several times in a row.
 
@@ -56,7 +65,7 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
     for _ in range(times):
         for run, n, kept in zip(runs, calls, seconds, strict=True):
             kept.append(_once(run, wait, n) / n)
-    return [Sample(tuple(x)) for x in seconds]
+    return [taken(x) for x in seconds]
 
 
 def _calls(run, wait, least) -> int:

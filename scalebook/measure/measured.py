@@ -14,10 +14,10 @@ from scalebook.language.notation import quoted
 from scalebook.language.tabular import aligned, page_table
 from scalebook.measure.backends import Backend, backend
 from scalebook.measure.clock import Sample
-from scalebook.measure.confronted import Confronted, confronted
+from scalebook.measure.errors import Confronted, confronted
 from scalebook.measure.probes import Measurement, plan
-from scalebook.measure.stanza import cells_of, stanza
-from scalebook.measure.timed import DECODED, Timed, shapes, timed
+from scalebook.measure.cells import cells_of, stanza
+from scalebook.measure.steps import DECODED, Timed, shapes, timed
 from scalebook.measure.transformer import Shape
 from scalebook.tables import Device, accelerators
 
@@ -78,7 +78,7 @@ class Measured:
         path.write_text(self.stanza + "\n", "utf-8")
         record = asdict(self)
         for x in (*record["rows"], *record["times"]):
-            x["seconds"] = [float(f"{s:.4g}") for s in x.pop("sample")[0]]
+            [x["seconds"]] = x.pop("sample")
         text = json.dumps(record).replace('{"kind"', '\n{"kind"').replace('{"letter"', '\n{"letter"')
         path.with_suffix(".json").write_text(text + "\n", "utf-8")
 
@@ -112,25 +112,24 @@ def _rate(row):
     return show(row.rate(row.sample.median), "B/s") if row.traffic else ""
 
 
-def measure(quick: bool = False, on: str | None = None, progress: bool | None = None) -> Measured:
+def measure(quick: bool = False, on: str | Backend | None = None, progress: bool | None = None) -> Measured:
     """Measure the machine that this runs on, in about a minute: products, streams, launches, copies, collectives, and
     steps of a small transformer.
 
-    `quick` takes a second or two and says less: sizes that caches hold.  `on` is "numpy", "torch" or "jax"; where none
-    is named, a framework that sees an accelerator, else NumPy.  `progress` shows a bar or none; else one is shown
-    where somebody looks.
+    `quick` takes a second or two and says less: sizes that caches hold.  `on` is "numpy", "torch" or "jax", or a
+    backend; where none is named, a framework that sees an accelerator, else NumPy.  `progress` shows a bar or none;
+    else one is shown where somebody looks.
 
-    >>> mine = measure(quick=True, progress=False)
-    >>> mine.device.at("fp32").peak_flops > 1e8, mine.device.scaleup_size
-    (True, 1.0)
+    Raises LookupError for a framework that is not installed, and for another name.
+
+    >>> measure(on="torhc")
+    Traceback (most recent call last):
+        ...
+    LookupError: measurements are made with 'numpy', 'torch' or 'jax', not with 'torhc'
     """
-    return run(backend(on), quick, progress)
-
-
-def run(on: Backend, quick: bool = False, progress: bool | None = None) -> Measured:
-    """The same with a backend at hand."""
     from tqdm.auto import tqdm
 
+    on = on if isinstance(on, Backend) else backend(on)
     probes, rows, times = plan(on, quick), [], 2 if quick else _TIMES
     with tqdm(total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress) as bar:
         for probe in probes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from scalebook.measure.backends import BITS, Backend
-from scalebook.measure.clock import Sample, repeated, together
+from scalebook.measure.clock import Sample, repeated, taken, together
 
 __all__ = ["Measurement", "Probe", "plan"]
 
@@ -165,4 +165,4 @@ def _files(quick, times):
             file.flush()
             os.fsync(file.fileno())
             seconds.append(perf_counter() - start)
-    return [_moved("write", size, Sample(tuple(seconds)))]
+    return [_moved("write", size, taken(seconds))]

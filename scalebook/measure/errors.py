@@ -7,7 +7,7 @@ from scalebook.language import NOTATION, show
 from scalebook.language.tabular import aligned, page_table
 from scalebook.measure.backends import BITS
 from scalebook.measure.clock import Sample
-from scalebook.measure.timed import Timed
+from scalebook.measure.steps import Timed
 from scalebook.tables import Device
 from scalebook.training import training_step
 from scalebook.training.profile import profile

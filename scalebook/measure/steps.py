@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from scalebook.measure.backends import Backend
-from scalebook.measure.clock import Sample
+from scalebook.measure.clock import Sample, taken
 from scalebook.measure.transformer import Shape, adam, decode, train, turns
 
 __all__ = ["DECODED", "Timed", "shapes", "timed"]
@@ -49,11 +49,11 @@ def timed(on: Backend, trained: Shape, decoded: Shape, seq: int, times: int = 5,
     """
     precision = on.precisions[0]
     steps = _trained(on, trained, seq, precision, times, told)
-    found = [Timed(letter, trained, 1, seq, precision, Sample(tuple(x))) for letter, x in steps.items()]
+    found = [Timed(letter, trained, 1, seq, precision, taken(x)) for letter, x in steps.items()]
     for batch in DECODED:
         seconds = _decoded(on, decoded, batch, seq, precision, 3 * times)
         told()
-        found.append(Timed("pass_time", decoded, batch, seq, precision, Sample(tuple(seconds))))
+        found.append(Timed("pass_time", decoded, batch, seq, precision, taken(seconds)))
     return found
 
 
