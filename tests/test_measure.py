@@ -264,7 +264,9 @@ class FakeTorch:
 
     float32, uint8, bfloat16 = np.float32, np.uint8, np.float32
     backends, cuda = SimpleNamespace(), SimpleNamespace(is_available=lambda: False)
-    nn = SimpleNamespace(functional=SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: q @ v.mT @ v))
+    nn = SimpleNamespace(
+        functional=SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: q @ v.mT @ v)
+    )
 
     def __getattr__(self, name):
         return getattr(np, name)

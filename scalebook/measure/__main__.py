@@ -1,4 +1,4 @@
-"""`python -m scalebook.measure` measures the machine that it runs on, and holds formulas against a small transformer."""
+"""`python -m scalebook.measure` measures the machine that it runs on, and holds formulas against steps there."""
 
 import argparse
 from pathlib import Path

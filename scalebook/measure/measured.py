@@ -13,10 +13,10 @@ from scalebook.language import show
 from scalebook.language.notation import quoted
 from scalebook.language.tabular import aligned, page_table
 from scalebook.measure.backends import Backend, backend
+from scalebook.measure.cells import cells_of, stanza
 from scalebook.measure.clock import Sample
 from scalebook.measure.errors import Confronted, confronted
 from scalebook.measure.probes import Measurement, plan
-from scalebook.measure.cells import cells_of, stanza
 from scalebook.measure.steps import DECODED, Timed, shapes, timed
 from scalebook.measure.transformer import Shape
 from scalebook.tables import Device, accelerators
@@ -131,7 +131,9 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     on = on if isinstance(on, Backend) else backend(on)
     probes, rows, times = plan(on, quick), [], 2 if quick else _TIMES
-    with tqdm(total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress) as bar:
+    with tqdm(
+        total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress
+    ) as bar:
         for probe in probes:
             bar.set_description(probe.name)
             rows += probe.run(3) if quick else probe.run()
@@ -162,7 +164,9 @@ def stored(path=OWN) -> Measured:
     path = Path(path).with_suffix(".json")
     try:
         record = json.loads(path.read_text("utf-8"))
-        rows, times = ([_again(kind, x) for x in record.pop(n)] for kind, n in ((Measurement, "rows"), (Timed, "times")))
+        rows, times = (
+            [_again(kind, x) for x in record.pop(n)] for kind, n in ((Measurement, "rows"), (Timed, "times"))
+        )
         return Measured(**record, rows=rows, times=times)
     except OSError as error:
         raise ValueError(f"{path} could not be read: {error.strerror}; `--save` writes it beside the row") from None

@@ -63,7 +63,9 @@ def plan(on: Backend, quick: bool = False) -> list[Probe]:
     """What is to be measured, in order; each part gives its measurements when it is run."""
     probes = []
     for precision in on.precisions[:1] if quick else on.precisions:
-        probes.append(Probe(f"products in {precision}", lambda times=_TIMES, p=precision: _products(on, p, quick, times)))
+        probes.append(
+            Probe(f"products in {precision}", lambda times=_TIMES, p=precision: _products(on, p, quick, times))
+        )
     probes += [
         Probe("streams", lambda times=_TIMES: _streams(on, quick, times)),
         Probe("launches", lambda times=_TIMES: _launches(on, times)),

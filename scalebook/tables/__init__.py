@@ -150,6 +150,7 @@ _TABLES = {
     "ranges": dict(),
 }
 
+
 def _read_device(path, key):
     if not isinstance(path, str | PathLike):
         raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
