@@ -1,4 +1,4 @@
-"""The reader's own machine: times are a machine's, so what is asked is that they be possible, and that nothing be lost."""
+"""The reader's own machine: times are a machine's, so they must be possible, and nothing may be lost."""
 
 import json
 import os
@@ -186,7 +186,9 @@ class SimpleBackend(NumPy):
         return lambda: sleep(1e-3)  # else ever larger ones would be tried
 
     copy = read = wide_copy = lambda self, x: lambda: None
-    add = lambda self, x, y: lambda: None
+
+    def add(self, x, y):
+        return lambda: None
 
     def attention(self, q, k, v):
         return lambda: None

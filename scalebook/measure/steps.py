@@ -23,7 +23,7 @@ DECODED = (1, 8)  # sequences that decode together
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed, by the letter of its time (or "products": all of a step's): of which model, for how many tokens."""
+    """What was timed, by the letter of its time (or "products": all of a step's): of which model, how many tokens."""
 
     letter: str
     shape: Shape

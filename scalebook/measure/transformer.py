@@ -1,8 +1,8 @@
 """A small transformer of Llama's kind, made to be timed: its steps forward, backward, of the optimizer and of decoding.
 
 Written out with a library's own functions (`xp` is numpy, torch or jax.numpy), one pass a function, and every matrix
-product through `xp.matmul`.  A block is the listing `scalebook.block.LLAMA` line by line; gradients are derived by hand,
-and a test holds them to differences.
+product through `xp.matmul`.  A block is the listing `scalebook.block.LLAMA` line by line; gradients are derived by
+hand, and a test holds them to differences.
 
 >>> import numpy as np
 >>> shape = Shape(layers=1, hidden=8, heads=2, ffn=12, vocab=6)

@@ -126,7 +126,7 @@ class Accelerators(Table):
     """The table of accelerators, which also reads a device that it does not have."""
 
     def read(self, path, key: str | None = None) -> Device:
-        """A device's row from a TOML file of a stanza like those of this table, as `python -m scalebook.measure` writes.
+        """A device's row from a TOML file of a stanza like those here, as `python -m scalebook.measure` writes it.
 
         Of a file with several stanzas `key` names one.  Raises TypeError for what is no path, ValueError for a file
         that cannot be read, is broken or lacks what every device has, LookupError for a key that it does not have.
