@@ -37,17 +37,9 @@ def measured_roofline(run: Measured, precision: str = "fp32", ax: Axes | None = 
     for label, (shown, colour, mark) in kinds.items():
         rates = [[x.rate(t) for t in (x.sample.high, x.sample.median, x.sample.low)] for x in shown]
         low, middle, high = np.array(rates).T
-        ax.errorbar(
-            [x.intensity for x in shown],
-            middle,
-            [middle - low, high - middle],
-            color=colour,
-            marker=mark,
-            markersize=4.5,
-            linestyle="none",
-            linewidth=1,
-            label=f"products {label}",
-        )
+        where = [x.intensity for x in shown]
+        ax.vlines(where, low, high, color=colour, linewidth=1)
+        ax.plot(where, middle, mark, color=colour, markersize=4.5, linestyle="none", label=f"products {label}")
     _axis(ax.xaxis, "intensity", at)
     _axis(ax.yaxis, "attainable_flops", [1, 1e3])
     ax.set_ylabel(f"rate ({NOTATION['attainable_flops'].unit})")

@@ -26,7 +26,7 @@ from scalebook.search.plain import searchable
 __all__ = ["ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links"}  # what a row is, and the table that it is of
-_ABOVE = ("calculon", "shell", "measurements", "display", "__main__.py")  # no subjects
+_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # no subjects
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
