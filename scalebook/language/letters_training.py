@@ -48,7 +48,7 @@ letter(
     r"\eta_{\mathrm{mm}}",
     "share",
 )
-for _precision in ["bf16", "fp16", "fp8", "fp4"]:
+for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
     letter(
         f"matmul_{_precision}",
         "%",

@@ -26,7 +26,7 @@ from scalebook.search.plain import searchable
 __all__ = ["ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links"}  # what a row is, and the table that it is of
-_ABOVE = ("calculon", "shell", "measurements", "display", "__main__.py")  # no subjects
+_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # no subjects
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
@@ -76,6 +76,8 @@ def find(name: str) -> Sheet | Formula | Searchable:
 def row(name: str, kinds=tuple(ROWS)) -> Row:
     """A row of the tables by its stem; raises LookupError, naming the nearest, for one that there is not.
 
+    A device may be the path of a TOML file of one's own, as `python -m scalebook.measure --save my.toml` writes it.
+
     >>> row("h100").name
     'NVIDIA H100 SXM'
     >>> row("h10", ["device"])
@@ -83,6 +85,8 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
         ...
     LookupError: no device is called 'h10'; did you mean 'h100' or 'h20'?
     """
+    if "device" in kinds and word(name, "a row").endswith(".toml"):
+        return tables.accelerators.read(name)
     found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
     if word(name, "a row") not in found:
         raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(name, found)}")

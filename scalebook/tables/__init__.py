@@ -9,10 +9,14 @@ Traceback (most recent call last):
 AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 """
 
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from os import PathLike
+from pathlib import Path
 from threading import RLock
 
+from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
@@ -50,11 +54,13 @@ _COLLECTIVES = {  # of a device on which no collectives were measured, and that 
 def _device(key, cells):
     """Without a precision named, a device computes in bf16, or fp16 where it has no bf16; what it takes to
     start a kernel and to talk to other devices is always known."""
+    if not cells:
+        return
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
     if name:
         peak = cells[name]
         note = "; ".join(filter(None, [name.removeprefix("peak_"), peak.note]))
-        cells["peak_flops"] = Cell(peak.value, peak.origin, peak.source, note)
+        cells["peak_flops"] = replace(peak, note=note)
         if reached := cells.get(name.replace("peak", "matmul")):
             cells["matmul_efficiency"] = reached
     if "kernel_launch" not in cells:
@@ -116,6 +122,24 @@ class Models(Table):
         return Row(title, cells, words)
 
 
+class Accelerators(Table):
+    """The table of accelerators, which also reads a device that it does not have."""
+
+    def read(self, path, key: str | None = None) -> Device:
+        """A device's row from a TOML file of a stanza like those here, as `python -m scalebook.measure` writes it.
+
+        Of a file with several stanzas `key` names one.  Raises TypeError for what is no path, ValueError for a file
+        that cannot be read, is broken or lacks what every device has, LookupError for a key that it does not have.
+
+        >>> from scalebook.measure import OWN
+        >>> from scalebook.tables import accelerators
+        >>> mine = accelerators.read(OWN)
+        >>> mine.at("fp32").peak_flops == mine.peak_fp32
+        True
+        """
+        return _read_device(path, key)
+
+
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
@@ -126,12 +150,37 @@ _TABLES = {
     "ranges": dict(),
 }
 
+
+def _read_device(path, key):
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
+    path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
+    try:
+        table = Table.load(path, **_TABLES["accelerators"])
+    except OSError as error:
+        raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text in UTF-8, as a TOML file is; {how}") from None
+    if not table:
+        raise ValueError(f"{path} has no stanza, [key], for a device; {how}")
+    if key is None and len(table) > 1:
+        raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
+    name = word(key, "a device's key") if key is not None else next(iter(table))
+    device = table[name]
+    peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+    lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
+    if lacking or not peaks:
+        wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
+        raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
+    return device
+
+
 _LOCK = RLock()
 
 
 @cache
 def _read(name):
-    kind = Models if name == "models" else Table
+    kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
     return kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
 
 

@@ -275,7 +275,7 @@ class Training:
             words["schedule"] = next(x for x in SCHEDULES.values() if x.plain == WORDS["schedule"].usual)
         strategy, blocks = Strategy(**words), blocks_of(model)
         more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
-        more += [ways_left if "dp" not in known else devices_of_ways]
+        more += [ways_left if "devices" in known and "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
         more += [longest_sequence, wide_efficiency]
         more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
@@ -302,6 +302,8 @@ class Training:
         if _product_bits(device) < 5 and "quantized_bits" in used:  # shared scales included
             letters.setdefault("quantized_bits", 4)
         usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
+        if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices were said
+            usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
         return sheet, (*knowns, Row("usual", usual)), letters
 

@@ -1,0 +1,97 @@
+"""What formulas say of the steps that were timed, from the device's row alone, and how far off they are."""
+
+from dataclasses import dataclass, field
+
+from scalebook.inference import decode_step
+from scalebook.language import NOTATION, show
+from scalebook.language.tabular import aligned, page_table
+from scalebook.measure.backends import BITS
+from scalebook.measure.clock import Sample
+from scalebook.measure.steps import Timed
+from scalebook.tables import Device
+from scalebook.training import training_step
+from scalebook.training.profile import profile
+
+__all__ = ["Confronted", "Line", "confronted"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One time: what was timed, what is predicted, and what the clock said."""
+
+    letter: str
+    what: str
+    predicted: float
+    measured: Sample
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one; of the median."""
+        return self.predicted / self.measured.median - 1
+
+
+@dataclass(frozen=True)
+class Confronted:
+    """The lines, of which model they are, and on what."""
+
+    device: str
+    said: list[str]
+    lines: list[Line] = field(default_factory=list)
+
+    def __getitem__(self, letter: str) -> Line:
+        """The line of a letter; raises LookupError, naming those there are."""
+        found = {line.letter: line for line in self.lines}
+        if letter not in found:
+            raise LookupError(f"no time of {letter} was taken, only of {', '.join(found)}")
+        return found[letter]
+
+    def _table(self):
+        head = ["what", "predicted", "measured", "8 in 10 of", "error"]
+        return head, [
+            [
+                x.what,
+                show(x.predicted, "s"),
+                show(x.measured.median, "s"),
+                f"{show(x.measured.low, 's')} to {show(x.measured.high, 's')}",
+                f"{x.error:+.0%}",
+            ]
+            for x in self.lines
+        ]
+
+    def __repr__(self):
+        head, lines = self._table()
+        return "\n".join([f"On {self.device}, predicted from kernels measured alone:", *self.said,
+                          aligned([head, *lines], gap="  ")])  # fmt: skip
+
+    def _repr_html_(self):
+        head, lines = self._table()
+        return page_table(head, lines, f"On {self.device}: {'; '.join(self.said)}")
+
+
+def confronted(device: Device, times: list[Timed]) -> Confronted:
+    """The steps that were timed beside what `training_step` and `decode_step` say of them.
+
+    Weights, gradients, both moments of the optimizer and all activations have the precision's bits; the scores of
+    attention are written out, as the timed step does.
+    """
+    lines, said = [], []
+    for x in times:
+        row, bits = x.shape.row(), BITS[x.precision]
+        at = device.at(x.precision)
+        if x.letter == "pass_time":
+            found = decode_step(row, at, batch=x.batch, context=x.seq, result_bits=bits)["pass_time"]
+            said.append(f"decoding, {row.name}, after {x.seq} tokens, {x.precision}")
+        else:
+            given = dict(batch=1, global_batch=1, seq=x.seq, attention="unfused", logit_bits=bits)
+            given |= dict(weight_bits=bits, activation_bits=bits, gradient_bits=bits, optimizer_bits=2 * bits)
+            if x.letter == "products":
+                found = sum(line.time for line in profile(row, at, **given).lines if line.kind == "product")
+            else:
+                found = training_step(row, at, **given)[x.letter]
+            said.append(f"training, {row.name}, {x.seq} tokens, {x.precision}")
+        what = _WORDS.get(x.letter) or NOTATION[x.letter].meaning
+        lines.append(Line(x.letter, what.format(x.batch), found, x.sample))
+    return Confronted(device.name, [*dict.fromkeys(said)], lines)
+
+
+_WORDS = {"products": "matrix products of a step", "pass_time": "a step of decoding, batch {}"}

@@ -1,0 +1,179 @@
+"""A machine that was measured: its rows, the row of the table of accelerators, and steps held against it."""
+
+import json
+import platform
+import re
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from scalebook.language import show
+from scalebook.language.notation import quoted
+from scalebook.language.tabular import aligned, page_table
+from scalebook.measure.backends import Backend, backend
+from scalebook.measure.cells import cells_of, stanza
+from scalebook.measure.clock import Sample
+from scalebook.measure.errors import Confronted, confronted
+from scalebook.measure.probes import Measurement, plan
+from scalebook.measure.steps import DECODED, Timed, shapes, timed
+from scalebook.measure.transformer import Shape
+from scalebook.tables import Device, accelerators
+
+__all__ = ["OWN", "Measured", "measure", "stored"]
+
+OWN = Path(__file__).with_name("own.toml")  # a machine of ours, as it was measured
+_VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
+_TIMES = 5  # steps of training that are timed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured of one machine, and what is called by its name there.
+
+    `rows` are kernels alone, `times` steps of a small transformer; `device` follows from the rows, and `confront()`
+    holds formulas that know no more than the device against the steps.
+    """
+
+    host: str
+    date: str
+    library: str
+    name: str
+    memory: float
+    cores: int
+    devices: int
+    rows: list[Measurement]
+    times: list[Timed]
+
+    @property
+    def source(self) -> str:
+        return f"scalebook-measure measured by scalebook.measure on {self.host} at {self.date}"
+
+    @cached_property
+    def stanza(self) -> str:
+        """The row of the table of accelerators, as TOML."""
+        cells = cells_of(self.rows, self.memory, self.cores, self.devices)
+        key = re.sub(r"[^a-z0-9]+", "_", self.host.lower()).strip("_") or "mine"
+        vendor = next((x for x in _VENDORS if x.lower() in self.name.lower()), "")
+        return stanza(key, f"{self.name} with {self.library}", cells, self.source, vendor)
+
+    @cached_property
+    def device(self) -> Device:
+        """The row as `accelerators.read` reads it from the file that `save` writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "measured.toml")
+            path.write_text(self.stanza + "\n", "utf-8")
+            return accelerators.read(path)
+
+    def confront(self) -> Confronted:
+        """What `training_step` and `decode_step` say of the steps that were timed, and how far off they are."""
+        return confronted(self.device, self.times)
+
+    def save(self, path) -> None:
+        """Write the row to a TOML file, and beside it, ending in .json, every time that was taken."""
+        path = Path(path)
+        if path.suffix != ".toml":
+            raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
+        path.write_text(self.stanza + "\n", "utf-8")
+        record = asdict(self)
+        for x in (*record["rows"], *record["times"]):
+            [x["seconds"]] = x.pop("sample")
+        text = json.dumps(record).replace('{"kind"', '\n{"kind"').replace('{"letter"', '\n{"letter"')
+        path.with_suffix(".json").write_text(text + "\n", "utf-8")
+
+    def _table(self):
+        head = ["kernel", "precision", "shape", "median", "8 in 10 of", "rate"]
+        return head, [
+            [
+                x.kind.replace("_", " "),
+                x.precision,
+                f"{x.rows} x {x.columns} x {x.inner}" if x.rows else show(x.traffic, "B") if x.traffic else "",
+                show(x.sample.median, "s"),
+                f"{show(x.sample.low, 's')} to {show(x.sample.high, 's')}",
+                _rate(x),
+            ]
+            for x in self.rows
+        ]
+
+    def __repr__(self):
+        head, lines = self._table()
+        said = f"{self.name}, {self.library}, {self.host}, {self.date}"
+        return "\n".join([said, aligned([head, *lines], gap="  ")])
+
+    def _repr_html_(self):
+        head, lines = self._table()
+        return page_table(head, lines, f"{self.name}, {self.library}, {self.host}, {self.date}")
+
+
+def _rate(row):
+    if row.flops:
+        return show(row.rate(row.sample.median), "FLOP/s")
+    return show(row.rate(row.sample.median), "B/s") if row.traffic else ""
+
+
+def measure(quick: bool = False, on: str | Backend | None = None, progress: bool | None = None) -> Measured:
+    """Measure the machine that this runs on, in about a minute: products, streams, launches, copies, collectives, and
+    steps of a small transformer.
+
+    `quick` takes a second or two and says less: sizes that caches hold.  `on` is "numpy", "torch" or "jax", or a
+    backend; where none is named, a framework that sees an accelerator, else NumPy.  `progress` shows a bar or none;
+    else one is shown where somebody looks.
+
+    Raises LookupError for a framework that is not installed, and for another name.
+
+    >>> measure(on="torhc")
+    Traceback (most recent call last):
+        ...
+    LookupError: measurements are made with 'numpy', 'torch' or 'jax', not with 'torhc'
+    """
+    from tqdm.auto import tqdm
+
+    on = on if isinstance(on, Backend) else backend(on)
+    probes, rows, times = plan(on, quick), [], 2 if quick else _TIMES
+    with tqdm(
+        total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress
+    ) as bar:
+        for probe in probes:
+            bar.set_description(probe.name)
+            rows += probe.run(3) if quick else probe.run()
+            bar.update()
+        bar.set_description("steps of a small transformer")
+        steps = timed(on, *shapes(on, quick), times=times, told=bar.update)
+    return Measured(
+        platform.node() or "this machine",
+        datetime.now().strftime("%Y-%m-%d %H:%M"),
+        on.name,
+        on.device,
+        on.memory,
+        on.cores,
+        on.devices,
+        rows,
+        steps,
+    )
+
+
+def stored(path=OWN) -> Measured:
+    """What `save` has written beside a TOML file; without a path a machine of ours, as it was measured.
+
+    >>> stored().library
+    'NumPy'
+
+    Raises ValueError for a file that is not there or is none of these.
+    """
+    path = Path(path).with_suffix(".json")
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        rows, times = (
+            [_again(kind, x) for x in record.pop(n)] for kind, n in ((Measurement, "rows"), (Timed, "times"))
+        )
+        return Measured(**record, rows=rows, times=times)
+    except OSError as error:
+        raise ValueError(f"{path} could not be read: {error.strerror}; `--save` writes it beside the row") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"{path} holds no measurements as `python -m scalebook.measure --save` writes them") from None
+
+
+def _again(kind, record):
+    said = {name: Shape(**x) if name == "shape" else x for name, x in record.items() if name != "seconds"}
+    return kind(**said, sample=Sample(tuple(record["seconds"])))

@@ -1,0 +1,170 @@
+"""What is measured alone: matrix products by shape, streams by size, launches, copies between tiers, collectives.
+
+>>> from scalebook.measure.backends import backend
+>>> rows = [row for probe in plan(backend("numpy"), quick=True)[:1] for row in probe.run(times=1)]
+>>> rows[0].kind, rows[0].precision, rows[0].flops == 2 * rows[0].rows * rows[0].columns * rows[0].inner
+('product', 'fp32', True)
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from scalebook.measure.backends import BITS, Backend
+from scalebook.measure.clock import Sample, repeated, taken, together
+
+__all__ = ["Measurement", "Probe", "plan"]
+
+# Seconds that one product may take, and bytes of the largest tensor that is streamed: quick, and else.
+_LONGEST = {True: 2e-3, False: 0.1}
+_LARGEST = {True: 2**24, False: 2**28}
+_ROWS = {True: (1, 16), False: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
+_STEP = 4  # from one size of a stream to the next
+_TIMES = 9
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A kernel that was timed: a product of rows x inner by inner x columns, or what moves so much `traffic`."""
+
+    kind: str
+    precision: str
+    rows: int
+    columns: int
+    inner: int
+    copies: int
+    traffic: float
+    sample: Sample
+
+    @property
+    def flops(self) -> float:
+        return 2.0 * self.copies * self.rows * self.columns * self.inner
+
+    @property
+    def intensity(self) -> float:
+        return self.flops / self.traffic
+
+    def rate(self, seconds: float) -> float:
+        """FLOP/s of a product and of attention, B/s of anything else."""
+        return (self.flops if self.kind in ("product", "attention") else self.traffic) / seconds
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A part of the plan: what it is called while it runs, and how it runs."""
+
+    name: str
+    run: Callable[..., list[Measurement]]
+
+
+def plan(on: Backend, quick: bool = False) -> list[Probe]:
+    """What is to be measured, in order; each part gives its measurements when it is run."""
+    probes = []
+    for precision in on.precisions[:1] if quick else on.precisions:
+        probes.append(
+            Probe(f"products in {precision}", lambda times=_TIMES, p=precision: _products(on, p, quick, times))
+        )
+    probes += [
+        Probe("streams", lambda times=_TIMES: _streams(on, quick, times)),
+        Probe("launches", lambda times=_TIMES: _launches(on, times)),
+        Probe("attention", lambda times=_TIMES: _attention(on, quick, times)),
+    ]
+    if on.has_host:
+        probes.append(Probe("copies from and to the host", lambda times=_TIMES: _copies(on, quick, times)))
+    if on.devices > 1:
+        probes.append(Probe("collectives", lambda times=_TIMES: _collectives(on, quick, times)))
+    return [*probes, Probe("a file", lambda times=_TIMES: _files(quick, times))]
+
+
+def _products(on, precision, quick, times):
+    """Squares up to the largest that the time allows, and thin ones on the way to it."""
+    side, squares = 64, []
+    while not squares or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
+        side *= 2
+        squares.append(_product(on, precision, side, side, side, times=1))
+    sides = [x.rows for x in squares]
+    thin = min(sides[-1] * 2, 2048 if on.is_cpu else 8192)  # weights beyond what most caches hold
+    shapes = [(x, x, x) for x in sides] + [(x, thin, thin) for x in _ROWS[quick]]
+    shapes += [] if quick else [(sides[-1], sides[-2], sides[-2]), (sides[-2], sides[-1], sides[-2])]
+    return _together(on, precision, shapes, times)
+
+
+def _together(on, precision, shapes, times):
+    tensors = [(on.tensor((m, k), precision), on.tensor((k, n), precision)) for m, n, k in shapes]
+    samples = together([on.product(*x) for x in tensors], on.wait, times)
+    return [_as_product(precision, *shape, sample) for shape, sample in zip(shapes, samples, strict=True)]
+
+
+def _product(on, precision, m, n, k, times):
+    return _together(on, precision, [(m, n, k)], times)[0]
+
+
+def _as_product(precision, m, n, k, sample):
+    moved = (m * k + k * n + m * n) * BITS[precision] / 8
+    return Measurement("product", precision, m, n, k, 1, moved, sample)
+
+
+def _moved(kind, traffic, sample, precision=""):
+    return Measurement(kind, precision, 0, 0, 0, 0, traffic, sample)
+
+
+def _streams(on, quick, times):
+    """Tensors that are read, copied, and added two by two, of sizes from what caches hold to what they do not."""
+    found, size = [], 2**14
+    while size <= min(_LARGEST[quick], on.memory // 16):
+        x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
+        runs = {"read": (on.read(x), 1), "copy": (on.copy(x), 2), "add": (on.add(x, y), 3)}
+        if wide := on.wide_copy(x):
+            runs["wide copy"] = (wide, 2)
+        samples = together([run for run, _ in runs.values()], on.wait, times)
+        found += [_moved(k, n * size, s, "fp32") for (k, (_, n)), s in zip(runs.items(), samples, strict=True)]
+        size *= _STEP
+    return found
+
+
+def _launches(on, times):
+    """A product and a sum of next to nothing."""
+    a, x = on.tensor((8, 8), "fp32"), on.tensor((8,), "fp32")
+    samples = together([on.product(a, a), on.add(x, x)], on.wait, 3 * times)
+    return [_moved("launch", 0.0, sample, "fp32") for sample in samples]
+
+
+def _attention(on, quick, times):
+    """Causal, heads of 64 as in small models."""
+    heads, tokens, width = (2, 128, 64) if quick else (8, 512, 64) if on.is_cpu else (32, 4096, 128)
+    precision = on.precisions[0]
+    made = [on.tensor((1, heads, tokens, width), precision) for _ in range(3)]
+    sample = repeated(on.attention(*made), on.wait, times)
+    moved = 4 * heads * tokens * width * BITS[precision] / 8
+    return [Measurement("attention", precision, tokens, tokens, 2 * width, heads, moved, sample)]
+
+
+def _copies(on, quick, times):
+    size = _LARGEST[quick]
+    samples = together([on.to_device(size), on.from_device(size)], on.wait, times)
+    return [_moved("host", size, sample) for sample in samples]
+
+
+def _collectives(on, quick, times):
+    """All-gathers, from what is all latency to what is all bandwidth: of each device's bytes those of the others."""
+    share = (on.devices - 1) / on.devices
+    sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
+    return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]
+
+
+def _files(quick, times):
+    """Writing a file until it is on the disk, where temporary files lie."""
+    size, seconds = _LARGEST[quick], []
+    data = os.urandom(2**20)
+    with tempfile.TemporaryFile() as file:
+        for _ in range(min(times, 5)):
+            start = perf_counter()
+            file.seek(0)
+            for _ in range(size // len(data)):
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            seconds.append(perf_counter() - start)
+    return [_moved("write", size, taken(seconds))]

@@ -1,0 +1,247 @@
+"""A small transformer of Llama's kind, made to be timed: its steps forward, backward, of the optimizer and of decoding.
+
+Written out with a library's own functions (`xp` is numpy, torch or jax.numpy), one pass a function, and every matrix
+product through `xp.matmul`.  A block is the listing `scalebook.block.LLAMA` line by line; gradients are derived by
+hand, and a test holds them to differences.
+
+>>> import numpy as np
+>>> shape = Shape(layers=1, hidden=8, heads=2, ffn=12, vocab=6)
+>>> made = lambda *size: np.full(size, 0.1)
+>>> weights = shape.weights(made)
+>>> loss, gradients = train(np, weights, np.arange(4), np.eye(6)[:4], shape.heads)
+>>> bool(abs(loss - np.log(6)) < 1e-9), gradients["embedding"].shape
+(True, (6, 8))
+"""
+
+from dataclasses import dataclass
+
+from scalebook.language import Row
+from scalebook.tables import models
+
+__all__ = ["Shape", "adam", "attend", "backward", "decode", "forward", "logits", "train", "turns"]
+
+TINY = 1e-5  # beside a mean of squares, so that no norm divides by zero
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a small model: heads of equal width, a gate, one embedding for words and logits."""
+
+    layers: int
+    hidden: int
+    heads: int
+    ffn: int
+    vocab: int
+
+    def row(self, context: int = 4096) -> Row:
+        """The model as the formulas know models."""
+        config = dict(
+            model_type="llama",
+            num_hidden_layers=self.layers,
+            hidden_size=self.hidden,
+            num_attention_heads=self.heads,
+            num_key_value_heads=self.heads,
+            intermediate_size=self.ffn,
+            vocab_size=self.vocab,
+            max_position_embeddings=context,
+            tie_word_embeddings=True,
+        )
+        return models.read(config, name=f"a small Llama of {self.layers} blocks, {self.hidden} wide")
+
+    def weights(self, made) -> dict:
+        """Its weights by name, each `made` of its size; those that read the same tensor lie side by side."""
+        sizes = {"embedding": (self.vocab, self.hidden), "gain": (self.hidden,)}
+        block = {
+            "gain1": (self.hidden,),
+            "qkv": (self.hidden, 3 * self.hidden),
+            "out": (self.hidden, self.hidden),
+            "gain2": (self.hidden,),
+            "up_gate": (self.hidden, 2 * self.ffn),
+            "down": (self.ffn, self.hidden),
+        }
+        sizes |= {f"{name}{i}": size for i in range(self.layers) for name, size in block.items()}
+        return {name: made(*size) for name, size in sizes.items()}
+
+
+def turns(xp, seq: int, head_dim: int, first: int = 0):
+    """Cosines and sines of rotary positions, [seq, head_dim / 2]."""
+    places = xp.arange(first, first + seq)[:, None]
+    angles = places * 10_000.0 ** (-xp.arange(head_dim // 2)[None, :] / (head_dim // 2))
+    return xp.cos(angles), xp.sin(angles)
+
+
+def _turned(xp, x, cos, sin):
+    """Pairs of values turned by their position's angle; back, with the sine's sign changed."""
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    return xp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def _norm(xp, x, gain):
+    """Root mean square norm, and what it was divided by."""
+    scale = 1 / xp.sqrt((x * x).mean(-1)[..., None] + TINY)
+    return x * scale * gain, scale
+
+
+def _norm_back(d_h, x, gain, scale):
+    d_gain = (d_h * x * scale).sum(0)
+    d_h = d_h * gain
+    mean = (d_h * x).mean(-1)[..., None]
+    return scale * (d_h - x * (scale * scale * mean)), d_gain
+
+
+def _softmax(xp, scores):
+    """In the memory of the scores, where the library lets one write there."""
+    scores -= xp.amax(scores, -1)[..., None]
+    scores = xp.exp(scores)
+    scores /= scores.sum(-1)[..., None]
+    return scores
+
+
+def attend(xp, q, k, v):
+    """Causal attention of [batch, heads, seq, head_dim]: the mix of values, and the probabilities."""
+    scores = xp.matmul(q, xp.swapaxes(k, -1, -2))
+    scores *= q.shape[-1] ** -0.5
+    if q.shape[-2] > 1:
+        scores -= xp.triu(xp.ones_like(scores[0, 0]), 1) * 1e4
+    probs = _softmax(xp, scores)
+    return xp.matmul(probs, v), probs
+
+
+def _heads(xp, qkv, batch, heads):
+    """Queries, keys and values of [batch, heads, seq, head_dim] out of the joint product's rows."""
+    rows, width = qkv.shape
+    parts = qkv.reshape(batch, rows // batch, 3, heads, width // (3 * heads))
+    return (xp.swapaxes(parts[:, :, i], 1, 2) for i in range(3))
+
+
+def _rows(xp, x):
+    """Heads side by side again, one row a token."""
+    batch, heads, seq, head_dim = x.shape
+    return xp.swapaxes(x, 1, 2).reshape(batch * seq, heads * head_dim)
+
+
+def forward(xp, x, w, i, batch, heads, turn):
+    """A block's result and what its backward pass reads; x is [tokens, hidden]."""
+    h1, scale1 = _norm(xp, x, w[f"gain1{i}"])
+    q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), batch, heads)
+    q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
+    mix, probs = attend(xp, q, k, v)
+    mix = _rows(xp, mix)
+    x2 = x + xp.matmul(mix, w[f"out{i}"])
+    h2, scale2 = _norm(xp, x2, w[f"gain2{i}"])
+    both = xp.matmul(h2, w[f"up_gate{i}"])
+    up, gate = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]
+    sigmoid = 1 / (1 + xp.exp(-gate))
+    active = up * gate * sigmoid
+    y = x2 + xp.matmul(active, w[f"down{i}"])
+    return y, (x, h1, scale1, q, k, v, probs, mix, x2, h2, scale2, up, gate, sigmoid, active)
+
+
+def backward(xp, d_y, saved, w, i, batch, heads, turn, gradients):
+    """The gradient of a block's input; those of its weights join the others."""
+    x, h1, scale1, q, k, v, probs, mix, x2, h2, scale2, up, gate, sigmoid, active = saved
+    gradients[f"down{i}"] = xp.matmul(active.T, d_y)
+    d_active = xp.matmul(d_y, w[f"down{i}"].T)
+    silu = gate * sigmoid
+    d_both = xp.concatenate([d_active * silu, d_active * up * (sigmoid + silu * (1 - sigmoid))], -1)
+    gradients[f"up_gate{i}"] = xp.matmul(h2.T, d_both)
+    d_x2, gradients[f"gain2{i}"] = _norm_back(xp.matmul(d_both, w[f"up_gate{i}"].T), x2, w[f"gain2{i}"], scale2)
+    d_x2 += d_y
+    gradients[f"out{i}"] = xp.matmul(mix.T, d_x2)
+    d_mix = xp.matmul(d_x2, w[f"out{i}"].T)
+    d_mix = xp.swapaxes(d_mix.reshape(batch, -1, heads, q.shape[-1]), 1, 2)
+    d_v = xp.matmul(xp.swapaxes(probs, -1, -2), d_mix)
+    d_probs = xp.matmul(d_mix, xp.swapaxes(v, -1, -2))
+    d_scores = probs * (d_probs - (d_probs * probs).sum(-1)[..., None])
+    d_scores *= q.shape[-1] ** -0.5
+    d_q, d_k = xp.matmul(d_scores, k), xp.matmul(xp.swapaxes(d_scores, -1, -2), q)
+    cos, sin = turn
+    d_q, d_k = _turned(xp, d_q, cos, -sin), _turned(xp, d_k, cos, -sin)
+    d_qkv = xp.concatenate([_rows(xp, d_q), _rows(xp, d_k), _rows(xp, d_v)], -1)
+    gradients[f"qkv{i}"] = xp.matmul(h1.T, d_qkv)
+    d_x, gradients[f"gain1{i}"] = _norm_back(xp.matmul(d_qkv, w[f"qkv{i}"].T), x, w[f"gain1{i}"], scale1)
+    d_x += d_x2
+    return d_x
+
+
+def logits(xp, x, w):
+    """The last norm, and a row of logits for each token."""
+    h, scale = _norm(xp, x, w["gain"])
+    return xp.matmul(h, w["embedding"].T), h, scale
+
+
+def train(xp, w, tokens, hot, heads, batch=1, turn=None, on_block=lambda *_: None):
+    """The loss of a batch and the gradients of all weights.
+
+    `tokens` are indices, each at most once, so that their gradients are added row by row; `hot` has a row for each,
+    with a 1 where its next word is.  `on_block` is told when a block begins or ends, with "forward" or "backward".
+    """
+    layers = sum(name.startswith("qkv") for name in w)
+    x, kept, gradients = w["embedding"][tokens], [], {}
+    if turn is None:
+        turn = turns(xp, x.shape[0] // batch, x.shape[1] // heads)
+    on_block("forward")
+    for i in range(layers):
+        x, saved = forward(xp, x, w, i, batch, heads, turn)
+        kept.append(saved)
+    on_block("")
+    scores, h, scale = logits(xp, x, w)
+    probs = _softmax(xp, scores)
+    loss = -xp.log((probs * hot).sum(-1)).mean()
+    d_logits = (probs - hot) / x.shape[0]
+    gradients["embedding"] = xp.matmul(d_logits.T, h)
+    d_x, gradients["gain"] = _norm_back(xp.matmul(d_logits, w["embedding"]), x, w["gain"], scale)
+    on_block("backward")
+    for i in reversed(range(layers)):
+        d_x = backward(xp, d_x, kept.pop(), w, i, batch, heads, turn, gradients)
+    on_block("")
+    gradients["embedding"] = _added(gradients["embedding"], tokens, d_x)
+    return loss, gradients
+
+
+def _added(rows, at, values):
+    if hasattr(rows, "at"):  # JAX changes nothing in place
+        return rows.at[at].add(values)
+    rows[at] += values
+    return rows
+
+
+def adam(xp, w, gradients, first, second, rate=1e-3):
+    """A step of Adam: the weights and both moments, new, in place where the library can."""
+    for name, g in gradients.items():
+        m, v, weight = first[name], second[name], w[name]
+        m *= 0.9
+        m += 0.1 * g
+        v *= 0.999
+        v += 0.001 * (g * g)
+        weight -= rate * m / (xp.sqrt(v) + 1e-8)
+        first[name], second[name], w[name] = m, v, weight
+    return w, first, second
+
+
+def decode(xp, w, keys, values, tokens, heads, turn):
+    """Logits of the next word after one more token of each sequence.
+
+    `keys` and `values` hold for each block what came before, [batch, heads, context, head_dim], whose last place is
+    the new tokens': they are written there where the library can write.
+    """
+    x = w["embedding"][tokens]
+    for i in range(len(keys)):
+        h1, _ = _norm(xp, x, w[f"gain1{i}"])
+        q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), len(tokens), heads)
+        q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
+        kept = [_placed(cache[i], new) for cache, new in ((keys, k), (values, v))]
+        x = x + xp.matmul(_rows(xp, attend(xp, q, *kept)[0]), w[f"out{i}"])
+        h2, _ = _norm(xp, x, w[f"gain2{i}"])
+        both = xp.matmul(h2, w[f"up_gate{i}"])
+        up, gate = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]
+        x = x + xp.matmul(up * gate / (1 + xp.exp(-gate)), w[f"down{i}"])
+    return logits(xp, x, w)[0]
+
+
+def _placed(cache, new):
+    if hasattr(cache, "at"):
+        return cache.at[:, :, -1:].set(new)
+    cache[:, :, -1:] = new
+    return cache

@@ -1,0 +1,420 @@
+"""The reader's own machine: times are a machine's, so they must be possible, and nothing may be lost."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from time import sleep
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from scalebook.language import NOTATION
+from scalebook.measure import (
+    OWN,
+    Jax,
+    Measurement,
+    NumPy,
+    Sample,
+    Shape,
+    Torch,
+    adam,
+    backend,
+    cells_of,
+    decode,
+    measure,
+    plan,
+    repeated,
+    stored,
+    timed,
+    train,
+    turns,
+)
+from scalebook.measure.__main__ import main
+from scalebook.shell.named import read
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+TINY = Shape(layers=1, hidden=16, heads=2, ffn=24, vocab=32)
+CELLS = [
+    "hbm_capacity", "hbm_bandwidth", "stream_efficiency", "kernel_launch", "cores", "peak_fp32", "matmul_fp32",
+    "attention_efficiency", "scaleup_size", "scaleup_bandwidth", "storage_bandwidth", "peak_vector",
+]  # fmt: skip
+
+
+# A machine whose every figure is known: what comes out of the rows must be what went in.
+
+
+def row(kind, seconds, m=0, n=0, k=0, traffic=0.0, precision="fp32"):
+    return Measurement(kind, precision, m, n, k, int(m > 0), traffic, Sample(tuple(seconds)))
+
+
+def product(m, n, k, rate, slower=(1.0, 1.25, 2.0)):
+    return row("product", [2 * m * n * k / rate * x for x in slower], m, n, k, 4.0 * (m * k + k * n + m * n))
+
+
+def stream(kind, size, rate, tensors):
+    return row(kind, [tensors * size / rate] * 3, traffic=tensors * size)
+
+
+KNOWN = [
+    *(product(x, x, x, 1e11) for x in (256, 512, 1024)),
+    *(stream(kind, size, rate, n) for kind, rate, n in [("read", 2e10, 1), ("copy", 1e10, 2), ("add", 1e10, 3)]
+      for size in (2.0**26, 2.0**28)),
+    row("launch", [1e-6, 2e-6, 3e-6]),
+    row("attention", [2.0 * 8 * 512 * 512 * 128 / 1e10] * 3, 512, 512, 128),
+    row("write", [1.0, 2.0, 4.0], traffic=1e9),
+]  # fmt: skip
+
+
+def test_a_known_machine_comes_out_as_it_is():
+    cells = cells_of(KNOWN, memory=16e9, cores=2)
+    assert set(CELLS) <= set(cells)
+    assert cells["peak_fp32"].value == pytest.approx(1e11) and cells["hbm_bandwidth"].value == pytest.approx(2e10)
+    assert cells["matmul_fp32"].value == pytest.approx(1 / 1.25) and cells["matmul_fp32"].repeats == 9
+    assert cells["stream_efficiency"].value == pytest.approx(0.5)
+    assert cells["kernel_launch"].value == 2e-6 and cells["kernel_launch"].low == pytest.approx(1.2e-6)
+    assert cells["storage_bandwidth"].value == pytest.approx(5e8)
+    assert cells["hbm_capacity"].value == 16e9 and cells["cores"].value == 2
+
+
+def test_the_tile_is_found_where_thin_products_show_it():
+    """Below 16 rows products take as long as one of 16, which a tile of 64 would not say."""
+    thin = [product(m, 2048, 2048, 1e11 * m / max(m, 16), (1.0,)) for m in (1, 2, 4, 8, 16, 32, 64, 128)]
+    fast = [stream("copy", 2.0**28, 1e12, 2)]  # so that weights are no hindrance
+    squares = [product(1024, 1024, 1024, 1e11, (1.0,))]
+    cells = cells_of([*squares, *thin, *fast, stream("add", 2.0**28, 1e12, 3), row("launch", [1e-9])], 16e9, 1)
+    assert cells["tile_rows"].value == 16
+
+
+def test_collectives_and_hosts_are_cells_where_there_are_some():
+    more = [row("host", [0.1, 0.2], traffic=1e9), row("all_gather", [1e-5] * 3, traffic=512.0),
+            row("all_gather", [1e-2, 2e-2], traffic=1e9)]  # fmt: skip
+    cells = cells_of([*KNOWN, *more], 16e9, 2, devices=4)
+    assert cells["host_bandwidth"].value == pytest.approx(1e10)
+    assert cells["host_efficiency"].value == pytest.approx(0.75)
+    assert cells["scaleup_size"].value == 4 and cells["scaleup_bandwidth"].value == pytest.approx(1e11)
+    assert cells["collective_launch"].value == pytest.approx(1e-5) and cells["near_latency"].value == 0
+
+
+def test_a_row_needs_products_and_streams():
+    with pytest.raises(ValueError, match="needs products and streams"):
+        cells_of(KNOWN[:3], 16e9, 2)
+
+
+# This machine, for real
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Measured in a process of its own with one thread: others share this machine, and threads that spin wait long."""
+    path = tmp_path_factory.mktemp("measured") / "here.toml"
+    code = "import sys; from scalebook.measure import measure; measure(True, 'numpy', False).save(sys.argv[1])"
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment, timeout=240)
+    return path
+
+
+def test_what_is_measured_here_is_possible(saved):
+    device, cells = accelerators.read(saved), accelerators.read(saved).cells
+    assert set(CELLS) <= set(device)
+    # No processor has done more in fp32 a core and clock than 64 additions and multiplications, twice, at 6 GHz.
+    assert 1e7 < device.peak_fp32 < device.cores * 2 * 64 * 2 * 6e9
+    assert 1e7 < device.hbm_bandwidth < 1e12 and device.kernel_launch < 1
+    for name in ("matmul_fp32", "stream_efficiency", "kernel_launch", "attention_efficiency", "storage_bandwidth"):
+        cell = cells[name]
+        assert 0 < cell.low <= cell.value <= cell.high
+        assert "measured by scalebook.measure on " in cell.source and ", median of " in cell.source
+    assert all(cell.source.startswith("scalebook-measure") for name, cell in cells.items() if name in CELLS)
+
+
+def test_what_was_saved_is_read_again(saved, tmp_path):
+    again = stored(saved)
+    assert again.stanza + "\n" == saved.read_text("utf-8")
+    assert dict(again.device) == dict(accelerators.read(saved))
+    again.save(tmp_path / "twice.toml")
+    assert (tmp_path / "twice.json").read_text("utf-8") == saved.with_suffix(".json").read_text("utf-8")
+    lines = again.confront().lines
+    assert [x.letter for x in lines][-3:] == ["step_time", "pass_time", "pass_time"]
+    assert all(np.isfinite(x.error) and x.predicted > 0 for x in lines)
+
+
+def test_a_step_on_the_readers_own_device(saved):
+    mine = accelerators.read(saved)
+    step = training_step(models.gpt2, mine.at("fp32"), batch=1, global_batch=8, seq=512)
+    assert step.step_time > 0 and step.devices == 1 and 0 < step.mfu <= 1
+    rows, _ = read(training_step, {}, model="gpt2", device=str(saved), precision="fp32")
+    assert rows[1].peak_flops == mine.peak_fp32
+    assert "measured by scalebook.measure" in mine.sources["matmul_fp32"]
+
+
+def test_a_notebook_has_a_bar(monkeypatch):
+    shown = []
+    on = SimpleBackend()
+    monkeypatch.setattr("scalebook.measure.measured.shapes", lambda *_: (TINY, TINY, 8))
+    monkeypatch.setattr("tqdm.auto.tqdm", lambda **given: Bar(shown, **given))
+    measure(quick=True, on=on, progress=True)
+    assert shown[-1] == shown[0]["total"] and shown[0]["disable"] is False
+
+
+class Bar:
+    def __init__(self, shown, **given):
+        self.shown, self.done = shown, 0
+        shown.append(given)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.shown.append(self.done)
+
+    def set_description(self, text):
+        assert text
+
+    def update(self):
+        self.done += 1
+
+
+class SimpleBackend(NumPy):
+    """One that does next to nothing, so that the plan alone is tested."""
+
+    cores, memory, device = 2, 2**18, "none"
+
+    def product(self, a, b):
+        return lambda: sleep(1e-3)  # else ever larger ones would be tried
+
+    copy = read = wide_copy = lambda self, x: lambda: None
+
+    def add(self, x, y):
+        return lambda: None
+
+    def attention(self, q, k, v):
+        return lambda: None
+
+
+# The transformer
+
+
+@pytest.fixture
+def tiny():
+    shape, rng = Shape(layers=2, hidden=8, heads=2, ffn=12, vocab=10), np.random.default_rng(0)
+    w = shape.weights(lambda *size: 0.5 * rng.standard_normal(size))
+    tokens, hot = rng.permutation(10)[:6], np.eye(10)[rng.integers(0, 10, 6)]
+    return shape, w, tokens, hot
+
+
+def test_gradients_are_those_of_differences(tiny):
+    shape, w, tokens, hot = tiny
+    _, gradients = train(np, w, tokens, hot, shape.heads, batch=2)
+    rng, step = np.random.default_rng(1), 1e-6
+    for name in w:
+        at = tuple(rng.integers(0, n) for n in w[name].shape)
+        losses = []
+        for side in (step, -step):
+            moved = w | {name: w[name].copy()}
+            moved[name][at] += side
+            losses.append(train(np, moved, tokens, hot, shape.heads, batch=2)[0])
+        assert gradients[name][at] == pytest.approx((losses[0] - losses[1]) / (2 * step), rel=1e-4, abs=1e-8), name
+
+
+def test_training_lowers_the_loss(tiny):
+    shape, w, tokens, hot = tiny
+    first, second = ({name: 0 * x for name, x in w.items()} for _ in range(2))
+    losses = []
+    for _ in range(20):
+        loss, gradients = train(np, w, tokens, hot, shape.heads)
+        w, first, second = adam(np, w, gradients, first, second, rate=0.01)
+        losses.append(loss)
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_decoding_says_what_the_whole_sequence_does(tiny):
+    shape, w, tokens, _ = tiny
+    n, width = len(tokens), shape.hidden // shape.heads
+    keys, values = ([np.zeros((1, shape.heads, n, width)) for _ in range(shape.layers)] for _ in range(2))
+    for i, token in enumerate(tokens):
+        short = [[x[:, :, : i + 1] for x in cache] for cache in (keys, values)]
+        made = decode(np, w, *short, np.array([token]), shape.heads, turns(np, 1, width, i))
+    assert np.allclose(made[0], whole(w, tokens, shape)[-1])
+
+
+def whole(w, tokens, shape):
+    """Logits of every place, by the loss's own gradient: probabilities less what was hot."""
+    from scalebook.measure.transformer import forward, logits
+
+    x, turn = w["embedding"][tokens], turns(np, len(tokens), shape.hidden // shape.heads)
+    for i in range(shape.layers):
+        x, _ = forward(np, x, w, i, 1, shape.heads, turn)
+    return logits(np, x, w)[0]
+
+
+def test_the_model_has_the_parameters_that_are_timed():
+    shape = Shape(layers=3, hidden=64, heads=4, ffn=96, vocab=100)
+    from scalebook.block import model_params
+
+    assert model_params(shape.row()) == sum(np.prod(x) for x in shape.weights(lambda *size: size).values())
+
+
+# Frameworks
+
+
+class FakeTorch:
+    """So much of PyTorch as is asked for, over NumPy: that each call is one that PyTorch takes, its documentation says;
+    that the way through them ends, this says."""
+
+    float32, uint8, bfloat16 = np.float32, np.uint8, np.float32
+    backends, cuda = SimpleNamespace(), SimpleNamespace(is_available=lambda: False)
+    nn = SimpleNamespace(
+        functional=SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: q @ v.mT @ v)
+    )
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def set_grad_enabled(self, mode):
+        assert mode is False
+
+    def randn(self, shape, device, dtype):
+        return Tensor(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+
+    def from_numpy(self, x):
+        return Tensor(x)
+
+    def get_num_threads(self):
+        return 2
+
+
+class Tensor:
+    def __new__(cls, values):
+        return np.asarray(values).view(_Tensor)
+
+
+class _Tensor(np.ndarray):
+    def clone(self):
+        return self.copy()
+
+    def copy_(self, other):
+        self[...] = other
+
+    def to(self, where):
+        return self if where == "cpu" else self.astype(where)
+
+
+def test_the_way_through_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch())
+    on = Torch()
+    monkeypatch.setattr(on, "precisions", ("fp32",))
+    assert on.is_cpu and on.cores == 2
+    assert [x.name for x in plan(on, quick=True)] == ["products in fp32", "streams", "launches", "attention", "a file"]
+    for probe in plan(on, quick=True)[2:]:
+        assert all(min(x.sample.seconds) > 0 for x in probe.run(times=1))
+    assert len(timed(on, TINY, TINY, seq=8, times=1)) == 7
+
+
+def test_frameworks_are_asked_for_by_name():
+    for name, kind in [("torch", Torch), ("jax", Jax)]:
+        try:
+            assert isinstance(backend(name), kind)
+        except LookupError as error:
+            assert str(error) == f"{name} is not installed here: pip install {name}, or measure with 'numpy'"
+    with pytest.raises(LookupError, match="'numpy', 'torch' or 'jax', not with 'cupy'"):
+        measure(on="cupy")
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no stanza"),
+        ("[a", "mine.toml: "),
+        ("a = 1", "stands before the first stanza"),
+        ('[a]\nname = "A"', "lacks hbm_capacity, hbm_bandwidth, a peak"),
+        ('[a]\nsource = "scalebook-measure"\nhbm_capacity = "8 GB"\nhbm_bandwidth = "9 GB/s"', "lacks a peak"),
+        ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TFLOP/s"\nhbm_capacity = "8 GB"', "lacks hbm_bandwidth"),
+        ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TB/s"', "with the unit FLOP/s"),
+        ('[a]\nsource = "scalebook-measure"\npeak_fp23 = "1 TFLOP/s"', "did you mean 'peak_fp32'"),
+        ('[a]\nsource = "my own"\npeak_fp32 = "1 TFLOP/s"', "is not among the sources"),
+        ('[a]\nsource = "scalebook-measure"\ncores = {value = 2, low = 3, high = 4}', "lies between them"),
+    ],
+)
+def test_a_broken_row_says_what_would_do(tmp_path, text, words):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=words):
+        accelerators.read(path)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match=r"could not be read: .*--save FILE` writes one"):
+        accelerators.read(tmp_path / "none.toml")
+    with pytest.raises(ValueError, match="could not be read"):
+        accelerators.read(str(tmp_path))
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="no text in UTF-8"):
+        accelerators.read(tmp_path / "odd.toml")
+    with pytest.raises(TypeError, match="the path of a TOML file, not from 5"):
+        accelerators.read(5)
+    with pytest.raises(ValueError, match="could not be read"):
+        stored(tmp_path / "none.toml")
+    (tmp_path / "odd.json").write_text("[]", "utf-8")
+    with pytest.raises(ValueError, match="holds no measurements"):
+        stored(tmp_path / "odd.toml")
+    with pytest.raises(ValueError, match=r"saved in a TOML file, such as my\.toml, not in 'my\.csv'"):
+        stored().save("my.csv")
+
+
+def test_a_file_of_several_devices(tmp_path):
+    path, text = tmp_path / "two.toml", OWN.read_text("utf-8")
+    first = text.partition("]")[0][1:]
+    path.write_text(f"{text}\n{text.replace(first, 'other', 1)}", "utf-8")
+    assert accelerators.read(path, "other").peak_fp32 == accelerators.read(OWN).peak_fp32
+    with pytest.raises(LookupError, match="several devices"):
+        accelerators.read(path)
+    with pytest.raises(LookupError, match="did you mean 'other'"):
+        accelerators.read(path, "othr")
+
+
+def test_the_command(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("scalebook.measure.__main__.measure", lambda quick, on: stored())
+    said = main(["--save", str(tmp_path / "my.toml")])
+    assert (tmp_path / "my.toml").read_text("utf-8") == OWN.read_text("utf-8")
+    assert "peak_fp32 = " in said and "time of a training step" in said and said.endswith('my.toml")')
+    for path, words in [("my.csv", "such as my.toml, not in my.csv"), ("none/my.toml", "there is no folder")]:
+        with pytest.raises(SystemExit, match="2"):
+            main(["--save", path])
+        assert words in capsys.readouterr().err
+
+
+def test_a_name_that_toml_would_break_on():
+    odd = replace(stored(), host='a "host"\n\\', name="CPU\t[x]")
+    assert odd.device.name == "CPU [x] with NumPy" and '"host"' in odd.device.cells["cores"].source
+
+
+# What the package keeps of a machine of ours
+
+
+def test_our_own_machine_is_stored_as_measured():
+    ours = stored()
+    assert ours.stanza + "\n" == OWN.read_text("utf-8"), "the row follows from the times beside it"
+    assert json.loads(OWN.with_suffix(".json").read_text("utf-8"))["date"] == ours.date
+    assert {"product", "read", "copy", "add", "launch", "attention", "write"} <= {x.kind for x in ours.rows}
+    assert all(len(x.sample.seconds) >= 5 for x in ours.rows)
+    assert {x.letter for x in ours.confront().lines} >= {"block_forward", "block_backward", "step_time", "pass_time"}
+    best = max(x.rate(x.sample.best) for x in ours.rows if x.kind == "product" and x.precision == "fp32")
+    assert ours.device.peak_fp32 == pytest.approx(best, rel=1e-4)
+
+
+def test_errors_against_our_own_machine():
+    """As they were found; a change of a formula that makes one worse is seen here."""
+    errors = {x.what: x.error for x in stored().confront().lines}
+    assert -0.6 < errors["time of a training step"] < 0.6
+
+
+def test_samples():
+    sample = repeated(lambda: None, times=4, least=1e-5)
+    assert len(sample.seconds) == 4 and sample.best <= sample.low <= sample.median <= sample.high
+    assert NOTATION["storage_bandwidth"].unit == "B/s"
