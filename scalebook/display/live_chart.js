@@ -32,7 +32,11 @@ function axis(values, from, to, unit, room) {
   const ticks = [];
   if (log) {
     const every = Math.max(1, Math.ceil((b - a) / room));
-    for (let t = Math.ceil(a - 1e-9); t <= b + 1e-9; t++) if (t % every === 0) ticks.push(Math.pow(10, t));
+    for (const by of [every, 1]) {
+      if (ticks.length > 1) break;
+      ticks.length = 0;
+      for (let t = Math.ceil(a - 1e-9); t <= b + 1e-9; t++) if (t % by === 0) ticks.push(Math.pow(10, t));
+    }
     if (ticks.length < 2) for (const m of [2, 5, 20, 50]) { const t = m * Math.pow(10, Math.floor(a)); if (t >= low && t <= high) ticks.push(t); }
   } else {
     const rough = (b - a) / room, ten = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -40,6 +44,7 @@ function axis(values, from, to, unit, room) {
     for (let t = Math.ceil(a / step - 1e-9); t * step <= b + step * 1e-9; t++) ticks.push(t * step);
   }
   ticks.sort((x, y) => x - y);
+  for (let i = ticks.length - 1; i > 0; i--) if (from > to && Math.abs(place(ticks[i]) - place(ticks[i - 1])) < 20) ticks.splice(i, 1);
   return { place, back, log, ticks, say: sayer(ticks, unit) };
 }
 

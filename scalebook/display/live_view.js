@@ -294,7 +294,7 @@ function build(model, el, spec, first) {
     labels.forEach((node, i) => { const text = plural(found.texts[i]); if (node.textContent !== text) node.textContent = text; });
     if (message.textContent !== found.message) message.textContent = found.message;
     const measures = measured(spec, found.values);
-    bars.replaceChildren(...measures.map(bar));
+    bars.replaceChildren(...measures.map((x) => bar(x, x.letter === spec.outputs[0].letter)));
     bars.hidden = !measures.length;
     curve?.refresh(plural(found.texts[0]));
     worked.refresh();
@@ -320,7 +320,7 @@ function build(model, el, spec, first) {
   return () => { model.off("change:state", later); removeEventListener("hashchange", follow); curve?.stop(); };
 }
 
-function bar(one) {
+function bar(one, answered) {
   const share = (x) => `${Math.min(100, (100 * x) / (one.most * 1.02))}%`;
   const largest = Math.max(...one.rows.map((x) => x.total)), over = one.limit !== undefined && largest > one.limit;
   const words = (x) => `${x.label} ${show(x.value, one.unit)}`;
@@ -333,7 +333,7 @@ function bar(one) {
     : make("ul", { class: "sb-bar-key" }, ...[...seen.values()].map((x) => make("li", {}, make("i", { class: `sb-swatch sb-tone-${x.tone}` }), words(x))));
   const line = one.limit === undefined ? "" : `, of ${show(one.limit, one.unit)}`;
   return make("section", { class: `sb-bar${over ? " sb-over" : ""}`, "aria-label": `${one.meaning}: ${show(largest, one.unit)}${line}` },
-    make("p", { class: "sb-bar-title" }, `${one.meaning}: ${show(largest, one.unit)}${line}`), ...rows, key);
+    answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${one.meaning}: ${show(largest, one.unit)}${line}`), ...rows, key);
 }
 
 function picture(spec, get, move) {
