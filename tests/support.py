@@ -92,7 +92,8 @@ def some_states(calc, number, seed):
     """States of a calculator, drawn from what its menus and sliders offer."""
     rng = np.random.default_rng(seed)
     offered = {
-        name: [o["key"] if "key" in o else o["letters"][name] for o in options] for name, options in calc.options.items()
+        name: [o["key"] if "key" in o else o["letters"][name] for o in options]
+        for name, options in calc.options.items()
     }
     return [{name: x[rng.integers(len(x))] for name, x in offered.items()} for _ in range(number)]
 

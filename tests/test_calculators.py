@@ -202,11 +202,19 @@ def test_what_is_not_is_said_in_a_sentence(text, unit):
 def test_a_chosen_number_is_shown_exactly_and_read_back():
     rng = np.random.default_rng(1)
     for unit in ("", "token", "B", "B/s", "s", "%", "bit", "$", "FLOP/s"):
-        values = [float(x) for x in [2**17, 2**20, 12_345, 199_936, 0.03, 3.35e12, 4.15625, *rng.uniform(1e-3, 1e9, 40)]]
-        shown = DECODE(f"{json.dumps(values)}.map((x) => [exact(x, '{unit}'), parse(exact(x, '{unit}'), '{unit}').value ?? null])")
+        values = [
+            float(x) for x in [2**17, 2**20, 12_345, 199_936, 0.03, 3.35e12, 4.15625, *rng.uniform(1e-3, 1e9, 40)]
+        ]
+        shown = DECODE(
+            f"{json.dumps(values)}.map((x) => [exact(x, '{unit}'), parse(exact(x, '{unit}'), '{unit}').value ?? null])"
+        )
         for value, (text, back) in zip(values, shown, strict=True):
             assert back == pytest.approx(value, rel=1e-9), (unit, value, text)
-    assert DECODE("[exact(131072, 'token'), exact(1048576, ''), exact(199936, '')]") == ["131,072 token", "1,048,576", "199,936"]
+    assert DECODE("[exact(131072, 'token'), exact(1048576, ''), exact(199936, '')]") == [
+        "131,072 token",
+        "1,048,576",
+        "199,936",
+    ]
     assert DECODE("['1 token', '8,192 token', '3.5 million token', '2 token/s', '16 bit'].map(plural)") == [
         "1 token", "8,192 tokens", "3.5 million tokens", "2 tokens/s", "16 bits",
     ]  # fmt: skip
@@ -218,7 +226,14 @@ def test_a_link_gives_the_state_back_and_takes_nothing_else():
     for state in [*SEVERAL[:30], *TYPED[:10]]:
         found = DECODE(f"((spec) => read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start))({spec})")
         assert found == {"next": state, "refused": []}
-    hostile = [["device", "<script>"], ["batch", "-1"], ["batch", "Infinity"], ["__proto__", "1"], ["constructor", "x"], ["batch", ""]]
+    hostile = [
+        ["device", "<script>"],
+        ["batch", "-1"],
+        ["batch", "Infinity"],
+        ["__proto__", "1"],
+        ["constructor", "x"],
+        ["batch", ""],
+    ]
     found = DECODE(f"((spec) => read(spec, {json.dumps(hostile)}, spec.start))({spec})")
     assert found == {"next": TOKEN.spec["start"], "refused": [x for x, _ in hostile]}
 
@@ -240,7 +255,10 @@ def test_bars_are_the_answer_taken_apart():
     bars = {x["letter"]: x for x in TOKEN.spec["bars"]}
     assert [[p["js"] for p in r["pieces"]] for r in bars["token_time"]["rows"]] == [["compute_time"], ["memory_time"]]
     calc = calculator(
-        decoding.using(token_time), "token_time", also=["decode_memory"], **{k: v for k, v in CURVE.items() if k != "also"}
+        decoding.using(token_time),
+        "token_time",
+        also=["decode_memory"],
+        **{k: v for k, v in CURVE.items() if k != "also"},
     )
     memory = next(x for x in calc.spec["bars"] if x["letter"] == "decode_memory")
     assert memory["line"]["letter"] == "hbm_capacity"
@@ -252,7 +270,9 @@ def test_bars_are_the_answer_taken_apart():
         )
         found = next(x for x in measured if x["letter"] == "decode_memory")
         assert found["rows"][0]["total"] == pytest.approx(calc.values["decode_memory"], rel=1e-12)
-        assert ("It does not fit" in calc.message) == (found["rows"][0]["total"] > found["limit"]) or "peak" in calc.message
+        assert ("It does not fit" in calc.message) == (
+            found["rows"][0]["total"] > found["limit"]
+        ) or "peak" in calc.message
 
 
 def test_sliders():

@@ -6,7 +6,6 @@ one put together for a sheet, as its JavaScript.  Stored notebooks hold choices;
 made of them here, in a kernel and when the site is built, so that neither can show an old table.
 """
 
-import html
 import itertools
 import re
 from collections.abc import Mapping
@@ -93,7 +92,9 @@ class Described:
                 controls.append(self._shown(c))
             self.start[name] = _begin(c, self.options[name])
         self._refuse()
-        self.spec |= dict(controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words())
+        self.spec |= dict(
+            controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words()
+        )
         self.spec |= dict(first=self._first(), start=self.start)
 
     def checked(self, state: Mapping) -> dict:
@@ -196,7 +197,9 @@ class Described:
     def _limits(self):
         """The letters that others must not exceed, of one unit with them: what fills a device, and what it has."""
         found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
-        held = [x for x in (self.choice["answer"], *self.choice["also"]) if self.letter(x).unit == "B" and "memory" in x]
+        held = [
+            x for x in (self.choice["answer"], *self.choice["also"]) if self.letter(x).unit == "B" and "memory" in x
+        ]
         return found | {x: "hbm_capacity" for x in held if self._has_capacity and x not in found and x in HELD}
 
     @property
@@ -247,7 +250,7 @@ class Described:
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
-        left, right, template = (html.escape(x, quote=False) for x in (self.letter(answer).tex, *equation))
+        left, right, template = self.letter(answer).tex, *equation
         placed = [name for _, _, text in self.choice["warn"] for name in re.findall(r"\{(\w+)\}", text)]
         of_domains = [n for f in self.formulas.values() for _, names in f.get("holds", ()) for n in names]
         limits = self._limits()
@@ -264,7 +267,9 @@ class Described:
         )
         if drawn:
             words["bars"] = drawn
-        if unsaid := [x for x in limits.items() if x[0] not in [w[0] for w in self.choice["warn"]] and x[0] in self.formulas]:
+        if unsaid := [
+            x for x in limits.items() if x[0] not in [w[0] for w in self.choice["warn"]] and x[0] in self.formulas
+        ]:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)

@@ -79,7 +79,9 @@ class Calculator(anywidget.AnyWidget):
     def texts(self) -> dict[str, str]:
         """The answers as they are shown, by letter."""
         said = ((x["letter"], x["unit"]) for x in self.spec["outputs"])
-        return {x: "none" if math.isnan(value := self.values.get(x, math.nan)) else show(value, unit) for x, unit in said}
+        return {
+            x: "none" if math.isnan(value := self.values.get(x, math.nan)) else show(value, unit) for x, unit in said
+        }
 
     @property
     def message(self) -> str:
@@ -98,7 +100,9 @@ class Calculator(anywidget.AnyWidget):
             at = dict(device["peaks"]).get(precision, {})
             letters |= {x: at[x] for x in spec["by_precision"] if x in at}
             if not any(p == precision for p, _ in device["peaks"]):
-                message = f"{device['label']} has no peak at {precision}; it has {', '.join(p for p, _ in device['peaks'])}"
+                message = (
+                    f"{device['label']} has no peak at {precision}; it has {', '.join(p for p, _ in device['peaks'])}"
+                )
         values = {**letters, **_evaluate(self.sheet, letters)}
         signs = {name: NOTATION[name].sign for name in self.sheet.formulas}
         lacking = next((n for n, sign in signs.items() if not _good(values[n], sign)), None)
@@ -119,9 +123,7 @@ class Calculator(anywidget.AnyWidget):
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
         said = ", ".join(f"{x}={show(self.values[x], self.spec['units'][x])}" for x in letters)
-        return (
-            f"{self.sheet.formulas[lacking].name} holds for {' and '.join(x.words for x in own)}, not at {said}"
-        )
+        return f"{self.sheet.formulas[lacking].name} holds for {' and '.join(x.words for x in own)}, not at {said}"
 
     def _warned(self):
         values, said = self.values, []

@@ -155,7 +155,7 @@ export function measured(spec, values) {
     let colour = 0;
     const tones = {};
     const rows = bar.rows.map((row) => {
-      const pieces = row.pieces.map(({ js, label }) => ({ label, value: spec.piece[js](values), tone: (tones[label] ??= colour++ % 8) }));
+      const pieces = row.pieces.map(({ js, label }) => ({ label, value: spec.piece[js](values), tone: (tones[label] ??= colour++ % 12) }));
       return { label: row.label, pieces: pieces.filter((x) => x.value > 0 && Number.isFinite(x.value)),
                total: pieces.reduce((sum, x) => sum + x.value, 0) };
     });

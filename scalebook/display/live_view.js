@@ -96,7 +96,7 @@ function reasons(spec, values, state) {
   const root = document.documentElement.dataset.content_root, told = new Set();
   const to = (path, text) => (root === undefined ? text : make("a", { href: `${root}book/reference/${path}` }, text));
   const say = (name) => `${spec.letters[name]?.[1] ?? name}: ${Number.isFinite(values[name]) ? show(values[name], spec.units[name] ?? "") : "none"}`;
-  const item = (name) => {
+  const item = (name, depth = 0) => {
     const f = spec.formulas.find((x) => x.letter === name);
     if (!f) {
       const control = spec.controls.find((c) => (c.options ? name in chosen(c, state).letters || (chosen(c, state).peaks && spec.by_precision.includes(name)) : c.name === name));
@@ -109,7 +109,8 @@ function reasons(spec, values, state) {
     if (!f.inputs.length) return make("li", {}, ...line);
     if (told.has(name)) return make("li", {}, say(name), " (as above)");
     told.add(name);
-    return make("li", {}, ...line, make("ul", {}, ...f.inputs.map(item)));
+    const inside = make("ul", {}, ...f.inputs.map((x) => item(x, depth + 1)));
+    return make("li", {}, ...line, depth < 1 ? inside : make("details", {}, make("summary", {}, "and these"), inside));
   };
   return make("ul", {}, item(spec.outputs[0].letter));
 }
@@ -121,7 +122,7 @@ function slider(control, id, change) {
   const typed = make("input", { type: "text", class: "sb-typed", "aria-label": `${control.label}, typed`, autocomplete: "off", spellcheck: "false" });
   const wrong = make("p", { class: "sb-wrong", role: "alert", hidden: true, id: `${id}-wrong` });
   const row = make("div", { class: "sb-control", "data-name": control.name },
-    make("label", { for: id, title: control.name }, control.label), make("div", { class: "sb-inputs" }, range, typed), wrong);
+    make("label", { for: id }, control.label, " ", make("code", { class: "sb-word" }, control.name)), make("div", { class: "sb-inputs" }, range, typed), wrong);
   const refuse = (text) => {
     wrong.textContent = text ?? "";
     wrong.hidden = !text;
@@ -343,7 +344,8 @@ function picture(spec, get, move) {
   const control = spec.controls.find((x) => x.name === spec.curve.x);
   let pinned = [], drawn = null, held = false;
   const legend = () => caption.replaceChildren(
-    ...spec.curve.y.map((y, k) => make("span", { class: `sb-key sb-key-${k}` }, y.meaning)),
+    ...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
+      .map((y, k) => make("span", { class: `sb-key sb-key-${k}` }, y.meaning)),
     ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label)), reading);
   const at = (event) => {
     const box = svg.getBoundingClientRect();

@@ -64,7 +64,9 @@ def addends(js: str) -> list[str]:
     """
     js = _bare(js)
     terms = _split(js, " + ")
-    return terms if len(terms) > 1 and not any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms) else []
+    return (
+        terms if len(terms) > 1 and not any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms) else []
+    )
 
 
 def alternatives(js: str) -> list[str]:
