@@ -177,10 +177,12 @@ def test_state_is_read_set_and_observed():
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
     [
-        ("12,000", "", 12_000), ("12 000", "", 12_000), ("1.5 million", "token", 1.5e6), ("131072 tokens", "token", 131_072),
+        ("12,000", "", 12_000), ("12 000", "", 12_000), ("1.5 million", "token", 1.5e6),
+        ("131072 tokens", "token", 131_072),
         ("2^17", "token", 2**17), ("3.5 TB/s", "B/s", 3.5e12), ("480 GiB", "B", 480 * 2**30), ("30 ms", "s", 0.03),
         ("2.5 us", "s", 2.5e-6), ("2 h", "s", 7200), ("3 days", "s", 3 * 86400), ("90 %", "%", 0.9), ("0.9", "%", 0.9),
-        ("16 bits", "bit", 16), ("989 TFLOP/s", "FLOP/s", 989e12), ("1e12", "", 1e12), ("1.5×10²⁸ FLOP", "FLOP", 1.5e28),
+        ("16 bits", "bit", 16), ("989 TFLOP/s", "FLOP/s", 989e12), ("1e12", "", 1e12),
+        ("1.5×10²⁸ FLOP", "FLOP", 1.5e28),
         ("2022-07", "year", 2022.5), ("4 billion", "", 4e9), ("2.5 $/h", "$/h", 2.5),
     ],
 )  # fmt: skip
@@ -222,7 +224,8 @@ def test_a_chosen_number_is_shown_exactly_and_read_back():
 
 def test_a_link_gives_the_state_back_and_takes_nothing_else():
     spec = f"whole({json.dumps(TOKEN.spec)}, {json.dumps(TOKEN.data)})"
-    pairs = "(text) => text.split(';').map((x) => [x.slice(0, x.indexOf(':')), decodeURIComponent(x.slice(x.indexOf(':') + 1))])"
+    cut = "x.indexOf(':')"
+    pairs = f"(text) => text.split(';').map((x) => [x.slice(0, {cut}), decodeURIComponent(x.slice({cut} + 1))])"
     for state in [*SEVERAL[:30], *TYPED[:10]]:
         found = DECODE(f"((spec) => read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start))({spec})")
         assert found == {"next": state, "refused": []}

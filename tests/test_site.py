@@ -65,8 +65,7 @@ def test_page(chromium, address, path):
         if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
             stored = calculators(notebook)
             said = [
-                f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(letters(calc), answered(box), strict=True))})"
-                for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)
+                repr_of(calc, answered(box)) for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)
             ]
             assert said == [text for text, _ in stored], f"{path} opens with other answers than its notebook"
         page.emulate_media(color_scheme="light")
@@ -76,8 +75,10 @@ def test_page(chromium, address, path):
         check(page)
 
 
-def letters(calc):
-    return [x["letter"] for x in calc.spec["outputs"]]
+def repr_of(calc, texts):
+    """A calculator's words in Python, with the answers that a page shows."""
+    letters = (x["letter"] for x in calc.spec["outputs"])
+    return f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(letters, texts, strict=True))})"
 
 
 def look(page, path, scheme):

@@ -69,7 +69,7 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A choice described: the `spec` for the browser, by control the `options`, and the `start`, a state of all controls.
+    """A choice described: the `spec` for the browser, the `options` of each control, the `start`, a state of them all.
 
     A state names the row of each menu by its key, a precision by its name, and the number of each slider.
 
@@ -187,7 +187,7 @@ class Described:
         return said | ({"whole": True} if letter.whole else {})
 
     def _first(self):
-        """The controls that stand open: the menus of the two first tables, the slider of the curve, and others up to three."""
+        """The controls that stand open: the first two tables, the slider of the curve, and others up to three."""
         along = self.choice["curve"][:1]
         menus = [x for x in self.options if x not in self._sliders and x != "precision" and len(self.options[x]) > 1]
         several = [*menus[:2], *along, *(x for x in self._sliders if x not in along), *menus[2:]]

@@ -72,7 +72,7 @@ def addends(js: str) -> list[str]:
 def alternatives(js: str) -> list[str]:
     """What a maximum is the largest of, [] for what is none.
 
-    >>> alternatives("Math.max(a, b + Math.max(c, d))"), alternatives("2*Math.max(a, b)"), alternatives("Math.max(0, a)")
+    >>> alternatives("Math.max(a, b + Math.max(c, d))"), alternatives("2*Math.max(a, b)"), alternatives("Math.max(0)")
     (['a', 'b + Math.max(c, d)'], [], [])
     """
     js = _bare(js)
