@@ -3,7 +3,9 @@
 import contextlib
 import functools
 import http.server
+import json
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -83,23 +85,23 @@ def serve(folder):
 
 
 def drag(page, handle, by: float):
-    """Drag a slider's handle sideways by so many pixels."""
-    handle.scroll_into_view_if_needed()
+    """Drag the handle of a slider sideways by so many pixels."""
+    handle.evaluate("(x) => x.scrollIntoView({ block: 'center' })")
     box = handle.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    share = handle.evaluate("(x) => (x.value - x.min) / (x.max - x.min)")
+    x, y = box["x"] + 8 + share * (box["width"] - 16), box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + by, y, steps=6)
     page.mouse.up()
 
 
-def chosen(calculator) -> list[str]:
-    """What the controls of a calculator stand at, as they say it."""
-    return calculator.evaluate("""(box) => [...box.querySelectorAll(".sb-control")].map((control) =>
-      (control.querySelector("select")?.selectedOptions[0].text ?? control.querySelector(".widget-readout").textContent)
-        .replaceAll("\u00a0", " ").trim())""")
+def chosen(calculator) -> dict:
+    """What the controls of a calculator stand at."""
+    return json.loads(calculator.get_attribute("data-state"))
 
 
 def answered(calculator) -> list[str]:
-    """The answers of a calculator, as they are shown."""
-    return [x.strip() for x in calculator.locator(".sb-value").all_inner_texts()]
+    """The answers of a calculator as they are shown, but for the plural of their units, which Python does not write."""
+    texts = calculator.evaluate("(box) => [...box.querySelectorAll('.sb-value')].map((x) => x.textContent.trim())")
+    return [re.sub(r"\b(token|bit|request)s\b", r"\1", x) for x in texts]

@@ -72,9 +72,8 @@ class JavaScript:
 
 
 def live():
-    """An engine that knows the functions of live.js."""
-    text = (ROOT / "display" / "live.js").read_text("utf-8")
-    return JavaScript(text.replace("export default", "const live =").replace("export ", ""))
+    """An engine that knows the functions of a calculator's script."""
+    return JavaScript(Calculator._esm.replace("export default", "const live =").replace("export ", ""))
 
 
 def calculators(notebook):
@@ -89,17 +88,24 @@ def package_sheet(calc):
     return Sheet(calc.choice["sheet"], *map(FORMULAS.get, names)) if all(isinstance(x, str) for x in names) else None
 
 
-def python_says(calc, labels):
-    """What the package answers by its own formulas and tables for controls that stand at these labels."""
-    sheet, chosen = package_sheet(calc), dict(zip(calc.controls, labels, strict=True))
+def some_states(calc, number, seed):
+    """States of a calculator, drawn from what its menus and sliders offer."""
+    rng = np.random.default_rng(seed)
+    offered = {
+        name: [o["key"] if "key" in o else o["letters"][name] for o in options]
+        for name, options in calc.options.items()
+    }
+    return [{name: x[rng.integers(len(x))] for name, x in offered.items()} for _ in range(number)]
+
+
+def python_says(calc, state):
+    """What the package answers by its own formulas and tables for controls that stand so."""
+    sheet = package_sheet(calc)
     letters = dict(calc.choice["fixed"])
     for control in calc.choice["controls"]:
-        label = chosen[control["name"]]
+        value = state[control["name"]]
         if "table" in control:
-            row, precision = (
-                next(x for x in getattr(tables, control["table"]).values() if x.name == label),
-                chosen.get("precision"),
-            )
+            row, precision = getattr(tables, control["table"])[value], state.get("precision")
             by_precision = precision and hasattr(row, "at")
             if by_precision and f"peak_{precision}" in row:
                 row = row.at(precision)
@@ -109,7 +115,7 @@ def python_says(calc, labels):
                 x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)
             }
         elif "precisions" not in control:
-            letters |= next(o["letters"] for o in calc.options[control["name"]] if o["label"] == label)
+            letters[control["name"]] = value
     row = sheet(letters)
     outputs = [x["letter"] for x in calc.spec["outputs"]]
     return [show(row[x], NOTATION[x].unit) if x in row else "none" for x in outputs]

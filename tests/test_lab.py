@@ -61,21 +61,22 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
         in_words = page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=")
         in_words.first.wait_for()  # until it is run
-        assert page.locator(".jupyter-widgets, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
+        assert page.locator(".sb-calculator, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
         box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
         box.locator(".sb-curve path").first.wait_for(timeout=120_000)
         # The kernel answers a drag when it is done with the cells.
         page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=120_000)
-        for handle in box.locator(".noUi-handle").all():
+        box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+        for handle in box.locator("input[type=range]").all():
             before = answered(box)
             for _ in range(3):  # while later cells run, a page may miss a drag
-                drag(page, handle, -120)
+                drag(page, handle, -40)
                 page.wait_for_timeout(1000)  # the kernel has answered too
                 if answered(box) != before:
                     break
             assert answered(box) == python_says(calc, chosen(box)) != before
-        assert box.locator(".sb-worked mjx-container").count() == 1
+        assert box.locator(".sb-equation mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
         assert page.outside == []

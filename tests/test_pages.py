@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-import numpy as np
 import pytest
 
 from scalebook import tables
@@ -23,7 +22,7 @@ from scalebook.machine.roofline import ridge_intensity
 from scalebook.tables import accelerators
 from tools.notebooks import normal, notebooks
 
-from .support import calculators, live, package_sheet, python_says
+from .support import calculators, live, package_sheet, python_says, some_states
 
 ROOT = Path(__file__).parents[1]
 PLAYED = live()
@@ -43,7 +42,7 @@ class Page:
         PLAYED(f"(() => {{ {script(shared)} return 0 }})()")
 
     def __call__(self, number, several):
-        """The answers of one of its calculators for each of several choices of its controls, by index."""
+        """The answers of one of its calculators for each of several states of its controls."""
         spec = json.dumps(self.specs[number])
         play = (
             f"((spec) => {json.dumps(several)}.map((x) => answers(spec, x).texts))(whole({spec}, globalThis.scalebook))"
@@ -61,28 +60,27 @@ def test_a_page_opens_with_what_the_notebook_says(path):
     page = Page(path)
     assert len(page.specs) == len(page.calculators) > 0
     for number, (calc, said) in enumerate(zip(page.calculators, page.said, strict=True)):
-        [texts] = page(number, [[control.index for control in calc.controls.values()]])
+        [texts] = page(number, [calc.state])
         answers = ", ".join(f"{x['letter']}={text!r}" for x, text in zip(calc.spec["outputs"], texts, strict=True))
         assert f"Calculator({answers})" == said, f"{path.stem}, calculator {number + 1}: run `make notebooks`"
 
 
 @pytest.mark.parametrize("path", WITH, ids=lambda p: p.stem)
 def test_a_page_answers_what_the_package_does(path):
-    page, rng = Page(path), np.random.default_rng(0)
+    page = Page(path)
     for number, calc in enumerate(page.calculators):
         if not package_sheet(calc):
             continue  # a formula of the chapter itself: nbval holds its JavaScript to today's
-        several = np.stack([rng.integers(len(x), size=60) for x in calc.options.values()], axis=1).tolist()
-        for choice, texts in zip(several, page(number, several), strict=True):
-            labels = [options[i]["label"] for options, i in zip(calc.options.values(), choice, strict=True)]
-            assert texts == python_says(calc, labels), f"{path.stem}, calculator {number + 1}: {labels}"
+        several = some_states(calc, 60, seed=number)
+        for state, texts in zip(several, page(number, several), strict=True):
+            assert texts == python_says(calc, state), f"{path.stem}, calculator {number + 1}: {state}"
 
 
 def opened(number=0):
     """What a calculator of the chapter says first on its page, as the tables and formulas are now."""
     page = Page(CHAPTER)
     calc = page.calculators[number]
-    return calc, page(number, [[control.index for control in calc.controls.values()]])[0]
+    return calc, page(number, [calc.state])[0]
 
 
 def test_a_changed_cell_changes_the_page(monkeypatch):
@@ -92,10 +90,7 @@ def test_a_changed_cell_changes_the_page(monkeypatch):
     faster = type(row)(row.name, row.cells | {"hbm_bandwidth": Cell(2 * row.hbm_bandwidth, row.name)}, row.words)
     monkeypatch.setitem(accelerators._rows, "mi325x", faster)
     calc, after = opened()
-    labels = [
-        options[x.index]["label"] for options, x in zip(calc.options.values(), calc.controls.values(), strict=True)
-    ]
-    assert after == python_says(calc, labels) != before
+    assert after == python_says(calc, calc.state) != before
 
 
 def test_a_precision_chooses_what_the_device_does_at_it():
@@ -104,7 +99,7 @@ def test_a_precision_chooses_what_the_device_does_at_it():
     choices = dict(device=accelerators, precision=["bf16", "fp8"], start=dict(device="h100"))
     calc = calculator(matrix_product, "matmul_share", **choices, **large)
     for precision in ("bf16", "fp8"):
-        calc.controls["precision"].value = precision
+        calc.choose(precision=precision)
         row = matrix_product(accelerators.h100.at(precision), **large)
         assert calc.values["matmul_share"] == row.matmul_share
     assert accelerators.h100.at("fp8").matmul_efficiency != accelerators.h100.matmul_efficiency
@@ -118,8 +113,8 @@ def test_a_new_row_and_a_new_name_are_in_the_menus_and_the_start_stays(monkeypat
     rows["mi325x"] = type(row)("MI325X by another name", row.cells, row.words)
     monkeypatch.setattr(accelerators, "_rows", rows)
     calc, _ = opened()
-    assert calc.controls["device"].options[0] == "MI400X"
-    assert calc.controls["device"].value == "MI325X by another name"
+    assert calc.options["device"][0]["label"] == "MI400X" and calc.state["device"] == "mi325x"
+    assert calc.made.option("device", "mi325x")["label"] == "MI325X by another name"
 
 
 def test_a_changed_formula_changes_the_page(monkeypatch):

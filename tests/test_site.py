@@ -9,7 +9,7 @@ import yaml
 
 from scalebook.claims import claims
 from scalebook.inference import decoding
-from scalebook.language import show
+from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
@@ -70,8 +70,7 @@ def test_page(chromium, address, path):
         if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
             stored = calculators(notebook)
             said = [
-                f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(calc.texts, answered(box), strict=True))})"
-                for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)
+                repr_of(calc, answered(box)) for (_, calc), box in zip(stored, page.locator(BOX).all(), strict=True)
             ]
             assert said == [text for text, _ in stored], f"{path} opens with other answers than its notebook"
         page.emulate_media(color_scheme="light")
@@ -79,6 +78,12 @@ def test_page(chromium, address, path):
         page.evaluate(ENDED)
         look(page, path, "light")
         check(page)
+
+
+def repr_of(calc, texts):
+    """A calculator's words in Python, with the answers that a page shows."""
+    letters = (x["letter"] for x in calc.spec["outputs"])
+    return f"Calculator({', '.join(f'{x}={text!r}' for x, text in zip(letters, texts, strict=True))})"
 
 
 def look(page, path, scheme):
@@ -143,63 +148,238 @@ def test_figures_are_readable_on_a_phone(chromium, address, scheme):
         check(page)
 
 
+SLIDERS = "input[type=range]"
+CHAPTERS = [p for p in pages() if p.startswith("notebooks/")]
+# How far down the page the answer and the first control of its first calculator end, in pixels.
+PLACE = """() => {
+  const box = document.querySelector(".sb-calculator");
+  const below = (x) => box.querySelector(x).getBoundingClientRect().bottom;
+  return [below(".sb-first .sb-value"), below(".sb-control")]; }"""
+
+
+@pytest.mark.parametrize("size", [(1300, 800), (390, 844)], ids=["wide", "phone"])
+def test_every_chapter_has_its_calculator_on_the_first_screen(chromium, address, size):
+    """Its answer, and the first control to move."""
+    late = {}
+    with open_page(chromium, viewport=dict(zip(("width", "height"), size, strict=True))) as page:
+        for path in CHAPTERS:
+            page.goto(f"{address}/{path}", wait_until="commit")
+            page.locator(LIVE).wait_for(state="attached")
+            if max(place := page.evaluate(PLACE)) > size[1]:
+                late[path] = place
+    assert late == {}
+
+
 @pytest.mark.parametrize("place", ["server", "folder"])
 def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
     """Drag every slider of the chapter's calculators: number, formula and curve follow, and say what Python says."""
     base = address if place == "server" else site.as_uri()
     with open_page(chromium, viewport={"width": 1200, "height": 900}) as page:
         visit(page, f"{base}/{CHAPTER}.html")
-        boxes = page.locator(".sb-calculator")
+        boxes = page.locator(BOX)
         for box, (_, calc) in zip(boxes.all(), calculators(ROOT / f"{CHAPTER}.ipynb"), strict=True):
+            box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
             assert answered(box) == python_says(calc, chosen(box))
-            for handle in box.locator(".noUi-handle").all():
+            for handle in box.locator(SLIDERS).all():
                 before = chosen(box), answered(box), drawn(box)
-                drag(page, handle, -120)
+                drag(page, handle, -40)
                 page.wait_for_timeout(80)
                 if chosen(box) == before[0]:  # it stood at its left end
-                    drag(page, handle, 120)
+                    drag(page, handle, 40)
                     page.wait_for_timeout(80)
                 assert chosen(box) != before[0]
                 assert answered(box) == python_says(calc, chosen(box)) != before[1]
                 assert drawn(box) != before[2] or answered(box)[0] == before[1][0]  # the curve is of the first answer
-            assert box.locator(".sb-worked mjx-container").count() == 1
+            assert box.locator(".sb-equation mjx-container").count() == 1
         check(page)
 
 
 def test_a_calculator_is_live_from_the_keyboard(chromium, address):
-    """Tab reaches menus and sliders, which have names; arrows move them."""
+    """Tab reaches menus and sliders, which have names and say their values; arrows move them."""
     with open_page(chromium) as page:
         visit(page, f"{address}/{CHAPTER}.html")
-        box, (_, calc) = page.locator(".sb-calculator").first, calculators(ROOT / f"{CHAPTER}.ipynb")[0]
-        for handle in box.locator(".noUi-handle").all():
-            assert handle.get_attribute("aria-label").replace(" ", "_") in calc.controls
-            before = answered(box)
+        box, (_, calc) = page.locator(BOX).first, calculators(ROOT / f"{CHAPTER}.ipynb")[0]
+        box.locator(".sb-more summary").press("Enter")
+        for handle in box.locator(SLIDERS).all():
+            name = handle.evaluate("(x) => x.labels[0].querySelector('code').textContent")
+            assert NOTATION[name].meaning in handle.evaluate("(x) => x.labels[0].textContent")
+            before = answered(box), handle.get_attribute("aria-valuetext")
             handle.focus()
             page.keyboard.press("ArrowLeft")
             page.wait_for_timeout(80)
-            assert answered(box) == python_says(calc, chosen(box)) != before
+            assert answered(box) == python_says(calc, chosen(box)) != before[0]
+            assert handle.get_attribute("aria-valuetext") != before[1]
+        assert handle.get_attribute("aria-valuetext").replace(",", "") == f"{chosen(box)[name]:g}"
         before = answered(box)
         box.locator("select").first.focus()
         page.keyboard.press("ArrowDown")
         page.wait_for_timeout(80)
         assert answered(box) == python_says(calc, chosen(box)) != before
+        assert box.locator(".sb-first .sb-value").get_attribute("aria-live") == "polite"
         check(page)
 
 
-def test_a_device_without_the_precision_says_so(chromium, address):
+# Controls without a name for who cannot see them, and texts cut off with no way to reach the rest.
+NAMELESS = """(box) => [...box.querySelectorAll("input, select, button, textarea, [role=img]")].filter((x) => !(
+  x.labels?.length || x.getAttribute("aria-label") || x.textContent.trim())).map((x) => x.outerHTML)"""
+CUT = """(box) => [...box.querySelectorAll("*")].filter((x) => x.clientWidth && x.scrollWidth > x.clientWidth + 1
+  && !x.closest("svg, select, input") && getComputedStyle(x).overflowX === "hidden").map((x) => x.className)"""
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_everything_in_a_calculator_has_a_name_and_nothing_is_cut(chromium, address, width):
+    with open_page(chromium, viewport={"width": width, "height": 844}) as page:
+        for path in (CHAPTER, "notebooks/2-parallelism/adaptive-parallelism"):
+            visit(page, f"{address}/{path}.html")
+            page.evaluate("document.querySelectorAll('.sb-calculator details').forEach((x) => (x.open = true))")
+            page.wait_for_timeout(300)
+            for box in page.locator(BOX).all():
+                assert box.evaluate(NAMELESS) == [] and box.evaluate(CUT) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        check(page)
+
+
+def test_two_columns_and_on_a_phone_the_answer_stays(chromium, address):
+    with open_page(chromium, viewport={"width": 1300, "height": 800}) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        controls, answer = (box.locator(x).bounding_box() for x in (".sb-controls", ".sb-head"))
+        assert controls["x"] + controls["width"] < answer["x"] and abs(controls["y"] - answer["y"]) < 10
+        assert box.locator(".sb-controls > .sb-control").count() <= 4  # three, and the precision of the device
+    with open_page(chromium, viewport={"width": 390, "height": 844}) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        box.locator(".sb-more summary").click()
+        box.locator(SLIDERS).last.evaluate("(x) => x.scrollIntoView({ block: 'center' })")
+        page.wait_for_timeout(200)
+        for part in (".sb-first .sb-value", ".sb-curve svg"):
+            place = box.locator(part).bounding_box()
+            assert place["y"] >= 40 and place["y"] + place["height"] < 400, f"{part} does not stay in view"
+
+
+def test_values_are_typed_and_what_is_not_understood_is_said(chromium, address):
     with open_page(chromium) as page:
         visit(page, f"{address}/{CHAPTER}.html")
-        box = page.locator(".sb-calculator").first
-        box.locator("select").last.select_option("fp4")
-        box.locator(".sb-message", has_text="AMD Instinct MI325X has no peak at fp4").wait_for()
-        assert answered(box)[0] == "none" and answered(box)[-1] != "none"  # what needs no peak is still answered
+        box, (_, calc) = page.locator(BOX).first, calculators(ROOT / f"{CHAPTER}.ipynb")[0]
+        field, wrong = box.locator(".sb-typed").first, box.locator(".sb-wrong").first
+        field.fill("12")
+        field.press("Enter")
+        page.wait_for_timeout(80)
+        assert chosen(box)["batch"] == 12 and answered(box) == python_says(calc, chosen(box))
+        for text, said in [
+            ("fast", "“fast” is not understood here"),
+            ("-3", "more than zero"),
+            ("0", "more than zero"),
+        ]:
+            field.fill(text)
+            field.press("Enter")
+            assert said in wrong.inner_text() and chosen(box)["batch"] == 12
+        field.fill("1,000")
+        field.press("Enter")
+        page.wait_for_timeout(80)
+        assert wrong.is_hidden() and chosen(box)["batch"] == 1000 and field.input_value() == "1,000"
+        check(page)
+
+
+def test_a_precision_that_the_device_lacks_is_not_offered(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        device, precision = box.locator("[data-name=device] select"), box.locator("[data-name=precision] select")
+        offered = "(x) => [...x.options].filter((o) => !o.disabled).map((o) => o.value)"
+        assert "fp4" not in precision.evaluate(offered)
+        device.select_option("b200")
+        page.wait_for_timeout(80)
+        precision.select_option("fp4")
+        device.select_option("h100")
+        page.wait_for_timeout(80)
+        assert chosen(box)["precision"] == "bf16" and "fp4" not in precision.evaluate(offered)
+        check(page)
+
+
+def test_menus_are_grouped_and_filtered(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        menu, words = box.locator("[data-name=device] select"), box.get_by_label("filter the menu: device")
+        assert {"NVIDIA", "AMD", "Google"} <= set(
+            menu.evaluate("(x) => [...x.querySelectorAll('optgroup')].map((g) => g.label)")
+        )
+        words.fill("h200")
+        page.wait_for_timeout(80)
+        assert chosen(box)["device"].startswith("h200")
+        words.press("Escape")
+        assert menu.evaluate("(x) => [...x.options].every((o) => !o.hidden)")
+        check(page)
+
+
+def test_the_dot_is_dragged_the_curve_is_read_and_kept(chromium, address):
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box, (_, calc) = page.locator(BOX).first, calculators(ROOT / f"{CHAPTER}.ipynb")[0]
+        box.evaluate("(x) => x.scrollIntoView()")
+        box.get_by_role("button", name="pin").click()
+        assert box.locator(".sb-pinned").count() and "pinned: as it began" in box.locator("figcaption").inner_text()
+        box.evaluate("(x) => x.scrollIntoView()")
+        place = box.locator(".sb-curve svg").bounding_box()
+        middle = place["y"] + 100
+        page.mouse.move(place["x"] + 120, middle)
+        assert re.match(r"at [\d.,]+: ", box.locator(".sb-read").inner_text())
+        page.mouse.down()
+        page.mouse.move(place["x"] + 160, middle, steps=3)
+        page.mouse.up()
+        page.wait_for_timeout(80)
+        assert chosen(box)["batch"] not in (calc.state["batch"],) and answered(box) == python_says(calc, chosen(box))
+        box.get_by_role("button", name="reset").click()
+        page.wait_for_timeout(80)
+        assert chosen(box) == calc.state and box.locator(".sb-pinned").count() == 0
+        check(page)
+
+
+def test_a_link_opens_the_calculator_as_it_was(chromium, address):
+    """And a broken or hostile one gets a sentence; nothing of it is put into the page."""
+    with open_page(chromium) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        box.locator("[data-name=device] select").select_option("h200")
+        box.locator(".sb-typed").first.fill("12")
+        box.locator(".sb-typed").first.press("Enter")
+        page.wait_for_timeout(80)
+        box.get_by_role("button", name="link").click()
+        before, link = (chosen(box), answered(box)), page.url
+        assert "#c1=device:h200" in link
+        page.goto("about:blank")
+        visit(page, link)
+        assert (chosen(box), answered(box)) == before
+        page.goto("about:blank")
+        visit(
+            page, f"{address}/{CHAPTER}.html#c1=device:%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E;batch:NaN;__proto__:1"
+        )
+        assert chosen(box) == calculators(ROOT / f"{CHAPTER}.ipynb")[0][1].state
+        assert "was left out" in box.locator(".sb-said-done").inner_text() and page.locator("img[src=x]").count() == 0
+        check(page)
+
+
+def test_why_goes_down_to_rows(chromium, address):
+    with open_page(chromium) as page:
+        visit(page, f"{address}/{CHAPTER}.html")
+        box = page.locator(BOX).first
+        box.locator(".sb-because > summary").click()
+        box.locator(".sb-because details").first.evaluate("(x) => (x.open = true)")
+        links = box.locator(".sb-because a").evaluate_all("(several) => several.map((x) => x.getAttribute('href'))")
+        assert any("formulas.html#formula-" in x for x in links) and any("accelerators.html" in x for x in links)
+        for link in {x.partition("#")[0] for x in links}:
+            assert page.request.get(f"{address}/{CHAPTER}/../{link}").ok
+        anchor = next(x for x in links if "#formula-" in x)
+        page.goto(f"{address}/{CHAPTER.rpartition('/')[0]}/{anchor}")
+        assert page.locator(f"[id='{anchor.partition('#')[2]}']").count() == 1
         check(page)
 
 
 def test_what_does_not_fit_is_said(chromium, address):
     with open_page(chromium) as page:
         visit(page, f"{address}/{CHAPTER}.html")
-        box = page.locator(".sb-calculator").first
+        box = page.locator(BOX).first
         box.locator("select").first.select_option(label="NVIDIA H100 SXM")
         at = "decode_memory=151.8 GB, hbm_capacity=80 GB"
         said = f"token_time_fitting holds for weights and caches that fit, not at {at}"

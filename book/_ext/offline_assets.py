@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
@@ -30,8 +29,7 @@ def gather(app, config):
         raise ExtensionError(f"{MODULES} is missing; `make site` fetches it")
     assets = BOOK / "_build" / "assets"
     shutil.rmtree(assets, ignore_errors=True)
-    anywidget = resources.files("anywidget") / "nbextension" / "index.js"
-    bundle = [node(), str(BOOK / "js" / "build.js"), str(anywidget), str(assets)]
+    bundle = [node(), str(BOOK / "js" / "build.js"), str(assets)]
     done = subprocess.run(bundle, capture_output=True, text=True)
     if done.returncode:
         raise ExtensionError(f"bundling the site's scripts failed:\n{done.stderr}")
@@ -46,6 +44,5 @@ def gather(app, config):
 
 def setup(app):
     app.connect("config-inited", gather)
-    app.add_css_file("widgets.css", priority=300)
     app.set_html_assets_policy("always")  # a page may hold mathematics in its widgets only
     return {"parallel_read_safe": True, "parallel_write_safe": True}

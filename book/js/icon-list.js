@@ -4,5 +4,3 @@ export {
   faAngleLeft, faAngleRight, faArrowUp, faBars, faChevronDown, faCircleHalfStroke, faCode, faDownload, faExpand, faFile,
   faFilePdf, faHome, faLightbulb, faList, faMagnifyingGlass, faMoon, faOutdent, faPencil, faRocket, faSun,
 } from "@fortawesome/free-solid-svg-icons";
-// The widgets': buttons, Play, Valid.
-export { faCheck, faPause, faPlay, faRotate, faStop, faXmark } from "@fortawesome/free-solid-svg-icons";

@@ -1,52 +1,58 @@
-// Show the widgets stored in a page, with no kernel: a manager for the stock controls and for anywidget,
-// the only two families the book uses.  (The general html-manager carries a notebook's whole output
-// machinery, four times the weight.)
-import * as base from "@jupyter-widgets/base";
-import { ManagerBase } from "@jupyter-widgets/base-manager";
-import * as controls from "@jupyter-widgets/controls";
-import { Widget } from "@lumino/widgets";
-import anywidget from "anywidget";
-import "@lumino/widgets/style/index.css";
-import "@jupyter-widgets/base/css/index.css";
-import "@jupyter-widgets/controls/css/labvariables.css";
-import "@jupyter-widgets/controls/css/widgets-base.css";
-
-const FAMILIES = { "@jupyter-widgets/base": base, "@jupyter-widgets/controls": controls, anywidget };
+// Show the widgets stored in a page, with no kernel.  All of them are anywidgets: a module that draws, and a model that
+// holds traits and says when one changes.  This is such a model.
 const STATE = 'script[type="application/vnd.jupyter.widget-state+json"]';
 const VIEW = 'script[type="application/vnd.jupyter.widget-view+json"]';
 
-// anywidget gives a widget up that has not started within two seconds; a busy phone may need longer.
-const timeout = AbortSignal.timeout.bind(AbortSignal);
-AbortSignal.timeout = (milliseconds) => timeout(Math.max(milliseconds, 60_000));
-
-class Manager extends ManagerBase {
-  async loadClass(name, family) {
-    const found = FAMILIES[family]?.[name];
-    if (!found) throw new Error(`${family} ${name} works in JupyterLab only`);
-    return found;
+class Model {
+  #state;
+  #heard = new Map();
+  constructor(state) { this.#state = { ...state }; }
+  get(name) { return this.#state[name]; }
+  set(name, value) {
+    if (Object.is(this.#state[name], value)) return;
+    this.#state[name] = value;
+    for (const event of [`change:${name}`, "change"]) for (const f of [...(this.#heard.get(event) ?? [])]) f();
   }
-  async _get_comm_info() { return {}; }
-  async _create_comm() { return { on_close() {}, on_msg() {}, close() {} }; }
+  save_changes() {}  // there is nobody to tell
+  send() {}
+  on(event, f) { this.#heard.set(event, (this.#heard.get(event) ?? new Set()).add(f)); }
+  off(event, f) {
+    if (f) this.#heard.get(event)?.delete(f);
+    else this.#heard.delete(event);
+  }
 }
 
-async function show(manager, tag) {
-  const { model_id } = JSON.parse(tag.textContent);
-  if (!manager.has_model(model_id)) return;
-  const view = await manager.create_view(await manager.get_model(model_id));
-  const place = document.createElement("div");
+// A module is the same for all widgets of a kind: it is read, and its style added, once.
+const loaded = new Map();
+function load(id) {
+  if (!loaded.has(id)) {
+    const { _esm, _css } = globalThis.scalebook.modules[id];
+    const style = document.createElement("style");
+    style.textContent = _css ?? "";
+    document.head.append(style);
+    const url = URL.createObjectURL(new Blob([_esm], { type: "text/javascript" }));
+    loaded.set(id, import(url).then(({ default: made }) => made));
+  }
+  return loaded.get(id);
+}
+
+async function show(tag, saved) {
+  const own = saved[JSON.parse(tag.textContent).model_id]?.state;
+  if (!own) return;
+  const made = await load(own._anywidget_id), widget = typeof made === "function" ? await made() : made;
+  const place = document.createElement("div"), el = document.createElement("div"), model = new Model(own);
   place.className = "sb-widget";
+  place.append(el);
   tag.before(place);
-  Widget.attach(view.luminoWidget, place);
+  await widget.initialize?.({ model });
+  await widget.render?.({ model, el });
 }
 
 async function start() {
   const state = document.querySelector(STATE);
   if (!state) return;
-  const manager = new Manager(), saved = JSON.parse(state.textContent);
-  // A widget's own script is the same on every page: it stands in the file that all of them share.
-  for (const { state: own } of Object.values(saved.state)) Object.assign(own, globalThis.scalebook?.modules[own._anywidget_id]);
-  await manager.set_state(saved);
-  for (const tag of document.querySelectorAll(VIEW)) await show(manager, tag);
+  const saved = JSON.parse(state.textContent).state;
+  for (const tag of document.querySelectorAll(VIEW)) await show(tag, saved);
   document.documentElement.dataset.widgets = "live";
 }
 

@@ -1,7 +1,7 @@
 """Calculators: menus and sliders over a sheet, live with a kernel and without one.
 
-The controls are stock ipywidgets.  With a kernel Python recomputes; on a published page, where
-there is none, the sheet's own JavaScript does, and both write the same words.
+What is seen, the browser draws and computes, by the sheet's own JavaScript, with a kernel or without one.  Python holds
+the same state and the same values for whoever asks it.
 """
 
 from collections.abc import Mapping

@@ -6,19 +6,23 @@ one put together for a sheet, as its JavaScript.  Stored notebooks hold choices;
 made of them here, in a kernel and when the site is built, so that neither can show an old table.
 """
 
-import html
 import itertools
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, code, show, tex
-from scalebook.language.notation import Letter, nearest
+from scalebook.language.notation import Letter, nearest, quoted
+from scalebook.language.row import quantity
+
+from .parts import bars
 
 __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency")  # what `Device.at` sets
+HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
 def reference(f: Formula) -> str | dict:
@@ -65,7 +69,9 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A choice described: the `spec` for the browser, and by control the `options` and the `index` it begins at.
+    """A choice described: the `spec` for the browser, the `options` of each control, the `start`, a state of them all.
+
+    A state names the row of each menu by its key, a precision by its name, and the number of each slider.
 
     The spec names what the package states and `data` holds what it names: a kernel sends both, the site says the data
     once for all its pages.  Raises TypeError or LookupError, naming it, for what does not fit together.
@@ -76,18 +82,43 @@ class Described:
         self._letters = {name: Letter(name, *said) for name, said in choice["letters"].items()}
         self._rows = {c["name"]: _rows(c) for c in choice["controls"] if "table" in c}
         self._formulas()
-        self.options, self.index, controls, left_out = {}, {}, [], []
+        self.options, self.start, controls, left_out = {}, {}, [], []
         for c in choice["controls"]:
             name = c["name"]
             if "table" in c:
                 controls.append(self._menu(c, left_out))
             else:
                 self.options[name] = self._listed(c)
-                controls.append(dict(name=name, options=self.options[name]))
-            self.index[name] = _begin(c, self.options[name])
+                controls.append(self._shown(c))
+            self.start[name] = _begin(c, self.options[name])
         self._refuse()
-        note = f"Not offered, for want of a figure: {'; '.join(left_out)}." if left_out else ""
-        self.spec |= dict(controls=controls, fixed=choice["fixed"], warn=choice["warn"], note=note, **self._words())
+        self.spec |= dict(
+            controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words()
+        )
+        self.spec |= dict(first=self._first(), start=self.start)
+
+    def checked(self, state: Mapping) -> dict:
+        """A state of all controls, each with what it can stand at; raises in one sentence for what it cannot."""
+        if strange := [x for x in state if x not in self.options]:
+            raise TypeError(f"{strange[0]!r} is no control here; {nearest(str(strange[0]), self.options)}")
+        whole = self.start | dict(state)
+        for name, value in whole.items():
+            options = self.options[name]
+            if name in self._sliders:
+                whole[name] = float(quantity(name, value) if name not in self._letters else value)
+            elif value not in (keys := [o["key"] for o in options]):
+                raise LookupError(f"{name} has no {quoted(value)} to offer; {nearest(str(value), keys)}")
+        return whole
+
+    def letters(self, name: str, value) -> dict:
+        """What a control says where it stands at this value."""
+        if name in self._sliders:
+            return {name: value}
+        return self.option(name, value)["letters"]
+
+    def option(self, name: str, key: str) -> dict:
+        """The option of a menu by its key."""
+        return next(o for o in self.options[name] if o.get("key") == key)
 
     def letter(self, name: str) -> Letter:
         """A letter of the book, or one that the chapter has entered itself."""
@@ -104,6 +135,8 @@ class Described:
         self.formulas = {f["letter"]: f for _, f in known}
         self.inputs = sorted({x for f in self.formulas.values() for x in f["inputs"]} - self.formulas.keys())
         controls = self.choice["controls"]
+        self._sliders = [c["name"] for c in controls if "values" in c or "range" in c]
+        self._precisions = next((c["precisions"] for c in controls if "precisions" in c), [])
         chosen = self.choice["fixed"].keys() | {c["name"] for c in controls}
         by_precision = any("precisions" in c for c in controls)
         self._at = [x for x in BY_PRECISION if by_precision and x in self.inputs and x not in chosen]
@@ -112,6 +145,10 @@ class Described:
     def _menu(self, c, left_out):
         """A menu of the rows that know every letter the sheet needs of this table; the others are `left_out`."""
         rows = self._rows[c["name"]]
+        if self._precisions and any("peaks" in row for row in rows.values()):
+            has = {k: {p for p, _ in row["peaks"]} & set(self._precisions) for k, row in rows.items()}
+            left_out += [f"{rows[k]['name']} (no {' or '.join(self._precisions)})" for k, x in has.items() if not x]
+            rows = {k: row for k, row in rows.items() if has[k]}
         own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
         needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
@@ -121,13 +158,14 @@ class Described:
             raise TypeError(
                 f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs"
             )
-        letters = [*needed, *(x for x in self._warned() if x not in self.formulas and x not in needed)]
+        letters = [*needed, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
+        groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
         rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
         ]
-        control = dict(name=c["name"], keys=keys, usual=usual)
+        control = dict(name=c["name"], label=c["name"].replace("_", " "), keys=keys, groups=groups, usual=usual)
         if "rows" in c:
             return control | dict(rows=rows)
         merge(self.data, dict(formulas={}, tables={c["table"]: rows}))
@@ -136,9 +174,41 @@ class Described:
     def _listed(self, c):
         """The options of a slider, or of the menu of precisions."""
         if "precisions" in c:
-            return [dict(label=p, letters={}, peak=p) for p in c["precisions"]]
+            return [dict(label=p, letters={}, peak=p, key=p) for p in c["precisions"]]
         values = c["values"] if "values" in c else _steps(*c["range"])
         return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
+
+    def _shown(self, c):
+        """A slider, or the menu of precisions, for the browser."""
+        if "precisions" in c:
+            return dict(name=c["name"], label="precision", options=self.options[c["name"]])
+        letter, values = self.letter(c["name"]), [o["letters"][c["name"]] for o in self.options[c["name"]]]
+        said = dict(name=c["name"], label=letter.meaning, unit=letter.unit, sign=letter.sign, values=values)
+        return said | ({"whole": True} if letter.whole else {})
+
+    def _first(self):
+        """The controls that stand open: the first two tables, the slider of the curve, and others up to three."""
+        along = self.choice["curve"][:1]
+        menus = [x for x in self.options if x not in self._sliders and x != "precision" and len(self.options[x]) > 1]
+        several = [*menus[:2], *along, *(x for x in self._sliders if x not in along), *menus[2:]]
+        several += [x for x in self.options if x not in (*several, "precision")]
+        return several if len(several) < 5 else several[:3]
+
+    def _limits(self):
+        """The letters that others must not exceed, of one unit with them: what fills a device, and what it has."""
+        found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
+        held = [
+            x for x in (self.choice["answer"], *self.choice["also"]) if self.letter(x).unit == "B" and "memory" in x
+        ]
+        return found | {x: "hbm_capacity" for x in held if self._has_capacity and x not in found and x in HELD}
+
+    @property
+    def _has_capacity(self):
+        return any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
+
+    def _beside(self):
+        """Letters that no formula asks for, but a warning or a line in a bar."""
+        return list(dict.fromkeys([*self._warned(), *self._limits().values()]))
 
     def _warned(self):
         return list(dict.fromkeys(x for left, right, _ in self.choice["warn"] for x in (left, right)))
@@ -172,8 +242,7 @@ class Described:
             said = re.findall(r"\{(\w+)\}", text)
             if strange := [x for x in (left, right, *said) if x not in known]:
                 raise TypeError(f"warn names {strange[0]!r}, which nothing here gives; {nearest(strange[0], known)}")
-        sliders = [c["name"] for c in self.choice["controls"] if "values" in c or "range" in c]
-        if self.choice["curve"] and (along := self.choice["curve"][0]) not in sliders:
+        if self.choice["curve"] and (along := self.choice["curve"][0]) not in self._sliders:
             raise TypeError(f"the curve runs along a slider, and {along!r} is none; {nearest(along, self.options)}")
 
     def _words(self):
@@ -181,22 +250,31 @@ class Described:
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
-        left, right, template = (html.escape(x, quote=False) for x in (self.letter(answer).tex, *equation))
+        left, right, template = self.letter(answer).tex, *equation
         placed = [name for _, _, text in self.choice["warn"] for name in re.findall(r"\{(\w+)\}", text)]
         of_domains = [n for f in self.formulas.values() for _, names in f.get("holds", ()) for n in names]
-        names = [*main["inputs"], *self._warned(), *placed, *of_domains]
+        limits = self._limits()
+        drawn = bars(self.formulas, [answer, *limits, *also], limits, self.letter)
+        names = [*main["inputs"], *self._beside(), *placed, *of_domains, *self.formulas, *self.inputs]
         words = dict(
             outputs=[self._said(x) for x in [answer, *also]],
             left=left,
             right=right,
             template=template,
             units={n: self.letter(n).unit for n in names},
+            letters={n: [self.letter(n).tex, self.letter(n).meaning] for n in dict.fromkeys([answer, *names])},
+            name=self.choice["sheet"],
         )
+        if drawn:
+            words["bars"] = drawn
+        if unsaid := [
+            x for x in limits.items() if x[0] not in [w[0] for w in self.choice["warn"]] and x[0] in self.formulas
+        ]:
+            words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
             label = f"{x.replace('_', ' ')}{f' ({unit})' if unit else ''}"
-            at = list(self.options).index(x)
-            words["curve"] = dict(x=x, unit=unit, label=label, control=at, y=[self._said(y) for y in ys or [answer]])
+            words["curve"] = dict(x=x, unit=unit, label=label, y=[self._said(y) for y in ys or [answer]])
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
@@ -209,7 +287,8 @@ class Described:
 def _stated(name):
     if name not in FORMULAS:
         raise LookupError(f"the package states no formula {name!r}: store the notebook anew (make notebooks)")
-    return record(FORMULAS[name])
+    f = FORMULAS[name]
+    return record(f) | dict(module=f.__module__, sources=list(f.sources))
 
 
 def _rows(c):
@@ -217,7 +296,8 @@ def _rows(c):
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}
     table = getattr(tables, c["table"])
-    return {key: row_of(table[key]) for key in c.get("keys", table)}
+    vendor = {key: table[key].words.get("vendor") for key in c.get("keys", table)}
+    return {key: row_of(table[key]) | ({"group": x} if x else {}) for key, x in vendor.items()}
 
 
 def _cut(row, letters, by_precision):
@@ -227,19 +307,17 @@ def _cut(row, letters, by_precision):
 
 
 def _begin(c, options):
-    """The index of the option a control begins at: the first, or the one its author chose."""
-    if "start" not in c:
-        return 0
+    """Where a control begins: the first option, or the one its author chose; a slider at its step nearest to that."""
     if "table" in c or "precisions" in c:
-        keys = [o.get("key", o["label"]) for o in options]
-        if c["start"] not in keys:
+        keys = [o["key"] for o in options]
+        if c.get("start", keys[0]) not in keys:
             raise LookupError(f"start: {c['name']} has no {c['start']!r} to offer; {nearest(str(c['start']), keys)}")
-        return keys.index(c["start"])
+        return c.get("start", keys[0])
     values = [o["letters"][c["name"]] for o in options]
-    if c["start"] in values:
-        return values.index(c["start"])
+    if c.get("start", values[0]) in values:
+        return c.get("start", values[0])
     with np.errstate(divide="ignore"):  # a slider may begin at 0
-        return int(np.argmin(np.abs(np.log(values) - np.log(c["start"]))))
+        return values[int(np.argmin(np.abs(np.log(values) - np.log(c["start"]))))]
 
 
 def _steps(low, high):

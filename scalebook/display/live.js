@@ -1,4 +1,4 @@
-// A calculator without a kernel: the sheet's own JavaScript, joined to the controls, the answers and the curve.
+// What a calculator computes: the sheet's own JavaScript, for a state of its controls.  Nothing here draws.
 // `show` and `showTex` write numbers exactly as scalebook.language.units does; a test compares them.
 
 const UP = ["", "k", "M", "G", "T", "P", "E"], DOWN = ["", "m", "µ", "n", "p"];
@@ -65,6 +65,52 @@ export function showTex(value, unit) {
   return number.replaceAll(",", "{,}") + (rest ? `\\,\\mathrm{${rest}}` : "");
 }
 
+// Every digit of a number that somebody chose: 131,072 tokens, and not 131,100.
+export function exact(value, unit) {
+  const text = show(value, unit);
+  if (unit === "year" || close(parse(text, unit).value, value)) return text;
+  const size = Math.abs(value), tail = unit === "%" ? " %" : unit ? ` ${unit}` : "";
+  if (unit === "%") return `${plain(Number((100 * value).toPrecision(12)))} %`;
+  if (COUNTED.has(unit)) return plain(value) + tail;
+  const at = Math.min(Math.max(Math.floor(Math.log10(size) / 3 + 1e-12), unit === "s" || unit === "J" ? -4 : 0), unit === "s" ? 0 : 6);
+  return `${plain(Number((value / Math.pow(1000, at)).toPrecision(12)))} ${at < 0 ? DOWN[-at] : UP[at]}${unit}`;
+}
+
+const close = (a, b) => Math.abs(a - b) <= 1e-12 * Math.abs(b);
+const TIMES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18, m: 1e-3, u: 1e-6, µ: 1e-6, μ: 1e-6, n: 1e-9, p: 1e-12,
+  Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, "": 1 };
+const WORDS = { thousand: 1e3, k: 1e3, million: 1e6, m: 1e6, billion: 1e9, b: 1e9, bn: 1e9, trillion: 1e12, t: 1e12, quadrillion: 1e15 };
+const SPANS = { s: 1, min: 60, minutes: 60, minute: 60, h: 3600, hour: 3600, hours: 3600, d: 86400, day: 86400, days: 86400,
+  month: 30 * 86400, months: 30 * 86400, year: 365 * 86400, years: 365 * 86400 };
+const LIKE = { B: "80 GB", "B/s": "3.5 TB/s", "FLOP/s": "989 TFLOP/s", s: "30 ms", "%": "90 %", year: "2024-03" };
+
+// What somebody typed, as {value} in the unit's base or {error}: "12,000", "2^17", "1.5 million", "3.5 TB/s", "30 ms".
+export function parse(text, unit) {
+  const said = text.trim().replaceAll("\u00a0", " ").replaceAll("−", "-");
+  const wrong = { error: `“${said.slice(0, 40)}” is not understood here: type ${unit ? `a number with ${unit === "%" ? "%" : `the unit ${unit}`}` : "a number"}, such as ${LIKE[unit] ?? (unit ? `12,000 ${unit}` : "12,000")}` };
+  const dated = unit === "year" && said.match(/^(\d{4})-(\d\d?)$/);
+  if (dated) return { value: Number(dated[1]) + (Number(dated[2]) - 1) / 12 };
+  const found = said.match(/^([-+]?(?:\d{1,3}(?:[, ]\d{3})+|\d+)?(?:\.\d+)?)(?:(?:e([-+]?\d{1,3}))|(?:\s*[×x*]\s*10\s*(?:\^|\*\*)?\s*([-⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))|(?:\s*(?:\^|\*\*)\s*(\d{1,3})))?\s*(.*)$/i);
+  if (!found || !/\d/.test(found[1])) return wrong;
+  let value = Number(found[1].replace(/[, ]/g, ""));
+  if (found[2] || found[3]) value *= Math.pow(10, Number([...(found[2] ?? found[3])].map((c) => DIGITS[RAISED.indexOf(c)] ?? c).join("")));
+  if (found[4]) value = Math.pow(value, Number(found[4]));
+  let rest = found[5].trim();
+  const [first, ...others] = rest.split(/\s+/), counted = COUNTED.has(unit) && unit !== "%";
+  if (counted && WORDS[first.toLowerCase()] && first !== unit) [value, rest] = [value * WORDS[first.toLowerCase()], others.join(" ")];
+  const bare = unit.split("/")[0];
+  if (unit === "%" && rest === "%") value /= 100;
+  else if (unit === "%" && rest === "" && Math.abs(value) > 1) value /= 100;
+  else if (unit === "s" && SPANS[rest]) value *= SPANS[rest];
+  else if (counted && [unit, `${unit}s`, `${bare}s${unit.slice(bare.length)}`].includes(rest)) ;
+  else if (rest && rest !== unit) {
+    const prefix = rest.endsWith(unit) && unit && !counted && unit !== "%" ? rest.slice(0, -unit.length) : undefined;
+    if (!(prefix in TIMES) || (TIMES[prefix] < 1 && !["s", "J", "W"].includes(unit))) return wrong;
+    value *= TIMES[prefix];
+  }
+  return Number.isFinite(value) ? { value } : wrong;
+}
+
 // What a spec names put in its place: formulas and rows of tables, which all calculators of a page share.
 export function whole(spec, data) {
   const formulas = spec.formulas.map((f) => (typeof f === "string" ? data.formulas[f] : f));
@@ -73,7 +119,9 @@ export function whole(spec, data) {
   const inputs = [...new Set(formulas.flatMap((f) => f.inputs))].filter((x) => !names.includes(x));
   const body = formulas.map((f) => `const ${f.letter} = ${f.js};`).join(" ");
   const sheet = new Function("letters", `const {${inputs}} = letters; ${body} return {${names}};`);
-  return { ...spec, controls, formulas, sheet, unknown: Object.fromEntries(inputs.map((x) => [x, NaN])) };
+  const pieces = (spec.bars ?? []).flatMap((bar) => bar.rows.flatMap((row) => row.pieces));
+  const piece = Object.fromEntries(pieces.map(({ js }) => [js, new Function("letters", `const {${[...inputs, ...names]}} = letters; return ${js};`)]));
+  return { ...spec, controls, formulas, sheet, piece, unknown: Object.fromEntries(inputs.map((x) => [x, NaN])) };
 }
 
 function menu(control, data) {
@@ -84,9 +132,23 @@ function menu(control, data) {
   });
 }
 
+// The option of a menu that a state names, or what a slider's number says.
+export function chosen(control, state) {
+  const value = state[control.name];
+  if (control.options) return control.options.find((x) => x.key === value);
+  return { letters: { [control.name]: value } };
+}
+
+// The precisions that the device has, of those on offer.
+export function offered(spec, state) {
+  const control = spec.controls.find((x) => x.name === "precision");
+  const device = spec.controls.map((x) => chosen(x, state)).find((x) => x.peaks);
+  return control.options.filter((x) => device.peaks.some(([name]) => name === x.peak));
+}
+
 // What the chosen options say together: letters with values, or a message where they do not fit.
-export function known(spec, choice) {
-  const options = spec.controls.map((control, i) => control.options[choice[i]]);
+export function known(spec, state) {
+  const options = spec.controls.map((control) => chosen(control, state));
   const letters = Object.assign({}, spec.unknown, spec.fixed, ...options.map((option) => option.letters));
   const precision = options.find((option) => option.peak);
   if (!precision) return { letters };
@@ -100,7 +162,10 @@ export function known(spec, choice) {
 // What is computed all the same, but should not be read without a word: `{letter}` stands for its value.
 function warned(spec, values) {
   const said = spec.warn.filter(([left, right]) => values[left] > values[right]);
-  return said.map(([, , text]) => text.replace(/\{(\w+)\}/g, (_, name) => show(values[name], spec.units[name]))).join(" ");
+  const words = said.map(([, , text]) => text.replace(/\{(\w+)\}/g, (_, name) => show(values[name], spec.units[name])));
+  const over = (spec.limits ?? []).filter(([left, right]) => values[left] > values[right]);
+  const held = over.map(([left, right]) => `It does not fit: ${show(values[left], spec.units[left])} of ${show(values[right], spec.units[right])}.`);
+  return [...words, ...held].join(" ");
 }
 
 export function good(value, sign) {
@@ -126,8 +191,8 @@ export function compute(spec, letters) {
   return values;
 }
 
-export function answers(spec, choice) {
-  const { letters, message } = known(spec, choice);
+export function answers(spec, state) {
+  const { letters, message } = known(spec, state);
   const values = compute(spec, letters);
   const texts = spec.outputs.map((x) => (good(values[x.letter], x.sign) ? show(values[x.letter], x.unit) : "none"));
   const first = spec.outputs[0];
@@ -139,147 +204,3 @@ export function answers(spec, choice) {
   const steps = [spec.right, numbers, showTex(values[first.letter], first.unit)].join(" \\\\ &= ");
   return { message: message ?? warned(spec, values), texts, worked: `\\(\\begin{aligned}${spec.left} &= ${steps}\\end{aligned}\\)`, values };
 }
-
-// The curve: the answer along one slider, its present place marked.
-function between(low, high) {
-  const log = low > 0 && high / low > 4;
-  return Array.from({ length: 97 }, (_, i) => (log ? low * Math.pow(high / low, i / 96) : low + ((high - low) * i) / 96));
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-function draw(svg, spec, choice) {
-  const at = spec.curve.control, control = spec.controls[at];
-  const width = Math.max(svg.clientWidth || 480, 240), height = 230, left = 88, right = 14, top = 12, bottom = 44;
-  const options = control.options.map((option) => option.letters[spec.curve.x]), here = options[choice[at]];
-  const { letters } = known(spec, choice);
-  const row = (x) => {
-    const values = { ...letters, [spec.curve.x]: x };
-    const found = compute(spec, values);
-    return [x, spec.curve.y.map((y) => found[y.letter])];
-  };
-  const points = (spec.curve.steps ? options : between(Math.min(...options), Math.max(...options))).map(row), now = row(here);
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("height", height);
-  svg.replaceChildren();
-  const add = (tag, attributes, text) => {
-    const node = document.createElementNS(SVG, tag);
-    for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
-    if (text !== undefined) node.textContent = text;
-    svg.append(node);
-  };
-  const ys = points.flatMap(([, y]) => y).filter((y) => Number.isFinite(y) && y > 0);
-  if (!ys.length) {
-    add("text", { x: left, y: height / 2 }, "nothing to draw for this choice");
-    return;
-  }
-  const xs = points.map(([x]) => x), axis = (values, from, to) => {
-    let low = Math.min(...values), high = Math.max(...values);
-    const log = low > 0 && high / low > 20;
-    if (log) [low, high] = [Math.log10(low), Math.log10(high)];
-    else if (from > to) low = 0;
-    if (low === high) high = low + 1;
-    const place = (v) => from + ((to - from) * ((log ? Math.log10(v) : v) - low)) / (high - low);
-    const step = log ? Math.max(1, Math.ceil((high - low) / 5)) : Math.pow(10, Math.floor(Math.log10((high - low) / 2)));
-    const ticks = [];
-    for (let t = Math.ceil(low / step - 1e-9); t * step <= high + 1e-9; t++) ticks.push(log ? Math.pow(10, t * step) : t * step);
-    const every = Math.ceil(ticks.length / 6);
-    return { place, ticks: ticks.filter((_, i) => i % every === 0) };
-  };
-  const X = axis(xs, left, width - right), Y = axis(ys, height - bottom, top);
-  for (const t of Y.ticks) {
-    add("line", { x1: left, x2: width - right, y1: Y.place(t), y2: Y.place(t), class: "sb-grid" });
-    add("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, show(t, spec.curve.y[0].unit));
-  }
-  // Powers of two of the first option, where there are enough of them; then as many as there is room for.
-  const doubled = options.filter((x) => Number.isInteger(Math.log2(x / options[0])));
-  const marks = doubled.length > 3 ? doubled : options;
-  const said = (x) => show(x, COUNTED.has(spec.curve.unit) && spec.curve.unit !== "%" ? "" : spec.curve.unit);
-  const room = 7 * Math.max(...marks.map((x) => said(x).length)) + 14;
-  const every = Math.ceil(marks.length / Math.max(2, Math.floor((width - left) / Math.max(room, 60))));
-  marks.filter((_, i) => i % every === 0).forEach((x, i) => {
-    add("line", { x1: X.place(x), x2: X.place(x), y1: height - bottom, y2: height - bottom + 4, class: "sb-axis" });
-    add("text", { x: X.place(x), y: height - bottom + 17, "text-anchor": X.place(x) > width - 60 ? "end" : i ? "middle" : "start" }, said(x));
-  });
-  add("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "sb-axis" });
-  add("text", { x: width - right, y: height - 8, "text-anchor": "end" }, spec.curve.label);
-  spec.curve.y.forEach((y, k) => {
-    let path = "", pen = "M";
-    for (const [x, values] of points) {
-      const v = values[k], ok = Number.isFinite(v) && v > 0;
-      if (ok) path += `${pen}${X.place(x).toFixed(1)} ${Y.place(v).toFixed(1)}`;
-      if (ok && spec.curve.steps) add("circle", { cx: X.place(x), cy: Y.place(v), r: k ? 2 : 2.5, class: `sb-dot sb-dot-${k}` });
-      pen = ok ? "L" : "M";
-    }
-    if (path) add("path", { d: path, class: `sb-line sb-line-${k}${k === 0 && spec.curve.y.length > 1 ? " sb-under" : ""}` });
-    const [x, values] = now;
-    if (Number.isFinite(values[k]) && values[k] > 0) {
-      add("circle", { cx: X.place(x), cy: Y.place(values[k]), r: k ? 3.5 : 5, class: `sb-dot sb-dot-${k}` });
-    }
-  });
-}
-
-async function models(model, name) {
-  const refs = [model.get(name)].flat();
-  return Promise.all(refs.map((r) => (typeof r === "string" ? model.widget_manager.get_model(r.replace("IPY_MODEL_", "")) : r)));
-}
-
-export default () => {
-  let update = [], state;
-  const ready = {};
-  ready.promise = new Promise((resolve) => (ready.resolve = resolve));
-  return {
-    async initialize({ model }) {
-      const own = model.get("data"), kernel = Boolean(own?.formulas), spec = whole(model.get("spec"), kernel ? own : globalThis.scalebook);
-      const controls = await models(model, "controls"), labels = await models(model, "labels");
-      const [worked] = await models(model, "worked"), [message] = await models(model, "message");
-      const choice = () => controls.map((c) => c.get("index"));
-      const set = (widget, value) => widget.get("value") === value || widget.set("value", value);
-      let due = false;
-      const run = () => {
-        due = false;
-        const found = answers(spec, choice());
-        labels.forEach((label, i) => set(label, found.texts[i]));
-        set(worked, found.worked);
-        set(message, found.message);
-        update.forEach((f) => f());
-      };
-      // At most one run a frame, however fast the slider moves.
-      controls.forEach((c) => c.on("change:index", () => { if (!due) { due = true; requestAnimationFrame(run); } }));
-      if (!kernel) run();  // with a kernel Python has answered
-      state = { spec, choice };
-      ready.resolve();
-    },
-    async render({ el }) {
-      await ready.promise;
-      const { spec, choice } = state;
-      el.classList.add("sb-live");
-      if (!spec.curve) return;
-      const figure = document.createElement("figure"), svg = document.createElementNS(SVG, "svg"), caption = document.createElement("figcaption");
-      figure.className = "sb-curve";
-      svg.setAttribute("role", "img");
-      spec.curve.y.forEach((y, k) => {
-        const item = document.createElement("span");
-        item.className = `sb-key sb-key-${k}`;
-        item.textContent = y.meaning;
-        caption.append(item);
-      });
-      figure.append(caption, svg);
-      el.append(figure);
-      const redraw = () => {
-        draw(svg, spec, choice());
-        const found = answers(spec, choice());
-        svg.setAttribute("aria-label", `${spec.outputs[0].meaning} against ${spec.curve.label}; now ${found.texts[0]}`);
-      };
-      // ipywidgets leaves slider handles without a name for screen readers.
-      const name = () => (el.closest(".sb-calculator") ?? document).querySelectorAll(".noUi-handle").forEach((handle) => {
-        const row = handle.closest(".widget-inline-hbox, .jupyter-widget-inline-hbox, .widget-hslider");
-        handle.setAttribute("aria-label", row?.querySelector(".widget-label")?.textContent ?? "value");
-      });
-      const size = new ResizeObserver(() => { redraw(); name(); });
-      size.observe(figure);
-      update.push(redraw);
-      redraw();
-      return () => { size.disconnect(); update = update.filter((f) => f !== redraw); };
-    },
-  };
-};

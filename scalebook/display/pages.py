@@ -5,9 +5,7 @@ What several widgets name (rows of tables, formulas, the widgets' own JavaScript
 
 import json
 
-import ipywidgets as widgets
 from anywidget import AnyWidget
-from ipywidgets.embed import dependency_state
 
 from .described import merge
 from .live import STORED, Calculator
@@ -18,16 +16,8 @@ __all__ = ["published", "remade", "script"]
 STATE, VIEW = (f"application/vnd.jupyter.widget-{x}+json" for x in ("state", "view"))
 MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
 
-OF_ALL = [
-    "_esm",
-    "_css",
-    "_view_name",
-    "_view_module",
-    "_view_module_version",
-]  # what every widget of a class has alike
 
-
-def remade(notebook: dict) -> list[tuple[dict, widgets.DOMWidget]]:
+def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
     """The outputs of a notebook that show a widget, each with the widget made anew."""
     shown = [o for cell in notebook["cells"] for o in cell.get("outputs", ()) if STORED in o.get("data", ())]
     return [(o, MADE[kind](said)) for o in shown for kind, said in o["data"][STORED].items()]
@@ -35,24 +25,20 @@ def remade(notebook: dict) -> list[tuple[dict, widgets.DOMWidget]]:
 
 def published(notebook: dict, stem: str, shared: dict) -> dict:
     """The notebook with the state of its widgets; what its pages have in common is added to `shared`."""
-    shown = remade(notebook)
-    state = dependency_state([widget for _, widget in shown]) if shown else {}
-    for output, widget in shown:
+    states = {}
+    for number, (output, widget) in enumerate(remade(notebook)):
+        name = f"{stem}-{number:04d}"  # names by chance would make every build another
         if isinstance(widget, Calculator):
-            merge(shared, widget.data)
-        for own in (x for x in (widget, *getattr(widget, "children", ())) if isinstance(x, AnyWidget)):
-            state[own.model_id]["state"]["_anywidget_id"] = own._anywidget_id
-            shared["modules"][own._anywidget_id] = {x: getattr(own, x) for x in OF_ALL}
+            merge(shared, widget.made.data)
+        own = {x: v for x, v in widget.get_state().items() if x[0] != "_" and not AnyWidget.class_traits().get(x)}
+        shared["modules"][widget._anywidget_id] = {x: getattr(widget, x) for x in ("_esm", "_css")}
+        states[name] = dict(state=own | dict(_anywidget_id=widget._anywidget_id))
         del output["data"][STORED]
-        output["data"][VIEW] = dict(version_major=2, version_minor=0, model_id=widget.model_id)
-    if state:
-        notebook["metadata"]["widgets"] = {STATE: dict(version_major=2, version_minor=0, state=state)}
-    text = json.dumps(notebook, ensure_ascii=False)
-    for number, name in enumerate(state):  # names by chance would make every build another
-        text = text.replace(name, f"{stem}-{number:04d}")
-    for _, widget in shown:
+        output["data"][VIEW] = dict(version_major=2, version_minor=0, model_id=name)
         widget.close()
-    return json.loads(text)
+    if states:
+        notebook["metadata"]["widgets"] = {STATE: dict(version_major=2, version_minor=0, state=states)}
+    return notebook
 
 
 def script(shared: dict) -> str:

@@ -1,0 +1,112 @@
+"""Sums and maxima taken apart, for a page to draw: which formulas are a bar, and of which pieces.
+
+A formula is looked at as the JavaScript that pages evaluate, since a stored calculator may hold nothing else of it.
+"""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["addends", "alternatives", "bars"]
+
+MEASURES = ("s", "B")  # times and memory add up to what a person looks for; shares and counts seldom do
+LONGEST = 60  # of a piece that is no letter, as it is named
+
+
+def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter) -> list[dict]:
+    """One bar for time and one for memory, of the first letters `asked` for that are a sum or a maximum.
+
+    limits: the letter of the line that a bar must not pass; letter: what a letter means.
+    """
+    found = {}
+    for name in asked:
+        unit = letter(name).unit
+        if unit in MEASURES and unit not in found and (rows := _rows(name, formulas, letter)):
+            found[unit] = dict(letter=name, unit=unit, meaning=letter(name).meaning, rows=rows)
+            if name in limits:
+                found[unit]["line"] = dict(letter=limits[name], meaning=letter(limits[name]).meaning)
+    return list(found.values())
+
+
+def _rows(name, formulas, letter):
+    """A row for each alternative of a maximum, one for a sum; none for what is neither."""
+    if name not in formulas:
+        return []
+    several = alternatives(formulas[name]["js"])
+    if several:
+        pieces = [_short(addends(formulas[x]["js"])) or [x] if x in formulas else [x] for x in several]
+    else:
+        several, pieces = [name], [_short(addends(formulas[name]["js"]))]
+    if not all(pieces) or not _short(several):
+        return []
+    return [
+        dict(label=_said(x, letter), pieces=[dict(js=p, label=_said(p, letter)) for p in own])
+        for x, own in zip(several, pieces, strict=True)
+    ]
+
+
+def _short(expressions):
+    """The expressions, if each can be named."""
+    return expressions if all(len(x) <= LONGEST for x in expressions) else []
+
+
+def _said(js, letter):
+    """A letter's meaning, and an expression as it is written."""
+    if re.fullmatch(r"\w+", js):
+        return letter(js).meaning
+    return js.replace("Math.", "").replace("*", " · ")
+
+
+def addends(js: str) -> list[str]:
+    """The terms of a sum, [] for what is none or subtracts.
+
+    >>> addends("a + Math.max(b, c + d) + 2*e"), addends("a - b"), addends("a*b")
+    (['a', 'Math.max(b, c + d)', '2*e'], [], [])
+    """
+    js = _bare(js)
+    terms = _split(js, " + ")
+    return (
+        terms if len(terms) > 1 and not any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms) else []
+    )
+
+
+def alternatives(js: str) -> list[str]:
+    """What a maximum is the largest of, [] for what is none.
+
+    >>> alternatives("Math.max(a, b + Math.max(c, d))"), alternatives("2*Math.max(a, b)"), alternatives("Math.max(0)")
+    (['a', 'b + Math.max(c, d)'], [], [])
+    """
+    js = _bare(js)
+    if not js.startswith("Math.max(") or _closed(js, len("Math.max")) != len(js) - 1:
+        return []
+    found = _split(js[len("Math.max(") : -1], ", ")
+    return [] if any(re.fullmatch(r"[\d.]+", x) for x in found) else found
+
+
+def _bare(js):
+    """An expression without the condition under which it holds."""
+    js = " ".join(js.split())
+    found = re.fullmatch(r"\(\((?:(?!\?).)*\) \? \( (.*) \) : \( NaN \)\)", js)
+    return found[1] if found else js
+
+
+def _split(js, at):
+    """The parts of an expression between separators that stand in no bracket."""
+    parts, depth, begin, i = [], 0, 0, 0
+    while i < len(js):
+        depth += (js[i] in "([") - (js[i] in ")]")
+        if not depth and js.startswith(at, i):
+            parts.append(js[begin:i].strip())
+            i = begin = i + len(at)
+            continue
+        i += 1
+    return [*parts, js[begin:].strip()]
+
+
+def _closed(js, opened):
+    """Where the bracket that opens there closes."""
+    depth = 0
+    for i in range(opened, len(js)):
+        depth += (js[i] in "([") - (js[i] in ")]")
+        if not depth:
+            return i
+    return -1
