@@ -90,6 +90,12 @@ def test_verdicts_come_from_the_ledger(chapter):
     assert any(x.source == f'claims.judged_in("{chapter}")' for x in cells_of(path))
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_no_verdict_is_written_by_hand(path):
+    heads = (x.splitlines()[0].casefold() for c in cells_of(path) for x in re.findall(r"(?m)^\|.*\n\| ?-", c.source))
+    assert not [x for x in heads if "verdict" in x], "enter the sentences in scalebook/claims"
+
+
 @pytest.fixture(scope="module")
 def contents():
     """The notebooks of the table of contents, in its order."""
