@@ -25,19 +25,19 @@ SHADES = {
 }
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _KINDS = {
-    "arithmetic": "compute computing forward backward products steps work decoding prompt\xa0read",
-    "memory": "weights cache caches reading experts state activations logits work\xa0space",
+    "arithmetic": "compute computing forward backward products steps work decoding prompt_read",
+    "memory": "weights cache caches reading experts state activations logits work_space",
     "network": "exchange messages prefetch offload",
     "waiting": "waiting launches routing",
 }
-_KIND_OF = {word.replace("\xa0", " "): kind for kind, words in _KINDS.items() for word in words.split()}
+_KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
     """A colour for each part of a chart: a shade of what it is, if its name says so, else one that no other has.
 
-    >>> hues(["weights", "caches", "waiting", "a batch"])
-    {'weights': '#009E73', 'caches': '#66C5AB', 'waiting': '#7A7F87', 'a batch': '#0072B2'}
+    >>> hues(["work", "work space", "weights", "waiting", "a batch"])
+    {'work': '#0072B2', 'work space': '#009E73', 'weights': '#66C5AB', 'waiting': '#7A7F87', 'a batch': '#D55E00'}
     """
     found: dict[str, str] = {}
     for name in names:
