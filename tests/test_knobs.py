@@ -29,7 +29,7 @@ def test_a_line_of_the_table(knob):
     assert knob.source.partition(" ")[0] in SOURCES
     assert knob.subject in (*knobs.SUBJECTS, "shape")
     assert all(x in frameworks()[knob.framework] for x in knob.needs)
-    assert not knob.usual or knob.usual in knob.means
+    assert not knob.usual or knob.usual in knob.means or (not knob.means and knob.usual.isdigit())
     assert all(name in FORMULAS for name in knob.formulas())
 
 
@@ -157,6 +157,49 @@ def test_torchtitan():
     assert setup.knowns == expected
     assert any("between none and full" in x for x in setup.notes)
     assert training_step(models.llama3_405b, accelerators.h100.at("bf16"), **setup.knowns).step_time > 0
+
+
+def test_what_torchtitan_does_where_nothing_is_said():
+    """Eight sequences of 2,048 tokens a device, and every second block run again, which is said and no word."""
+    setup = knobs.read("[parallelism]\ntensor_parallel_degree = 2", devices=16)
+    expected = dict(
+        devices=16, tp=2, dp=8, sharding="zero3", schedule="1f1b", seq=2048, batch=8, microbatches=1, dp_overlap=1,
+        sequence_parallel=True,
+    )  # fmt: skip
+    assert setup.knowns == expected and setup.precision == "bf16"
+    [note] = setup.notes
+    assert note.startswith("activation_checkpoint.mode selective, since it is not given: ")
+    said = knobs.read('[activation_checkpoint]\nmode = "none"\n[training]\nlocal_batch_size = 2')
+    assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
+
+
+@pytest.mark.parametrize(
+    ("layers", "each", "ends", "chunks"),
+    [
+        (126, 8, None, 4),
+        (126, 16, None, 2),
+        (32, 4, (0, 0), 2),
+        (32, 4, None, None),
+        (30, 4, (0, 2), 2),
+        (80, 0, None, None),
+    ],
+)
+def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
+    """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
+    given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")
+    given["pipeline_parallel_layers_per_stage"] = each
+    if ends:
+        given |= dict(zip((f"pipeline_parallel_{x}_stage_less_layers" for x in ("first", "last")), ends, strict=True))
+    if chunks:
+        assert knobs.read({"parallelism": given}, layers=layers).knowns["chunks"] == chunks
+    else:
+        with pytest.raises(ValueError, match=r"for the ends, no multiple of pp=4$"):
+            knobs.read({"parallelism": given}, layers=layers)
+
+
+def test_equal_chunks_are_written_without_ends():
+    text = knobs.flags(dict(pp=4, chunks=4, schedule="interleaved"), "torchtitan", layers=128)
+    assert "layers_per_stage = 8" in text and text.count("_stage_less_layers = 0") == 2
 
 
 @pytest.mark.parametrize(

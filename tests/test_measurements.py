@@ -17,7 +17,7 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, confront, decode
 from scalebook.measurements.__main__ import main
-from scalebook.measurements.confrontation import _read
+from scalebook.measurements.confrontation import SHOWN, _read
 from scalebook.measurements.serving import served_rows
 from scalebook.tables import SOURCES, accelerators, models
 
@@ -215,7 +215,8 @@ class TestEvery:
     def test_shows_a_table(self, name):
         result = confront(name)
         shown = result._repr_html_()
-        assert shown.count("<tr>") == 2 + len(result.groups)
+        assert shown.count('<tr><th scope="row">') == 1 + len(result.groups)
+        assert ("<summary>Show the" in shown) == (1 + len(result.groups) > SHOWN)
         assert all(str(g["rows"]) in shown for g in result.groups.values())
         assert not re.search(r"\b(nan|inf)\b", shown + repr(result))  # numbers, not the words around them
 

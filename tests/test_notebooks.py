@@ -89,6 +89,29 @@ def test_verdicts_come_from_the_ledger(chapter):
     assert any(x.source == f'claims.judged_in("{chapter}")' for x in cells_of(path))
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_no_verdict_is_written_by_hand(path):
+    heads = (x.splitlines()[0].casefold() for c in cells_of(path) for x in re.findall(r"(?m)^\|.*\n\| ?-", c.source))
+    assert not [x for x in heads if "verdict" in x], "enter the sentences in scalebook/claims"
+
+
+# Measured rows that stand open beside a confrontation's figure; a page folds a longer table (`Grid(..., fold=)`).
+ROWS_AT_ONCE = 8
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_a_confrontation_is_short(path):
+    """In a section called Confronted no table of more rows stands open, and nowhere one of three times as many."""
+    most = 3 * ROWS_AT_ONCE
+    for cell in cells_of(path):
+        for section in re.findall(r"(?m)^## .*", cell.source) if cell.cell_type == "markdown" else ():
+            most = ROWS_AT_ONCE if "Confronted" in section else 3 * ROWS_AT_ONCE
+        shown = "".join("".join(o.get("data", {}).get("text/html", "")) for o in cell.get("outputs", []))
+        tables = re.findall(r"<tbody>.*?</tbody>", re.sub(r"(?s)<details.*?</details>", "", shown), re.S)
+        if "judged_in" not in cell.source:
+            assert all(x.count("<tr>") <= most for x in tables), f"fold this table:\n{cell.source}"
+
+
 @pytest.fixture(scope="module")
 def contents():
     """The notebooks of the table of contents, in its order."""

@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from scalebook.display.fitting import END, spread
-from scalebook.display.scheme import COLOURS
+from scalebook.display.scheme import COLOURS, SHADES, hues
 from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
-__all__ = ["COLOURS", "bars", "caption", "confrontation", "curve", "describe", "roofline"]
+__all__ = ["COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "roofline"]
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
@@ -146,10 +146,10 @@ def bars(
     """
     ax = ax or plt.gca()
     names = list(dict.fromkeys(p for bar in parts.values() for p in bar))
-    left = np.zeros(len(parts))
+    left, colors = np.zeros(len(parts)), hues(names)
     for part in names:
         widths = np.array([bar.get(part, 0.0) for bar in parts.values()])
-        ax.barh(list(parts), widths, left=left, label=part, height=0.62, edgecolor="white")
+        ax.barh(list(parts), widths, left=left, label=part, height=0.62, color=colors[part], edgecolor="white")
         left += widths
     for text, value in (limit or {}).items():
         ax.axvline(value, color="#444444", linewidth=1.2, linestyle="--", label="_limit")

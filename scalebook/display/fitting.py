@@ -160,8 +160,8 @@ def _break_names(ax, single):
 def _break_words(ax, single):
     """Titles and names of axes, in as many lines as they need."""
     figure, whole = ax.figure, ax.figure.bbox.width
-    for title in (ax.title, ax._left_title, ax._right_title):
-        if title.get_text() and single and title is ax._left_title:
+    for title in (x for x in ax.get_children() if isinstance(x, Text) and x not in ax.texts):
+        if title.get_text() and single and title.get_ha() == "left":
             title.set_x(0)
             title.set_transform(blended_transform_factory(figure.transFigure, title.get_transform()))
         _break(title, whole - 4 if single else ax.bbox.width + 4)
@@ -227,29 +227,21 @@ def _place(legend, ax, single):
     room = figure.bbox.width - (0 if last else ax.bbox.x0) if single else ax.bbox.width + 8
     across = figure.transFigure if last else ax.transAxes
     below = blended_transform_factory(across, ax.transAxes + ScaledTranslation(0, -drop, figure.dpi_scale_trans))
-    _columns_of(legend, ax, room)
-    legend.borderaxespad = 0
-    legend.set_bbox_to_anchor((0, 0), below)
-    legend.set_loc("upper left")
+    legend = _dealt_out(legend, ax, room, below)
     legend.set_in_layout(not last)
     return legend.get_window_extent().height + 3 if last else 0
 
 
-def _columns_of(legend, ax, room):
-    """Deal out what a legend names to as many columns as there is room for."""
-    handles, title = legend.legend_handles, legend.get_title().get_text()
-    legend.prop.set_size(SIZE)
-    legend._fontsize = SIZE
-    labels = [_broken(x.get_text(), x, room - 3.2 * SIZE) for x in legend.get_texts()]
-    for columns in range(min(len(labels), 5), 0, -1):
-        legend.set_ncols(columns)
-        legend._init_legend_box(handles, labels)
-        legend._legend_box.set_figure(ax.figure)
-        legend._legend_box.axes = ax
-        legend._legend_box.set_offset(legend._findoffset)
-        legend.set_title(title or None)
+def _dealt_out(legend, ax, room, below):
+    """The legend anew, in as many columns as there is room for."""
+    names = [_broken(x.get_text(), x, room - 3.2 * SIZE) for x in legend.get_texts()]
+    said = dict(handles=legend.legend_handles, labels=names, title=legend.get_title().get_text() or None)
+    place = dict(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0)
+    for columns in range(min(len(names), 5), 0, -1):
+        legend = ax.legend(**said, **place, ncols=columns, fontsize=SIZE, frameon=legend.get_frame_on())
         if legend.get_window_extent().width <= room:
             break
+    return legend
 
 
 def _hides(legend, ax):

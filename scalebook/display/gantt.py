@@ -13,12 +13,12 @@ from .fitting import SIZE
 
 __all__ = ["gantt"]
 
-KINDS = {
+KINDS = {  # all of it is arithmetic: hues about blue, apart also where they are paler
     "F": ("forward", "#56B4E9"),
-    "B": ("input gradient", "#E69F00"),
-    "W": ("weight gradient", "#009E73"),
-    "BW": ("whole backward", "#D55E00"),
-    "FBW": ("forward beside backward", "#CC79A7"),
+    "B": ("input gradient", "#7C8CE0"),
+    "W": ("weight gradient", "#3AA6B9"),
+    "BW": ("whole backward", "#5866D0"),
+    "FBW": ("forward beside backward", "#A08BE0"),
 }
 SECOND = 0.55  # how much of its colour a later chunk, or the second direction, keeps
 

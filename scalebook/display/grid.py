@@ -1,6 +1,6 @@
 """A small table of words and numbers, for a few results side by side."""
 
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, folded, page_table
 
 __all__ = ["Grid"]
 
@@ -8,13 +8,16 @@ __all__ = ["Grid"]
 class Grid:
     """Columns by their heads; the first names the rows.  Shown as a table in a notebook, aligned in text.
 
+    With `fold`, what its rows are, such as "runs", a notebook shows one line that opens it.
+
     >>> Grid({"": ["H100", "H200"], "ridge": ["295 FLOP/B", "206 FLOP/B"]})
               ridge
     H100 295 FLOP/B
     H200 206 FLOP/B
     """
 
-    def __init__(self, columns: dict[str, list[str]]):
+    def __init__(self, columns: dict[str, list[str]], fold: str = ""):
+        self.fold = fold
         self.heads = list(columns)
         self.rows = list(zip(*columns.values(), strict=True))
 
@@ -22,4 +25,5 @@ class Grid:
         return aligned([self.heads, *self.rows], right=True)
 
     def _repr_html_(self):
-        return page_table(self.heads, self.rows)
+        table = page_table(self.heads, self.rows)
+        return folded(table, f"{len(self.rows)} {self.fold}") if self.fold else table

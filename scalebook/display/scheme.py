@@ -1,8 +1,10 @@
 """Colours of drawings and figures on a light page and on a dark one, and how a drawing learns which it stands on."""
 
+from collections.abc import Iterable
+
 from matplotlib.colors import to_hex, to_rgb
 
-__all__ = ["COLOURS", "LEAST", "PHONE", "following", "ink_on", "on_dark"]
+__all__ = ["COLOURS", "LEAST", "PHONE", "SHADES", "following", "hues", "ink_on", "on_dark"]
 
 PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
 
@@ -13,6 +15,36 @@ COLOURS = {
     "network": ("#D55E00", "#F0A030"),
     "waiting": ("#7A7F87", "#9DA7B3"),
 }
+
+# The same four in charts, where parts of one kind lie beside each other.
+SHADES = {
+    "arithmetic": ("#0072B2", "#56B4E9", "#A6D5F0", "#004B76"),
+    "memory": ("#009E73", "#66C5AB", "#00563F", "#A9D18E", "#D5E8B5", "#C3D0C9"),
+    "network": ("#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F9DFB0"),
+    "waiting": ("#7A7F87", "#B4B9C0"),
+}
+_OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_KINDS = {
+    "arithmetic": "compute computing forward backward products steps work decoding prompt_read",
+    "memory": "weights cache caches reading experts state activations logits work_space",
+    "network": "exchange messages prefetch offload",
+    "waiting": "waiting launches routing",
+}
+_KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
+
+
+def hues(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each part of a chart: a shade of what it is, if its name says so, else one that no other has.
+
+    >>> hues(["work", "work space", "weights", "waiting", "a batch"])
+    {'work': '#0072B2', 'work space': '#009E73', 'weights': '#66C5AB', 'waiting': '#7A7F87', 'a batch': '#D55E00'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        left = [x for x in SHADES.get(_KIND_OF.get(name, ""), _OTHERS) if x not in found.values()]
+        found[name] = (left or _OTHERS)[0]
+    return found
+
 
 # The style's other hues on a dark page: as far from it, and from letters on them, as they are on a light one.
 _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
+from scalebook.display.scheme import SHADES
 from scalebook.language import Row, show
 from scalebook.training.contention import TIERS
 
@@ -27,11 +28,10 @@ AWAY = {
     "weight_away": "weights", "gradient_away": "gradients", "optimizer_away": "optimizer",
     "activation_away": "activations",
 }  # fmt: skip
-# Arithmetic in blues, collectives in oranges, waiting in greys: told apart by lightness too, and by hatching.
-_TIME_COLORS = ["#0072B2", "#56B4E9", "#A6D5F0", "#004B76", "#CC79A7", "#D55E00", "#E69F00", "#F5C773", "#8C3D00",
-                "#F0E442",
-                "#999999", "#009E73"]  # fmt: skip
-_MEMORY_COLORS = ["#0072B2", "#56B4E9", "#004B76", "#D55E00", "#E69F00", "#999999"]
+# Arithmetic in blues, memory in greens, collectives in oranges, waiting in grey: told apart by lightness too.
+_BLUES, _GREENS, _ORANGES, (_GREY, _) = SHADES.values()
+_TIME_COLORS = [*_BLUES, _GREENS[0], *_ORANGES, _GREY, _GREENS[1]]
+_MEMORY_COLORS = [_GREENS[2], _GREENS[0], _GREENS[1], *_GREENS[3:]]
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:

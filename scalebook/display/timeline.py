@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.fitting import SIZE
+from scalebook.display.scheme import hues
 from scalebook.language import show
 
 __all__ = ["Bar", "timeline"]
@@ -39,8 +40,7 @@ def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title
     ax = ax or plt.gca()
     lanes = list(dict.fromkeys(x.lane for x in bars))
     kinds = list(dict.fromkeys(x.kind for x in bars))
-    cycle = plt.rcParams["axes.prop_cycle"].by_key()["color"]
-    colors = {kind: cycle[i % len(cycle)] for i, kind in enumerate(kinds)}
+    colors = hues(kinds)
     first, last = min(x.start for x in bars), max(x.start + x.length for x in bars)
     for kind in kinds:
         mine = [x for x in bars if x.kind == kind]

@@ -8,7 +8,7 @@ H100 295 FLOP/B
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Markup", "aligned", "page_table", "table_cell"]
+__all__ = ["Markup", "aligned", "folded", "page_table", "table_cell"]
 
 
 class Markup(str):
@@ -65,3 +65,12 @@ def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: st
     return Markup(
         f'<div class="{classes}"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def folded(table: Markup, rows: str) -> Markup:
+    """A table that a reader opens: long ones of measurements stand behind a line that says what is in them.
+
+    >>> folded(Markup("<table></table>"), "12 runs")
+    '<details class="sb-more"><summary>Show the 12 runs</summary><table></table></details>'
+    """
+    return Markup(f'<details class="sb-more"><summary>Show the {html.escape(rows)}</summary>{table}</details>')

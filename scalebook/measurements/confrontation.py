@@ -22,10 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from scalebook.language.notation import brief, quoted
-from scalebook.language.tabular import page_table
+from scalebook.language.tabular import folded, page_table
 from scalebook.tables import cite
 
 __all__ = ["Confrontation", "Result"]
+
+SHOWN = 6  # lines of errors that a page shows at once
 
 Measurement = dict[str, str]  # one line of a CSV file
 
@@ -224,7 +226,11 @@ class Result:
 
     def _repr_html_(self):
         c = self.confrontation
-        figures = page_table([c.name, "rows", "mean", "median", "90 %", "worst", "bias"], self._table())
+        heads, lines = [c.name, "rows", "mean", "median", "90 %", "worst", "bias"], list(self._table())
+        groups = lines[2 if self.fitted.any() else 1 :]
+        apart = len(lines) > SHOWN  # the kinds of rows stand behind a line, and what all of them give is seen at once
+        figures = page_table(heads, lines[: -len(groups)] if apart else lines)
+        figures += folded(page_table(heads, groups), f"{len(groups)} kinds of rows") if apart else ""
         first = f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean."
         more = [
             *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),

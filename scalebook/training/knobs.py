@@ -131,6 +131,7 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     for flag, knob in knobs.items():
         if knob.usual and flag not in given:
             found = {**knob.says(knob.usual), **found}
+            notes += [f"{knob.shown} {knob.usual}, since it is not given: {knob.note}"] * _is_unsaid(knob, knob.usual)
     found |= follow(framework, given, found, known)
     precision = found.pop("precision", None)
     shape = {x.letter for x in knobs.values() if x.subject == "shape"}

@@ -7,12 +7,13 @@ gives what follows.  Each rule of writing takes the letters wanted and the flags
 3
 """
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from scalebook.language.notation import either, quoted
-from scalebook.training.knobs_data import number, text_of
+from scalebook.training.knobs_data import frameworks, number, text_of
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import USUAL
 
@@ -204,10 +205,8 @@ def _torchtitan(given, found, known) -> dict:
     out["dp_overlap"] = 1  # weights are gathered a block ahead, gradients beside the next block
     if _is_set(given, of + "enable_async_tensor_parallel"):
         out |= dict(tp_overlap=_pieces(tp), tp_beside=0)
-    chunks = of + "pipeline_parallel_layers_per_stage"
     if found.get("schedule") == "interleaved":
-        layers = known.get("layers")
-        out["chunks"] = _chunks(chunks, given[chunks], pp, layers) if chunks in given else 2
+        out["chunks"] = _torchtitan_chunks(given, pp, known.get("layers"))
     _torchtitan_batch(given, pp, out)
     precise = text_of(given.get(training + "mixed_precision_param", "bfloat16"))
     if precise not in ("bfloat16", "float32"):
@@ -218,18 +217,37 @@ def _torchtitan(given, found, known) -> dict:
     return out
 
 
+def _usual(given, flag: str):
+    """A number of torchtitan's as it is given, or as its program takes it."""
+    return number(flag, given.get(flag, frameworks()["torchtitan"][flag].usual))
+
+
+def _torchtitan_chunks(given, pp, layers) -> int:
+    """Parts of the model on a device: the embedding and the head count for some layers where stages are cut."""
+    flag = "parallelism.pipeline_parallel_layers_per_stage"
+    if flag not in given:
+        return 2
+    if not layers:
+        raise ValueError(f"{flag} says how many blocks a chunk has: give the model's layers too")
+    ends = sum(_usual(given, f"parallelism.pipeline_parallel_{x}_stage_less_layers") for x in ("first", "last"))
+    each = number(flag, given[flag])
+    stages = math.ceil((layers + ends) / each) if each else 0
+    said = (
+        f"{flag} {each:g} makes {stages} stages of {layers:g} blocks and {ends:g} for the ends, no multiple of pp={pp}"
+    )
+    return _whole(stages / pp, said)
+
+
 def _torchtitan_batch(given, pp, out) -> None:
     """Sequences of a pass, and passes of a step."""
-    local = next((x for x in ("training.local_batch_size", "training.batch_size") if x in given), None)
+    local = "training.batch_size" if "training.batch_size" in given else "training.local_batch_size"
     flag, split = "training.global_batch_size", "parallelism.pipeline_parallel_microbatch_size"
-    if local:
-        own = number(local, given[local])
-        out["batch"] = number(split, given.get(split, 1)) if pp > 1 else own
-        passes = own / out["batch"]
+    own = number(local, given[local]) if local in given else _usual(given, local)
+    out["batch"] = number(split, given.get(split, 1)) if pp > 1 else own
     if text_of(given.get(flag, -1)) != "-1":
         out["global_batch"] = number(flag, given[flag])
-    elif local:
-        out["microbatches"] = _whole(passes, f"{local} {own} is no multiple of {split} {out['batch']}")
+    else:
+        out["microbatches"] = _whole(own / out["batch"], f"{local} {own} is no multiple of {split} {out['batch']}")
 
 
 def _to_megatron(wanted, flags, layers) -> None:
@@ -307,8 +325,9 @@ def _to_torchtitan(wanted, flags, layers) -> None:
     chunks = wanted.get("chunks", 1)
     if chunks > 1:
         flags[of + "pipeline_parallel_schedule"] = "Interleaved1F1B"
-        if layers and layers % (pp * chunks) == 0:
+        if layers and layers % (pp * chunks) == 0:  # equal parts, of which neither end counts for more
             flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
+            flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
     if "batch" in wanted:
         if pp > 1:
             flags[of + "pipeline_parallel_microbatch_size"] = wanted["batch"]
