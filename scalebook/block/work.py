@@ -157,9 +157,9 @@ def _joined(ops: list[Op], phase: str) -> Product:
 
 def _product(size: Product, traffic: Expr, phase: str, wide: bool) -> Expr:
     """Seconds of a product.  Gradients of weights are added to those of earlier micro-batches: read, and written."""
-    peak, reached, half = (symbol(x) for x in ("peak_flops", "matmul_efficiency", "inner_half"))
+    peak, reached, half = (symbol(x) for x in ("peak_flops", "training_efficiency", "inner_half"))
     if wide:  # writing a result takes as long as before, and fewer multiplications
-        peak, reached, half = symbol("attention_peak"), symbol("matmul_bf16"), half * symbol("attention_peak") / peak
+        peak, reached, half = symbol("attention_peak"), symbol("training_bf16"), half * symbol("attention_peak") / peak
     if phase == "weight_gradient":
         half *= 2 * symbol("gradient_bits") / symbol("activation_bits")
     given = dict(size._asdict(), traffic=traffic, peak_flops=peak, inner_half=half)

@@ -41,9 +41,10 @@ class Device(Row):
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": Cell(cell.value, cell.origin, cell.source, note)}
-        cells.pop("matmul_efficiency", None)  # that of another precision
-        if f"matmul_{precision}" in cells:
-            cells["matmul_efficiency"] = cells[f"matmul_{precision}"]
+        for kind in ("matmul", "training"):
+            cells.pop(f"{kind}_efficiency", None)  # that of another precision
+            if f"{kind}_{precision}" in cells:
+                cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
         return Device(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
 
@@ -112,7 +113,7 @@ class Table(Mapping):
 
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
-        chosen = ("peak_flops", "matmul_efficiency")
+        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
         letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
