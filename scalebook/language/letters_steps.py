@@ -143,3 +143,10 @@ for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
         f"\\eta_{{k}}^{{{_mark}}}",
         "share",
     )
+letter(
+    "grouped_hidden",
+    "%",
+    "share of the shorter of arithmetic and traffic that products of experts hide",
+    r"\chi_E",
+    "share",
+)

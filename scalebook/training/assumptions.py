@@ -11,6 +11,7 @@ from sympy import Integer, Rational
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
 from scalebook.language import formula
 from scalebook.machine.collective_rates import FABRIC
+from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
@@ -184,5 +185,5 @@ def expert_ways_same(tp):
 MEASURED = (
     sustained_rate, training_efficiency_alone, training_wide_alone, collective_cores, attention_efficiency,
     attention_backward, attended_half, quantized_bits, one_port, every_expert, expert_ways_same, host_efficiency,
-    *FABRIC,
+    grouped_hidden, *FABRIC,
 )  # fmt: skip
