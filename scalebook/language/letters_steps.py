@@ -150,5 +150,12 @@ letter(
     r"\chi_E",
     "share",
 )
-letter("expert_passes", "", "times that experts' activations pass through memory beside fused kernels", r"n_{E\Box}", _ZERO)
+letter(
+    "expert_passes",
+    "",
+    "times that experts' activations pass through memory beside fused kernels",
+    r"n_{E\Box}",
+    _ZERO,
+)
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
+letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")

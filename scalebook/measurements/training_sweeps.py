@@ -21,8 +21,8 @@ from .runs import block_passes, device, is_even, optional
 from .training_memory import nanotron_stages
 
 __all__ = [
-    "CONFRONTATIONS", "EAGER_PASSES", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED", "WAIT",
-    "sent_share", "unfused",
+    "CONFRONTATIONS", "EAGER_PASSES", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED",
+    "WAIT", "sent_share", "unfused",
 ]  # fmt: skip
 
 
@@ -230,11 +230,7 @@ def _is_fused(row):
     """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300:
     fused experts, a step in one graph.
     """
-    return (
-        _container(row) >= 26.06
-        and "DGX-GB" in row["system"]
-        and row["precision"] in ("MXFP8", "NVFP4")
-    )
+    return _container(row) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
 
 
 def _precision(row):

@@ -61,6 +61,8 @@ def _device(key, cells):
         cell = row.cells["efficiency_typical"]
         note = f"from {row.efficiency_low:.1%} to {row.efficiency_high:.1%} by source; {cell.note}"
         cells[f"training_{row.precision}"] = Cell(cell.value, next(iter(cells.values())).origin, cell.source, note)
+    if "training_bf16" in cells and "peak_fp16" in cells and cells["peak_fp16"].value == cells["peak_bf16"].value:
+        cells.setdefault("training_fp16", cells["training_bf16"])
     if name and (reached := cells.get(name.replace("peak", "training"))):
         cells["training_efficiency"] = reached
     if "kernel_launch" not in cells:
