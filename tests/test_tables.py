@@ -9,9 +9,21 @@ from scalebook.language import NOTATION, SOURCES, cite
 from scalebook.language.row import quantity
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache_per_token, linear_memory, weight_memory
-from scalebook.tables import Table, accelerators, engines, links, models, precisions, ranges, runs, shapes
+from scalebook.tables import (
+    Table,
+    accelerators,
+    efficiencies,
+    efficiencies_of,
+    engines,
+    links,
+    models,
+    precisions,
+    ranges,
+    runs,
+    shapes,
+)  # fmt: skip
 
-TABLES = [accelerators, links, models, precisions, engines, runs, ranges]
+TABLES = [accelerators, links, models, precisions, engines, runs, ranges, efficiencies]
 ROWS = [pytest.param(table, key, id=f"{table.name}-{key}") for table in TABLES for key in table]
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
@@ -47,6 +59,23 @@ def test_a_precision_that_a_device_lacks():
     assert accelerators.h100.at("fp8").at("bf16").name == "NVIDIA H100 SXM at bf16"
 
 
+@pytest.mark.parametrize("key", efficiencies)
+def test_what_is_typical_in_training_lies_between_low_and_high(key):
+    row = efficiencies[key]
+    assert 0 < row.efficiency_low < row.efficiency_typical < row.efficiency_high <= 1
+    assert efficiencies_of(row.device, row.kernel)[row.precision] is row
+    if row.kernel == "products":
+        device = accelerators[row.device].at(row.precision)
+        assert device.training_efficiency == row.efficiency_typical
+        assert "by source" in device.cells["training_efficiency"].note
+
+
+def test_a_precision_brings_its_own_share_in_training():
+    assert accelerators.b200.training_efficiency == accelerators.b200.at("bf16").training_efficiency
+    assert accelerators.b200.training_bf16 < 0.9 * accelerators.b200.matmul_bf16  # sources disagree by 1.5 times
+    assert "training_efficiency" not in accelerators.h100.at("tf32")
+
+
 @pytest.mark.parametrize(("table", "key"), ROWS)
 def test_row(table, key):
     row = table[key]
@@ -72,7 +101,9 @@ def test_table(table):
     page = table._repr_html_()
     assert page.count("<tr>") == len(table) + 1
     assert page.count("<td") == len(table) * sum(
-        any(x in row for row in table.values()) for x in NOTATION if x not in ("peak_flops", "matmul_efficiency")
+        any(x in row for row in table.values())
+        for x in NOTATION
+        if x not in ("peak_flops", "matmul_efficiency", "training_efficiency")
     )
     assert all(key in repr(table) for key in table)
     columns = table.columns
@@ -169,7 +200,19 @@ def test_a_source_unlike_all_lists_none(tmp_path):
 @pytest.mark.parametrize(("table", "key"), ROWS)
 def test_words_and_counts(table, key):
     row = table[key]
-    known = {"vendor", "fabric", "kind", "peak", "attention", "norm", "windows", "model", "device"}
+    known = {
+        "vendor",
+        "fabric",
+        "kind",
+        "peak",
+        "attention",
+        "norm",
+        "windows",
+        "model",
+        "device",
+        "precision",
+        "kernel",
+    }
     assert set(row.words) <= known and all(row.words.values())
     for name, cell in row.cells.items():
         if NOTATION[name].unit == "" and NOTATION[name].sign != "share" and name not in ("pue", "system_factor"):

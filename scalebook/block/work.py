@@ -105,7 +105,8 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
     rate = symbol("attention_peak" if wide else "peak_flops")
-    made = [Work(name, phase, "product", flops, traffic, _product(size, traffic, phase, wide), rate)]
+    time = _product(size, traffic, phase, wide, _is_grouped(tensors))
+    made = [Work(name, phase, "product", flops, traffic, time, rate)]
     if quantized and not wide and phase != "weight_gradient":
         moved = size.rows * size.inner * size.copies * (symbol("activation_bits") + 2 * symbol("quantized_bits")) / 8
         made.insert(0, Work(f"{name} cast", phase, "stream", S.Zero, moved, stream(moved)))
@@ -122,6 +123,11 @@ def _is_wide(tensors: list[Tensor]) -> bool:
     scores and mixes have no weights, logits are fp32.
     """
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
+
+
+def _is_grouped(tensors: list[Tensor]) -> bool:
+    """Whether a product is of routed experts, one for each."""
+    return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
@@ -155,11 +161,16 @@ def _joined(ops: list[Op], phase: str) -> Product:
     return first._replace(**{grown: sum(getattr(p, grown) for p in each)})
 
 
-def _product(size: Product, traffic: Expr, phase: str, wide: bool) -> Expr:
+def _product(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
     """Seconds of a product.  Gradients of weights are added to those of earlier micro-batches: read, and written."""
-    peak, reached, half = (symbol(x) for x in ("peak_flops", "matmul_efficiency", "inner_half"))
+    if grouped:
+        if phase == "weight_gradient":
+            traffic += size.rows * size.columns * size.copies * symbol("gradient_bits") / 8
+        reached = symbol("training_efficiency") * symbol("sustained_rate")
+        return kernels.matmul_time_grouped.of(**size._asdict(), traffic=traffic, matmul_efficiency=reached)
+    peak, reached, half = (symbol(x) for x in ("peak_flops", "training_efficiency", "inner_half"))
     if wide:  # writing a result takes as long as before, and fewer multiplications
-        peak, reached, half = symbol("attention_peak"), symbol("matmul_bf16"), half * symbol("attention_peak") / peak
+        peak, reached, half = symbol("attention_peak"), symbol("training_bf16"), half * symbol("attention_peak") / peak
     if phase == "weight_gradient":
         half *= 2 * symbol("gradient_bits") / symbol("activation_bits")
     given = dict(size._asdict(), traffic=traffic, peak_flops=peak, inner_half=half)

@@ -118,3 +118,45 @@ letter("alternating_end", "s", "time that neither half of a batch hides, at the 
 letter("exchange_cores", "", "cores that messages take while they travel", r"C_X", _ZERO, whole=True)
 letter("slowing", "", "how much longer computing takes beside messages, over its time", r"\sigma_C", _ZERO)
 letter("exposed_messages", "s", "messages of a block of two half batches that are waited for", r"X_{2/2}", _ZERO)
+
+# Products in training: what a device's reach, by precision, and the range over the sources.
+letter(
+    "training_efficiency",
+    "%",
+    "rate of a training step's products over the peak, before clocks fall",
+    r"\eta_{\mathrm{tr}}",
+    "share",
+)
+for _precision in ["bf16", "fp16", "fp8", "fp4"]:
+    letter(
+        f"training_{_precision}",
+        "%",
+        f"rate of a training step's products over the peak, in {_precision}",
+        f"\\eta_{{\\mathrm{{tr,{_precision}}}}}",
+        "share",
+    )
+for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
+    letter(
+        f"efficiency_{_which}",
+        "%",
+        f"share of the peak that a kernel reaches in training, {_which}",
+        f"\\eta_{{k}}^{{{_mark}}}",
+        "share",
+    )
+letter(
+    "grouped_hidden",
+    "%",
+    "share of the shorter of arithmetic and traffic that products of experts hide",
+    r"\chi_E",
+    "share",
+)
+letter(
+    "expert_passes",
+    "",
+    "times that experts' activations pass through memory beside fused kernels",
+    r"n_{E\Box}",
+    _ZERO,
+)
+letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
+letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
+letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\\Box}", _ZERO)

@@ -13,7 +13,7 @@ from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, number
-from .kernels import DEVICES, FORMATS, SCALED_BLOCKS, products_seconds
+from .kernels import DEVICES, FORMATS, NO_SPLIT, SCALED_BLOCKS, products_seconds
 
 __all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED", "layer_seconds", "uneven_loads"]
 
@@ -60,7 +60,7 @@ def _gemm(wide):
         copies, rows = _grouped(row)
         hidden, width = number(row, "hidden_size"), number(row, "intermediate_size")
         columns, inner = (2 * width, hidden) if wide else (hidden, width)
-        return products_seconds([_device(row["gpu"].lower(), "fp8")], rows, columns, inner, copies, 8, 8)[0]
+        return products_seconds([_device(row["gpu"].lower(), "fp8")], rows, columns, inner, copies, 8, 8, **NO_SPLIT)[0]
 
     return lambda rows: np.array([1e6 * seconds(row) for row in rows])
 
@@ -128,8 +128,8 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
     if row["moe_dtype"] == "fp8_block":
         device["matmul_efficiency"] = SCALED_BLOCKS[name]
     (assigned, at_work, rows), width = _loads(row), width / tp
-    wide = products_seconds([device], rows, 2 * width, hidden, at_work, activation, weight)[0]
-    back = products_seconds([device], rows, hidden, width, at_work, activation, weight)[0]
+    wide = products_seconds([device], rows, 2 * width, hidden, at_work, activation, weight, **NO_SPLIT)[0]
+    back = products_seconds([device], rows, hidden, width, at_work, activation, weight, **NO_SPLIT)[0]
     passed = 2 * (2 * tokens * hidden + ASSIGNED_PASSES * assigned * hidden + 3 * assigned * width)
     return routing + wide + back + stream_time(device, traffic=passed)
 

@@ -13,6 +13,7 @@ import numpy as np
 from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
+from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
 from .confrontation import Confrontation, number
@@ -20,8 +21,8 @@ from .runs import block_passes, device, is_even, optional
 from .training_memory import nanotron_stages
 
 __all__ = [
-    "CONFRONTATIONS", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED", "WAIT",
-    "sent_share", "unfused",
+    "CONFRONTATIONS", "EAGER_PASSES", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED",
+    "WAIT", "sent_share", "unfused",
 ]  # fmt: skip
 
 
@@ -174,8 +175,12 @@ _NAMES = {
     r"Qwen3_30B": "qwen3_30b_a3b", r"Qwen3_235B": "qwen3_235b_a22b", r"GPT OSS 120B": "gpt_oss_120b",
 }  # fmt: skip
 # What a block of experts waits for an x86 host, forward and backward: the host learns how many tokens each expert gets
-# before it launches the rest.  Recipes for GB200 and GB300 leave the counts on the device.
-WAIT = 2.4e-3
+# before it launches the rest.  Recipes for GB200 and GB300 leave the counts on the device, and so do containers since
+# this one; where tokens beyond a capacity are dropped the counts are known.
+WAIT, NO_WAIT = 5e-3, 26.02
+# Experts of GPT OSS have biases and a clamped activation that no kernel fused but in the newest recipes: how often the
+# routed tokens, as wide as an expert, pass through memory, forward and backward, each step a kernel of its own.
+EAGER_PASSES = 100
 # The least time that an x86 host takes to launch a block of experts, forward and backward: small micro-batches wait for
 # it.
 LAUNCH = 9e-3
@@ -215,17 +220,17 @@ def sent_share(ways, near, top_k):
     return places * (1 - (1 - 1 / places) ** top_k) / top_k
 
 
+def _container(row):
+    """Year and month of a container."""
+    found = re.match(r"(?:NeMo)?(\d+\.\d+)", row["container"])
+    return float(found[1]) if found else 0.0
+
+
 def _is_fused(row):
     """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300:
     fused experts, a step in one graph.
     """
-    container = re.match(r"(\d+\.\d+)", row["container"])
-    return (
-        container
-        and float(container[1]) >= 26.06
-        and "DGX-GB" in row["system"]
-        and row["precision"] in ("MXFP8", "NVFP4")
-    )
+    return _container(row) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
 
 
 def _precision(row):
@@ -254,8 +259,7 @@ def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
     letters = {}
     if model.experts:  # where tp > 1, ep takes all devices of a row: no width is split
         letters |= dict(etp=1, ep_overlap=1 - sent_share(ep, gpu.scaleup_size, model.top_k))
-        if not fused:
-            letters["stream_efficiency"] = gpu.stream_efficiency / UNFUSED
+        letters |= dict(grouped_hidden=1) if fused else dict(stream_efficiency=gpu.stream_efficiency / UNFUSED)
     if more:
         letters |= dict(layers=model.layers + 1, moe_layers=model.moe_layers + 1)
     if model.window_layers:  # of these, a token sees its window alone
@@ -286,8 +290,21 @@ def _is_dense_h100(row):
     return row["system"] == "DGX-H100" and not _model(row).experts
 
 
-def _waits(row):
+def _is_launched(row):
+    """Whether an x86 host launches experts."""
     return bool(_model(row).experts) and "DGX-GB" not in row["system"]
+
+
+def _waits(row):
+    return _is_launched(row) and _container(row) < NO_WAIT and "tokendrop" not in row["model"]
+
+
+def _eager_time(row, run):
+    """What a block's experts take beside fused kernels."""
+    model, gpu = _model(row), device(row["system"])
+    if "GPT OSS" not in row["model"] or _is_fused(row):
+        return 0.0
+    return eager_experts_time(model, gpu, expert_passes=EAGER_PASSES, activation_bits=16, **run)
 
 
 def _megatron_bridge(rows):
@@ -298,9 +315,11 @@ def _megatron_bridge(rows):
     for places in kinds.values():
         some = [rows[i] for i in places]
         run = _bridge_steps(*_bridge_kinds(some[0]), some)
-        waits = np.array([_model(row).moe_layers if _waits(row) else 0 for row in some])
-        passes = block_passes(run.microbatches, run.pp, waits)
-        found[places] = np.maximum(run.step_time + WAIT * passes, LAUNCH * passes)
+        passes = block_passes(run.microbatches, run.pp, np.array([_model(row).moe_layers for row in some]))
+        tokens = [dict(batch=optional(row, "mbs", 1), seq=optional(row, "seq_len", 1)) for row in some]
+        more = [_eager_time(row, own) + WAIT * _waits(row) for row, own in zip(some, tokens, strict=True)]
+        least = [LAUNCH * _is_launched(row) for row in some]
+        found[places] = np.maximum(run.step_time + more * passes, least * passes)
     return found
 
 
@@ -358,7 +377,7 @@ CONFRONTATIONS = {
             "on rows of an even number, the sustained rate of the H100 (dense models), "
             "what blocks of experts wait for an x86 host "
             "and the least time it takes for one; unfused experts are as in llm_foundry",
-            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_waits(row) or _is_dense_h100(row)),
+            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_is_launched(row) or _is_dense_h100(row)),
         ),
     )
 }

@@ -24,8 +24,8 @@ from . import shapes
 from .table import Device, Table
 
 __all__ = [
-    "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "engines", "links", "models", "precisions",
-    "ranges", "runs",
+    "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of", "engines",
+    "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -63,11 +63,30 @@ def _device(key, cells):
         cells["peak_flops"] = replace(peak, note=note)
         if reached := cells.get(name.replace("peak", "matmul")):
             cells["matmul_efficiency"] = reached
+    for row in efficiencies_of(key).values():
+        cell = row.cells["efficiency_typical"]
+        note = f"from {row.efficiency_low:.1%} to {row.efficiency_high:.1%} by source; {cell.note}"
+        cells[f"training_{row.precision}"] = Cell(cell.value, next(iter(cells.values())).origin, cell.source, note)
+    if "training_bf16" in cells and "peak_fp16" in cells and cells["peak_fp16"].value == cells["peak_bf16"].value:
+        cells.setdefault("training_fp16", cells["training_bf16"])
+    if name and (reached := cells.get(name.replace("peak", "training"))):
+        cells["training_efficiency"] = reached
     if "kernel_launch" not in cells:
         note = "not measured on this device: about what a kernel takes on those measured"
         cells["kernel_launch"] = Cell(2.5e-6, next(iter(cells.values())).origin, "aiconfigurator-gemm", note)
     for letter, (value, source, note) in _COLLECTIVES.items():
         cells.setdefault(letter, Cell(quantity(letter, value), next(iter(cells.values())).origin, source, note))
+
+
+def efficiencies_of(device: str, kernel: str = "products") -> dict[str, Row]:
+    """What a kernel reaches on a device in training, by precision: rows of the table `efficiencies`.
+
+    >>> b200 = efficiencies_of("b200")["bf16"]
+    >>> b200.efficiency_low, b200.efficiency_typical, b200.efficiency_high
+    (0.5, 0.6, 0.776)
+    """
+    rows = _table("efficiencies").values()
+    return {row.precision: row for row in rows if (row.device, row.kernel) == (device, kernel)}
 
 
 def _model(key, cells):
@@ -145,6 +164,7 @@ _TABLES = {
     "links": dict(words=["kind"]),
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
+    "efficiencies": dict(words=["device", "precision", "kernel"]),
     "engines": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),

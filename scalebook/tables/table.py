@@ -43,9 +43,10 @@ class Device(Row):
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": replace(cell, note=note)}
-        cells.pop("matmul_efficiency", None)  # that of another precision
-        if f"matmul_{precision}" in cells:
-            cells["matmul_efficiency"] = cells[f"matmul_{precision}"]
+        for kind in ("matmul", "training"):
+            cells.pop(f"{kind}_efficiency", None)  # that of another precision
+            if f"{kind}_{precision}" in cells:
+                cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
         return Device(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
 
@@ -114,7 +115,7 @@ class Table(Mapping):
 
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
-        chosen = ("peak_flops", "matmul_efficiency")
+        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
         stand = [x for x in (*_FIRST, *NOTATION) if x not in chosen and any(x in row for row in self.values())]
         letters = dict.fromkeys(stand)
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]

@@ -11,11 +11,12 @@ from sympy import Integer, Rational
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
 from scalebook.language import formula
 from scalebook.machine.collective_rates import FABRIC
+from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
     "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "host_efficiency", "one_port",
-    "quantized_bits", "sustained_rate",
+    "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
 ]  # fmt: skip
 
 
@@ -30,6 +31,26 @@ def sustained_rate():
     0.95
     """
     return Rational(19, 20)
+
+
+@formula("training_efficiency", "aiconfigurator-gemm")
+def training_efficiency_alone(matmul_efficiency):
+    """Where a device has no cell of its own for training, products reach as much of the peak as alone.
+
+    >>> training_efficiency_alone(matmul_efficiency=0.7)
+    0.7
+    """
+    return matmul_efficiency
+
+
+@formula("training_bf16", "deepseek2024-v3 §3.3.1")
+def training_wide_alone(matmul_bf16):
+    """The same of products that stay in 16 bits where others are narrower.
+
+    >>> training_wide_alone(matmul_bf16=0.7)
+    0.7
+    """
+    return matmul_bf16
 
 
 @formula("collective_cores", "isaev2023-calculon systems/a100_80g.json")
@@ -162,6 +183,7 @@ def expert_ways_same(tp):
 
 
 MEASURED = (
-    sustained_rate, collective_cores, attention_efficiency, attention_backward, attended_half, quantized_bits, one_port,
-    every_expert, expert_ways_same, host_efficiency, *FABRIC,
+    sustained_rate, training_efficiency_alone, training_wide_alone, collective_cores, attention_efficiency,
+    attention_backward, attended_half, quantized_bits, one_port, every_expert, expert_ways_same, host_efficiency,
+    grouped_hidden, *FABRIC,
 )  # fmt: skip

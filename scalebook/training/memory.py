@@ -1,7 +1,8 @@
 """The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
 
-Left out as small: the last norm, learned positions, the batch itself.  Left out too: work space of libraries,
-fragments, buffers of communication, what tensor parallelism gathers, steps that are not fused.
+Left out as small: the last norm, learned positions, the batch itself.  Left out too: what TransformerEngine keeps of
+dummy gradients, unless `dummy_gradients_kept` is swapped in; work space of libraries, fragments, buffers of
+communication, what tensor parallelism gathers, steps that are not fused.
 
 >>> {f.letter: f for f in memory_formulas()}["memory"]
 memory = Max(first_memory, last_memory)
@@ -15,7 +16,7 @@ from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bytes_of", "filled", "fullest_stage", "memory_formulas"]
+__all__ = ["bytes_of", "dummy_gradients_kept", "dummy_gradients_none", "filled", "fullest_stage", "memory_formulas"]
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -38,6 +39,27 @@ def filled(train_memory, hbm_capacity):
     0.75
     """
     return train_memory / hbm_capacity
+
+
+@formula("dummy_gradients", "korthikanti2022 §4")
+def dummy_gradients_none():
+    """Gradients of weights lie where they are summed, and nowhere else.
+
+    >>> dummy_gradients_none()
+    0.0
+    """
+    return S.Zero
+
+
+@formula("dummy_gradients", "transformer-engine")
+def dummy_gradients_kept(block_params, block_routed_params, experts, ep, weight_bits):
+    """TransformerEngine sums gradients into a buffer of their own and hands autograd an empty one instead, which it
+    keeps for each distinct shape: blocks are alike, and so are the experts of one, so that is a block with one expert.
+
+    >>> dummy_gradients_kept(block_params=12 * 4096**2, block_routed_params=0, experts=1, ep=1, weight_bits=16) / 1e6
+    402.653184
+    """
+    return (block_params + block_routed_params * ep / experts) * weight_bits / 8
 
 
 def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
@@ -103,6 +125,7 @@ def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> d
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         away, near = x(f"{offload}_offload"), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
         found[f"{what}_memory"] = (1 - away) * total + away * near * one
+    found["gradient_memory"] += x("dummy_gradients")
     saved, away = x("saved_activations"), x("activation_offload")
     kept = held * blocks
     found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
@@ -163,7 +186,7 @@ def memory_formulas(
         nothing = {symbol(f"{x}_offload"): S.Zero for x in ("weight", "activation", "optimizer")}
         made = {letter: (expr.subs(nothing), said) for letter, (expr, said) in made.items()}
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
-    return (*built, held, fullest_stage)
+    return (*built, held, fullest_stage, dummy_gradients_none)
 
 
 _SAID_AWAY = {

@@ -11,7 +11,7 @@
 
 from scalebook.language import formula
 
-__all__ = ["part_gain_cast"]
+__all__ = ["eager_experts_time", "part_gain_cast"]
 
 
 @formula("part_gain", "deepseek2024-v3 §3.3")
@@ -40,3 +40,15 @@ def part_gain_cast(
     narrow = 2 * columns / (peak_flops * matmul_efficiency)
     cast = (activation_bits + 2 * quantized_bits) / 8 / (hbm_bandwidth * stream_efficiency)
     return wide / (narrow + cast)
+
+
+@formula("eager_time", "megatron-bridge")
+def eager_experts_time(batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth, stream_efficiency):
+    """Biases and an activation that no kernel fuses: each step reads and writes what experts hold of every token.
+
+    >>> eager_experts_time(batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16, expert_passes=100,
+    ...                    hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
+    0.0035
+    """
+    held = batch * seq * top_k * expert_ffn * activation_bits / 8
+    return expert_passes * held / (hbm_bandwidth * stream_efficiency)

@@ -75,6 +75,7 @@ _PARTS = (
 )  # fmt: skip
 
 
+_IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -166,6 +167,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     used = {i for f in formulas for i in f.inputs}
+    used |= {i for f in more if f.letter in used for i in f.inputs}
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
     )
@@ -264,6 +266,9 @@ class Training:
     def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
         words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
+        for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
+            if alone in letters:
+                letters.setdefault(inside, letters.pop(alone))
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
