@@ -15,6 +15,7 @@ from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import offload as confronted
+from scalebook.measurements.calculon import priced
 from scalebook.offload import block as offload_block
 from scalebook.offload import tiers as offload_tiers
 from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading
@@ -312,6 +313,18 @@ class TestCalculon:
         found = np.linalg.lstsq(np.stack([arithmetic, network], 1) / said[:, None], np.ones(len(rows)), rcond=None)[0]
         expected = [confronted.FLOPS_EFFICIENCY, confronted.LINK_EFFICIENCY]
         assert 1 / found == pytest.approx(expected, rel=0.002)
+
+    @pytest.mark.parametrize(("system", "most"), [("a100_80g", 0.16), ("h100_80g_nvl8", 0.1)])
+    def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system, most):
+        """Held against Calculon's own model of the same run on its second, slower network."""
+        result, networks = confront("offload_calculon_weights"), dict(pipeline_par_net="1", data_par_net="1")
+        picked = (x for x in result.rows if x["system"] == system and x["tensor_par_overlap"] == "none")
+        row = next(x for x in picked if x["tensor_par"] == "8")
+        row = row | networks | dict(tensor_par_net="1", data_par_overlap="False")
+        theirs = priced(row)["weight_move_needed"]
+        ours = result.confrontation.predict([row])[0]
+        assert abs(ours / theirs - 1) < most
+        assert ours < result.confrontation.predict([row | dict(tensor_par_net="0")])[0] / 1.5
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
         with OWN.open(newline="") as file:

@@ -18,9 +18,9 @@ from scalebook.machine.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 
-__all__ = ["CONFRONTATIONS", "OPERATOR", "SCALED_BLOCKS", "gemm_seconds", "products_seconds"]
+__all__ = ["CONFRONTATIONS", "OPERATOR", "SCALED_BLOCKS", "at_peaks", "gemm_seconds", "products_seconds"]
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
 # its traffic, in seconds on Hopper and on Blackwell, fitted on the even rows.
@@ -63,6 +63,14 @@ def products_seconds(devices, rows, columns, inner, copies=1, activation_bits=16
     return matrix_product({**knowns, **sizes}).matmul_time
 
 
+def at_peaks(devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16):
+    """Seconds of the same products at the peaks of arithmetic and of memory, and at that of arithmetic alone."""
+    peak, bandwidth = (np.array([d[x] for d in devices]) for x in ("peak_flops", "hbm_bandwidth"))
+    traffic = copies * (rows * inner * activation_bits + inner * columns * weight_bits + rows * columns * 16) / 8
+    arithmetic = 2 * copies * rows * columns * inner / peak
+    return np.maximum(arithmetic, traffic / bandwidth), arithmetic
+
+
 def _columns(rows, *names):
     return [np.array([number(row, name) for row in rows]) for name in names]
 
@@ -96,7 +104,10 @@ def gemm_seconds(rows) -> np.ndarray:
 
 
 def _gemm(rows):
-    return 1e3 * gemm_seconds(rows)
+    devices = [_letters(DEVICES[row["system"]], FORMATS[row["gemm_dtype"]][0]) for row in rows]
+    bits = [np.array([FORMATS[row["gemm_dtype"]][i] for row in rows]) for i in (1, 2)]
+    roofline, peak = at_peaks(devices, *_columns(rows, "m", "n", "k"), 1, *bits)
+    return Priced(1e3 * gemm_seconds(rows), 1e3 * roofline, 1e3 * peak)
 
 
 def _no_gemm(row):
@@ -138,7 +149,8 @@ def _eleuther(rows):
         | (_A100_40GB if row["gpu"].startswith("A100") else {})
         for row in rows
     ]
-    return 2 * batch * m * n * k / products_seconds(devices, m, n, k, batch) / 1e12
+    times = products_seconds(devices, m, n, k, batch), *at_peaks(devices, m, n, k, batch)
+    return Priced(*(2 * batch * m * n * k / time / 1e12 for time in times))
 
 
 def _eleuther_flops(row):
@@ -171,8 +183,9 @@ def _eleuther_fitted(row):
 def _feed_forward(rows):
     hidden, tp, batch, seq = _columns(rows, "hidden", "tp", "mbs", "seq_len")
     devices = [_letters("a100", "fp16") | _A100_40GB for _ in rows]
-    up = products_seconds(devices, batch * seq, 4 * hidden / tp, hidden)
-    return up + products_seconds(devices, batch * seq, hidden, 4 * hidden / tp)
+    sizes = (batch * seq, 4 * hidden / tp, hidden), (batch * seq, hidden, 4 * hidden / tp)
+    times = ((products_seconds(devices, *x), *at_peaks(devices, *x)) for x in sizes)
+    return Priced(*map(sum, zip(*times, strict=True)))
 
 
 def _no_feed_forward(row):
@@ -188,11 +201,13 @@ def _feed_forward_group(row):
 
 
 def _scaled(rows, m, n, k, copies=1):
-    return products_seconds([_letters("h100", "fp8") for _ in rows], m, n, k, copies, 8, 8)
+    devices = [_letters("h100", "fp8") for _ in rows]
+    sizes = m, n, k, copies, 8, 8
+    return products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
 
 
 def _infersim(rows):
-    return 1e6 * _scaled(rows, *_columns(rows, "m", "n", "k"))
+    return Priced(*(1e6 * x for x in _scaled(rows, *_columns(rows, "m", "n", "k"))))
 
 
 def _no_infersim(row):
@@ -205,14 +220,15 @@ def _infersim_group(row):
 
 def _deepgemm(rows):
     m, n, k, groups = _columns(rows, "m_per_group", "n", "k", "groups")
-    return 2 * groups * m * n * k / _scaled(rows, m, n, k, groups) / 1e12
+    return Priced(*(2 * groups * m * n * k / x / 1e12 for x in _scaled(rows, m, n, k, groups)))
 
 
 # LLMCompass
 
 
 def _llmcompass(rows):
-    return 1e3 * products_seconds([_letters("a100", "fp16") for _ in rows], *_columns(rows, "m", "n", "k"))
+    devices, sizes = [_letters("a100", "fp16") for _ in rows], _columns(rows, "m", "n", "k")
+    return Priced(*(1e3 * x for x in (products_seconds(devices, *sizes), *at_peaks(devices, *sizes))))
 
 
 def _no_llmcompass(row):
@@ -244,17 +260,19 @@ def _vidur_seconds(row):
             "mlp_up_proj": (2 * ffn / tp, hidden),
             "mlp_down_proj": (hidden, ffn / tp),
         }[op]
-        return products_seconds([known], tokens, columns, inner)[0]
+        found = products_seconds([known], tokens, columns, inner), *at_peaks([known], tokens, columns, inner)
+        return tuple(x[0] for x in found)
     per_token = {
         "mlp_act": 3 * ffn / tp,
         "add": 3 * hidden,
         "attn_rope": 2 * (heads + kv_heads) * width / tp,
     }.get(op, 2 * hidden)
-    return stream_time(known, traffic=2 * tokens * per_token)
+    traffic = 2 * tokens * per_token
+    return stream_time(known, traffic=traffic), traffic / known["hbm_bandwidth"], 0
 
 
 def _vidur(rows):
-    return np.array([1e3 * _vidur_seconds(row) for row in rows])
+    return Priced(*(1e3 * np.array([_vidur_seconds(row) for row in rows]).T))
 
 
 def _no_vidur(row):
