@@ -33,13 +33,16 @@ from . import (
     serving_static,
     serving_wide,
     training,
+    training_amd,
     training_long_context,
     training_megatron,
     training_memory,
+    training_mlperf_51,
     training_papers,
     training_seconds,
     training_sweeps,
     training_torchtitan,
+    training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -64,8 +67,11 @@ CONFRONTATIONS: dict[str, Confrontation] = {
     **training_papers.CONFRONTATIONS,
     **training_seconds.CONFRONTATIONS,
     **training_megatron.CONFRONTATIONS,
+    **training_mlperf_51.CONFRONTATIONS,
     **training_sweeps.CONFRONTATIONS,
     **training_torchtitan.CONFRONTATIONS,
+    **training_amd.CONFRONTATIONS,
+    **training_tpu.CONFRONTATIONS,
     **training_long_context.CONFRONTATIONS,
     **serving.CONFRONTATIONS,
     **serving_static.CONFRONTATIONS,
