@@ -15,7 +15,7 @@ import pytest
 import scalebook.measurements as measurements
 from scalebook.inference import serve
 from scalebook.language import Formula, symbol
-from scalebook.measurements import CONFRONTATIONS, confront, decode, training_long_context
+from scalebook.measurements import CONFRONTATIONS, confront, decode, training_amd, training_long_context
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.confrontation import _read, best_share
 from scalebook.measurements.serving import served_rows
@@ -137,6 +137,20 @@ BOUNDS = {
     ("megatron_bridge", "experts, GB300, 8 bits"): (0.136, 0.64),
     ("megatron_bridge", "experts, H100, 16 bits"): (0.261, 0.271),
     ("megatron_bridge", "experts, H100, 8 bits"): (0.374, 0.6),
+    ("mlperf_training_51", "405B, H200 SXM, 8 bits"): (0.055, 0.059),
+    ("mlperf_training_51", "8B, B200, 8 bits"): (0.152, 0.32),
+    ("mlperf_training_51", "adapters for 70B, H200 SXM, 8 bits"): (0.071, 0.127),
+    ("mlperf_training_51", "adapters for 70B, MI325X, 8 bits"): (0.147, 0.171),
+    ("tpu_training", "dense, v6e, bf16"): (0.175, 0.345),
+    ("tpu_training_tables", "v5p, one slice"): (0.059, 0.146),
+    ("tpu_training_tables", "v5e, several slices"): (0.102, 0.188),
+    ("amd_training", "MI325X, Llama 3.1 8B"): (0.124, 0.125),
+    ("gemm_xla", "bf16, 10 GFLOP and more"): (0.165, 0.3),
+    ("gemm_aiter", "MI300X, fp8, 1,024 and more in each size"): (0.059, 0.423),
+    ("azure", "products, H100"): (0.036, 0.053),
+    ("azure", "streams"): (0.125, 0.208),
+    ("fabric_mi300x", "one link"): (0.0385, 0.077),
+    ("eleuther_layers", "tensor-parallel 2"): (0.068, 0.2),
     ("narayanan_table1", "GPT-1.7B"): (0.0932, 0.0932),
     ("narayanan_table1", "GPT-1008.0B"): (0.106, 0.106),
     ("narayanan_table1", "GPT-310.1B"): (0.103, 0.103),
@@ -309,6 +323,15 @@ def test_errors_stay_within_what_was_found(name, group):
     assert 0.6 * worst < found["worst"] < worst
 
 
+def test_no_prediction_falls_below_what_amd_accepts_of_a_cluster():
+    """But three of 70B with everything run again, for which products of the MI300X in training are priced too low."""
+    result = training_amd.THRESHOLDS()
+    below = {row["row_id"][-5:]: p / m for row, p, m in zip(result.rows, result.predicted, result.measured, strict=True)
+             if p < m}  # fmt: skip
+    assert below.keys() <= {"00008", "00026", "00028"}
+    assert min(below.values(), default=1) > 0.8 and len(result.rows) == 25
+
+
 # Schedules, some of them to the last digit: here, where each confrontation is run once, and not in test_pipeline.
 PIPELINES = {
     ("pipeline_zero_bubble", "1F1B"): (0.065, 0.1),
@@ -418,7 +441,8 @@ def test_the_overhead_on_the_mi300x_fits_the_rows_it_names():
 def test_every_file_has_its_source_and_licence():
     said = (FOLDER / "README.md").read_text().split("\n## ")[1:]
     assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv*")}
-    others = {"serving_peers.csv"}  # what another tool predicts: measured nowhere
+    # What another tool predicts, measured nowhere, and bounds, of which no error can be told.
+    others = {"serving_peers.csv", "training_amd_thresholds.csv"}
     assert {c.file for c in CONFRONTATIONS.values()} | others == {path.name for path in FOLDER.glob("*.csv*")}
     assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
 

@@ -314,17 +314,21 @@ class TestCalculon:
         expected = [confronted.FLOPS_EFFICIENCY, confronted.LINK_EFFICIENCY]
         assert 1 / found == pytest.approx(expected, rel=0.002)
 
-    @pytest.mark.parametrize(("system", "most"), [("a100_80g", 0.16), ("h100_80g_nvl8", 0.1)])
-    def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system, most):
-        """Held against Calculon's own model of the same run on its second, slower network."""
+    @pytest.mark.parametrize("system", ["a100_80g", "h100_80g_nvl8"])
+    def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system):
+        """Held against Calculon's own model of the same runs on their second, slower network."""
         result, networks = confront("offload_calculon_weights"), dict(pipeline_par_net="1", data_par_net="1")
-        picked = (x for x in result.rows if x["system"] == system and x["tensor_par_overlap"] == "none")
-        row = next(x for x in picked if x["tensor_par"] == "8")
-        row = row | networks | dict(tensor_par_net="1", data_par_overlap="False")
-        theirs = priced(row)["weight_move_needed"]
-        ours = result.confrontation.predict([row])[0]
-        assert abs(ours / theirs - 1) < most
-        assert ours < result.confrontation.predict([row | dict(tensor_par_net="0")])[0] / 1.5
+        kind = {"system": system, "tensor_par": "8", "tensor_par_overlap": "none", "tensor_par_comm_type": "rs_ag"}
+        rows = [row | networks for row in result.rows if kind.items() <= row.items()][:6]
+        near, far = (
+            np.array([result.confrontation.predict([row | dict(tensor_par_net=net)])[0] for row in rows])
+            for net in ("0", "1")
+        )
+        theirs = [
+            priced(row | dict(tensor_par_net="1", data_par_overlap="False"))["weight_move_needed"] for row in rows
+        ]
+        assert np.median(np.abs(far / theirs - 1)) < 0.2
+        assert (far < near / 1.4).all()
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
         with OWN.open(newline="") as file:

@@ -228,10 +228,9 @@ def test_nanotron_deals_every_block_out_once(layers, pp, widths):
 class TestFrozen:
     """Adapters of low rank beside frozen weights: `trained="lora"`."""
 
-    known = dict(seq=4096, tp=2, pp=2, dp=2, microbatches=8)
-
     def of(self, **letters):
-        return training_step(models.llama2_70b, accelerators.h100.at("bf16"), **self.known | letters)
+        known = dict(seq=4096, tp=2, pp=2, dp=2, microbatches=8)
+        return training_step(models.llama2_70b, accelerators.h100.at("bf16"), **known | letters)
 
     def test_adapters_are_those_of_attention(self):
         run, m = self.of(trained="lora", lora_rank=8), models.llama2_70b

@@ -66,7 +66,7 @@ class Confrontation:
     one that is kept), `group` which kind of row it is.  `calibrated` says which numbers were fitted and on which rows;
     `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
     `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
-    from a row's own.
+    from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Confrontation:
     calibrates: Callable[[Measurement], bool] = field(default=lambda row: False)
     optional: tuple[str, ...] = ()
     completed: Callable[[Measurement], Measurement] = lambda row: row
+    alike: Callable[[Measurement], str] = lambda row: ""
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
@@ -210,8 +211,11 @@ class Result:
 
         Nothing is said of one row alone.
         """
-        known = np.ones(len(self.rows)) if self.roofline is None else self.roofline
-        return best_share(known / self.measured) * known / self.measured - 1
+        known = (np.ones(len(self.rows)) if self.roofline is None else self.roofline) / self.measured
+        kinds, found = np.array([self.confrontation.alike(row) for row in self.rows]), np.empty(len(self.rows))
+        for kind in set(kinds):
+            found[kinds == kind] = best_share(known[kinds == kind])
+        return found * known - 1
 
     def of(self, picked: np.ndarray) -> dict[str, float]:
         """How many rows, mean, median, 90th percentile and worst of |predicted/measured - 1|, the signed mean, and
@@ -223,8 +227,8 @@ class Result:
         size = np.abs(errors)
         figures = {"mean": size.mean(), "median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}
         figures |= {"bias": errors.mean()}
-        if len(self.rows) > 1:
-            figures["single"] = np.abs(self.single[picked]).mean()
+        told = np.abs(self.single[picked][np.isfinite(self.single[picked])])
+        figures |= {"single": told.mean()} if told.size else {}
         return {"rows": len(size)} | {k: float(x) for k, x in figures.items()}
 
     @property

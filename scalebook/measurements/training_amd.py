@@ -6,13 +6,14 @@ these no error can be told, but a prediction below one would be wrong.
 
 import re
 
+from scalebook.machine.kernels import typical_stream_efficiency
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, Priced, number
 from .runs import OVERLAPPED, device, optional, step, tuned, useful_seconds
-from .training_sweeps import unfused
+from .training_sweeps import UNFUSED
 
-__all__ = ["CONFRONTATIONS"]
+__all__ = ["CONFRONTATIONS", "THRESHOLDS"]
 
 _MODELS = {
     "Llama 3.1 8B": "llama3_8b", "Llama 3.1 70B": "llama3_70b", "GPT-2 1.5B": "gpt2_xl", "GPT-2 XL 1.5B": "gpt2_xl",
@@ -41,10 +42,20 @@ def _as_tokens(row):
         return row | {"tokens_s_device": ""}
     value, seq, model = number(row, "value"), number(row, "seq"), models[_MODELS[row["model"]]]
     if row["unit"] in ("s", "ms"):
-        value = number(row, "global_batch") * seq / (value / (1000 if row["unit"] == "ms" else 1)) / optional(row, "n_gpus", 1)
+        value = (
+            number(row, "global_batch")
+            * seq
+            / (value / (1000 if row["unit"] == "ms" else 1))
+            / optional(row, "n_gpus", 1)
+        )
     elif row["unit"].startswith("TFLOP/s"):
         value *= 1e12 / (6 * model.params + 12 * model.layers * model.hidden * seq)
     return row | {"tokens_s_device": str(value)}
+
+
+def _unfused(gpu):
+    """PyTorch without compilation, as in llm_foundry."""
+    return dict(stream_efficiency=(gpu.get("stream_efficiency") or typical_stream_efficiency()) / UNFUSED)
 
 
 def _amd_run(row):
@@ -54,6 +65,7 @@ def _amd_run(row):
         models[_MODELS[row["model"]]],
         gpu,
         **OVERLAPPED,
+        **(_unfused(gpu) if row["software"].startswith("2024") else {}),  # PyTorch line by line
         sharding="zero3" if "Yes" in row["dp_or_fsdp"] else "zero1",
         recompute="full" if "70B" in row["model"] else "none",
         dp=devices,
@@ -92,7 +104,7 @@ def _bound_run(row):
         gpu.at(_cell(row, "PRECISION").lower()),
         **OVERLAPPED,
         **(dict(sharding="zero3") if whole else dict(sharding="hybrid", shard_group=8)),
-        **(unfused(gpu.at("bf16")) if titan else {}),
+        **(_unfused(gpu) if titan else {}),
         recompute="full" if titan or "remat_policy=full" in row["config"] else "none",
         tp=tp,
         dp=devices / tp,
@@ -150,6 +162,21 @@ def _model_and(what):
     return lambda row: f"{what(row)}, {row['model']}"
 
 
+# Held apart from the confrontations, since what is above a bound is no error.
+THRESHOLDS = Confrontation(
+    "amd_thresholds",
+    "training_amd_thresholds.csv",
+    "Lower bounds that AMD's validation suite accepts of a cluster, in tokens or TFLOP a second and device: no "
+    "errors, but a prediction below one is wrong.",
+    _bounds,
+    "lower_bound",
+    "token/s or TFLOP/s",
+    ("rocm-cvs",),
+    _no_bound,
+    _model_and(lambda row: row["device"]),
+    optional=("calculation", "image"),
+)
+
 CONFRONTATIONS = {
     c.name: c
     for c in (
@@ -164,19 +191,6 @@ CONFRONTATIONS = {
             _no_amd,
             _model_and(lambda row: row["device"].removeprefix("AMD Instinct ")),
             completed=_as_tokens,
-        ),
-        Confrontation(
-            "amd_thresholds",
-            "training_amd_thresholds.csv",
-            "Lower bounds that AMD's validation suite accepts of a cluster, in tokens or TFLOP a second and device: no "
-            "errors, but a prediction below one (a negative one) is wrong.",
-            _bounds,
-            "lower_bound",
-            "token/s or TFLOP/s",
-            ("rocm-cvs",),
-            _no_bound,
-            _model_and(lambda row: row["device"]),
-            optional=("calculation", "image"),
         ),
         Confrontation(
             "gaudi_trainium",

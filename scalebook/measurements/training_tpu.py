@@ -201,7 +201,7 @@ CONFRONTATIONS = {
         Confrontation(
             "tpu_training_tables",
             "training_tpu_tables.csv",
-            "Rate of a chip in MaxText's tables for TPU v4, v5e and v5p, of models of 16B to 1024B on one slice and more.",
+            "Rate of a chip in MaxText's tables for TPU v4, v5e and v5p, of models of 16B to 1024B on slices.",
             _tables,
             "value",
             "TFLOP/s",

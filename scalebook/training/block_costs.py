@@ -122,14 +122,18 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
-    return costs | frozen | {
-        "block_params": params,
-        "block_routed_params": routed,
-        "saved_activations": _saved(forward, strategy),
-        "working_activations": _saved(whole, strategy),
-        "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
-        "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
-    }
+    return (
+        costs
+        | frozen
+        | {
+            "block_params": params,
+            "block_routed_params": routed,
+            "saved_activations": _saved(forward, strategy),
+            "working_activations": _saved(whole, strategy),
+            "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
+            "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
+        }
+    )
 
 
 @cache
@@ -214,7 +218,9 @@ def _block_formulas(dense, moe, strategy):
     for block, part in kinds:
         for letter, cost in _costs(block, strategy).items() if block else ():
             total[letter] = total.get(letter, S.Zero) + part * cost
-    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {"embedding_time": _embedding_time(strategy)}
+    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
+        "embedding_time": _embedding_time(strategy)
+    }
     return tuple(
         Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
     )

@@ -32,7 +32,6 @@ from scalebook.training.memory import bytes_of, filled, memory_formulas
 from scalebook.training.rules import check
 from scalebook.training.shardings import Sharding
 from scalebook.training.strategy import WORDS, Strategy
-from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 from scalebook.training.totals import (
     batch_of_microbatches,
     devices_of_ways,
@@ -50,6 +49,7 @@ from scalebook.training.totals import (
     train_time,
     ways_left,
 )
+from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
 __all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step"]
 
@@ -59,7 +59,8 @@ USUAL = {
     "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
     "fp32_bits": 32, "logit_bits": 48,
     "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
-    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8, "lora_rank": 16,
+    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
+    "lora_rank": 16,
 }  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")

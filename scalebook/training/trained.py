@@ -6,10 +6,6 @@ products kept only for the gradients of their weights is not kept.  Adapters sta
 
 >>> TRAINED["lora"].is_frozen, TRAINED["all"].is_frozen
 (True, False)
->>> model_flops_frozen(global_batch=8, batch=1, tp=1, cp=1, layers=80, block_flops="16 TFLOP",
-...                    block_matrix_flops="14 TFLOP", head_flops="4 TFLOP") / model_flops(
-...     global_batch=8, batch=1, tp=1, cp=1, layers=80, block_flops="16 TFLOP", head_flops="4 TFLOP")
-0.7076...
 """
 
 from collections.abc import Iterable
@@ -20,7 +16,6 @@ from sympy import Expr, S
 from scalebook.block import Block
 from scalebook.block.work import stream, tensors_of, trained
 from scalebook.language import Formula, formula, symbol
-from scalebook.training.totals import model_flops
 
 __all__ = ["TRAINED", "Trained", "model_flops_frozen", "trained_share_adapters"]
 
@@ -114,7 +109,9 @@ class Trained:
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
         widths = {"gradient_bits", "optimizer_bits", "reduce_bits"} & {*f.inputs}
-        if "weight_bits" in f.inputs and (f.letter == "optimizer_time" or (f.letter.startswith("dp_") and not is_gathered)):
+        if "weight_bits" in f.inputs and (
+            f.letter == "optimizer_time" or (f.letter.startswith("dp_") and not is_gathered)
+        ):
             widths |= {"weight_bits"}
         if not widths:
             return f
