@@ -249,7 +249,7 @@ class TestFrozen:
         whole, run = self.of(), self.of(trained="lora")
         assert run.weight_gradient_compute < 0.1 * whole.weight_gradient_compute
         assert 0.6 * whole.step_time < run.step_time < 0.75 * whole.step_time
-        assert run.model_flops / whole.model_flops == pytest.approx(2 / 3, abs=0.02)
+        assert run.model_flops / whole.model_flops == pytest.approx(2 / 3, abs=0.03)
 
     def test_weights_that_are_dealt_out_are_still_gathered(self):
         lone = {x: self.of(trained=x, sharding="zero3").dp_gather for x in ("all", "lora")}
