@@ -15,6 +15,7 @@ from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import offload as confronted
+from scalebook.measurements.calculon import priced
 from scalebook.offload import block as offload_block
 from scalebook.offload import tiers as offload_tiers
 from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading
@@ -312,6 +313,22 @@ class TestCalculon:
         found = np.linalg.lstsq(np.stack([arithmetic, network], 1) / said[:, None], np.ones(len(rows)), rcond=None)[0]
         expected = [confronted.FLOPS_EFFICIENCY, confronted.LINK_EFFICIENCY]
         assert 1 / found == pytest.approx(expected, rel=0.002)
+
+    @pytest.mark.parametrize("system", ["a100_80g", "h100_80g_nvl8"])
+    def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system):
+        """Held against Calculon's own model of the same runs on their second, slower network."""
+        result, networks = confront("offload_calculon_weights"), dict(pipeline_par_net="1", data_par_net="1")
+        kind = {"system": system, "tensor_par": "8", "tensor_par_overlap": "none", "tensor_par_comm_type": "rs_ag"}
+        rows = [row | networks for row in result.rows if kind.items() <= row.items()][:6]
+        near, far = (
+            np.array([result.confrontation.predict([row | dict(tensor_par_net=net)])[0] for row in rows])
+            for net in ("0", "1")
+        )
+        theirs = [
+            priced(row | dict(tensor_par_net="1", data_par_overlap="False"))["weight_move_needed"] for row in rows
+        ]
+        assert np.median(np.abs(far / theirs - 1)) < 0.2
+        assert (far < near / 1.4).all()
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
         with OWN.open(newline="") as file:

@@ -18,7 +18,7 @@ from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
 from scalebook.pipeline.simulation import simulate
 from scalebook.tables import accelerators, models
-from scalebook.training import memory_sheet
+from scalebook.training import memory_sheet, training_step
 
 FOLDER = Path(scalebook.measurements.__file__).parent
 ways = st.integers(1, 64)
@@ -223,3 +223,35 @@ def test_nanotron_deals_every_block_out_once(layers, pp, widths):
     stages = measured.nanotron_stages(layers, *widths, 131072, pp)
     assert sum(n for n, _, _ in stages) == layers and len(stages) == pp
     assert sum(first for _, first, _ in stages) == sum(last for _, _, last in stages) == 1
+
+
+class TestFrozen:
+    """Adapters of low rank beside frozen weights: `trained="lora"`."""
+
+    def of(self, **letters):
+        known = dict(seq=4096, tp=2, pp=2, dp=2, microbatches=8)
+        return training_step(models.llama2_70b, accelerators.h100.at("bf16"), **known | letters)
+
+    def test_adapters_are_those_of_attention(self):
+        run, m = self.of(trained="lora", lora_rank=8), models.llama2_70b
+        kv = m.kv_heads * m.head_dim
+        into, back = (m.hidden + m.hidden / 2) + 2 * (m.hidden + kv / 2), m.hidden / 2 + m.hidden
+        assert run.adapter_params == pytest.approx(8 * (into + back))
+        assert run.adapter_params == pytest.approx(self.of(trained="lora", lora_rank=16).adapter_params / 2)
+
+    def test_gradients_and_optimizer_state_are_of_adapters_alone(self):
+        whole, run = self.of(), self.of(trained="lora")
+        for letter in ("gradient_memory", "optimizer_memory", "dp_reduce", "optimizer_time"):
+            assert run[letter] < 0.02 * whole[letter], letter
+        assert run.weight_memory == whole.weight_memory and run.activation_memory < whole.activation_memory
+
+    def test_the_backward_pass_makes_gradients_of_inputs(self):
+        whole, run = self.of(), self.of(trained="lora")
+        assert run.weight_gradient_compute < 0.1 * whole.weight_gradient_compute
+        assert 0.6 * whole.step_time < run.step_time < 0.75 * whole.step_time
+        assert run.model_flops / whole.model_flops == pytest.approx(2 / 3, abs=0.03)
+
+    def test_weights_that_are_dealt_out_are_still_gathered(self):
+        lone = {x: self.of(trained=x, sharding="zero3").dp_gather for x in ("all", "lora")}
+        assert lone["lora"] == lone["all"]
+        assert self.of(trained="lora").dp_gather < 0.02 * self.of().dp_gather

@@ -40,7 +40,7 @@ def again(monkeypatch):
         with monkeypatch.context() as patch:
             for number, value in changed.items():
                 patch.setattr(sweeps, number, value)
-            return mean(np.array(set_.predict(rows)), np.array([float(row[set_.measured]) for row in rows]))
+            return mean(np.array(set_.predict(rows).predicted), np.array([float(row[set_.measured]) for row in rows]))
 
     return run
 

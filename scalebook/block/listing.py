@@ -23,6 +23,7 @@ reads; means and variances of norms, and routing tables, are left out as small.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -144,6 +145,10 @@ class Block:
     @cached_property
     def saved_tensors(self) -> dict[str, Expr]:
         """Bytes kept for the backward pass, tensor by tensor."""
+        return self.kept(lambda op: op.keeps)
+
+    def kept(self, reads: Callable[[Op], tuple[Tensor, ...]]) -> dict[str, Expr]:
+        """The same where the backward pass of a line reads other tensors than usual."""
         kept = {}
 
         def keep(tensor):
@@ -157,7 +162,7 @@ class Block:
 
         for op in self.ops:
             entering = [t for t in op.args if t.name not in self.makers or self.makers[t.name].again != op.again]
-            for tensor in (*op.keeps, *(entering if op.again else ())):
+            for tensor in (*reads(op), *(entering if op.again else ())):
                 keep(tensor)
         return kept
 

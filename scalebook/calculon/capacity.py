@@ -5,10 +5,11 @@ from sympy import Max, Min
 from scalebook.language import formula
 
 __all__ = [
-    "activation_move_needed", "held_at_most_stages", "held_chunked", "move_needed", "near_activations",
-    "near_checkpoints", "near_gradients", "near_optimizer", "near_weights", "one_block_activation_memory",
-    "one_block_gradients", "optimizer_move_needed", "shared_out", "stage_activation_memory", "stage_checkpoint_memory",
-    "stage_gradient_memory", "stage_optimizer_memory", "stage_weight_memory", "weight_move_needed",
+    "activation_move_needed", "held_at_most_stages", "held_chunked", "move_needed", "near_activation_gradients",
+    "near_activations", "near_checkpoints", "near_gradients", "near_optimizer", "near_weights",
+    "one_block_activation_memory", "one_block_gradients", "optimizer_move_needed", "shared_out",
+    "stage_activation_memory", "stage_checkpoint_memory", "stage_gradient_memory", "stage_optimizer_memory",
+    "stage_weight_memory", "weight_move_needed",
 ]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
@@ -142,6 +143,16 @@ def near_checkpoints(block_checkpoint):
     100000000.0
     """
     return 2 * block_checkpoint
+
+
+@formula("near_activation_gradients", _C)
+def near_activation_gradients(activation_gradient_memory):
+    """All of them stay near: they live for one block only, and are never offloaded.
+
+    >>> near_activation_gradients(activation_gradient_memory=8e8)
+    800000000.0
+    """
+    return activation_gradient_memory
 
 
 @formula("near_gradients", _C)

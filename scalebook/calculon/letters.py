@@ -93,6 +93,7 @@ letter("activation_gradient_memory", "B", "gradients of activations on one devic
 for _name, _what in {
     "weights": "weights",
     "activations": "activations",
+    "activation_gradients": "gradients of activations",
     "checkpoints": "kept inputs of blocks",
     "gradients": "gradients of the weights",
     "optimizer": "optimizer state",

@@ -285,6 +285,7 @@ def _training(choices, tables, mended):
         c.stage_gradient_memory,
         c.one_block_gradients,
         c.stage_optimizer_memory,
+        c.near_activation_gradients,
         c.near_gradients,
         c.near_optimizer,
         c.optimizer_move_needed,
@@ -356,6 +357,7 @@ def _inference():
         "dp_tail_needed",
         "optimizer_move_needed",
         "activation_gradient_memory",
+        "near_activation_gradients",
         "near_gradients",
         "near_optimizer",
     )

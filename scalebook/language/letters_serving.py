@@ -204,3 +204,9 @@ letter(
 )
 letter("grown_latency_wall", "FLOP", "largest run by latency where the batch grows with it", r"Q_{\lambda}^{+}")
 letter("grown_bandwidth_wall", "FLOP", "largest run by bandwidth where the batch grows with it", r"Q_W^{+}")
+
+# Training a part of a model: adapters of low rank beside frozen weights.
+letter("lora_rank", "", "rank of adapters beside frozen matrices", r"r_{\mathrm{LoRA}}")
+letter("adapter_params", "", "parameters of the adapters of a block on one device", r"N_{\mathrm{LoRA}/L}")
+letter("trained_share", "%", "trained parameters over all", r"\phi_{\mathrm{tr}}", "share")
+letter("block_matrix_flops", "FLOP", "arithmetic with weights of one block of one micro-batch, forward", r"Q_{W/L}")

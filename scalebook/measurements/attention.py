@@ -16,9 +16,9 @@ from scalebook.attention.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 
-__all__ = ["BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
+__all__ = ["AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
 
 # Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
@@ -34,6 +34,9 @@ BITS = {"bfloat16": 16, "fp8": 8}
 PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}
 # Blackwell Ultra has twice the special function units, which NVIDIA calls twice the attention-layer acceleration.
 FAST_EXPONENTIAL = ("b300", "gb300")
+
+_NOTHING = 1e-15
+AT_PEAKS = dict(launch_time=_NOTHING, bandwidth_efficiency=1.0)  # what the roofline says: no launch, all of memory
 
 
 def cores_of(device) -> int:
@@ -98,11 +101,13 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
 
 
 def _prefill(rows):
-    return 1e3 * prefill_seconds(rows, **PREFILL)
+    ideal = AT_PEAKS | dict(score_flops=_NOTHING)
+    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, ideal)))
 
 
 def _decode(rows):
-    return 1e3 * decode_seconds(rows, **DECODE)
+    ideal = AT_PEAKS | dict(item_time=_NOTHING)
+    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (DECODE, ideal)))
 
 
 def flash_rate(row, score_flops) -> float:
@@ -139,7 +144,8 @@ def _counted(row):
 
 
 def _flash(rows):
-    return np.array([flash_rate(row, FLASH_SCORE_FLOPS) for row in rows])
+    peak = np.array([accelerators[DEVICES[row["gpu"]]].peak_fp16 / 1e12 for row in rows])
+    return Priced(np.array([flash_rate(row, FLASH_SCORE_FLOPS) for row in rows]), peak, peak)
 
 
 def unfused_rate(row) -> float:
@@ -149,7 +155,8 @@ def unfused_rate(row) -> float:
 
 
 def _unfused(rows):
-    return np.array([unfused_rate(row) for row in rows])
+    predicted = np.array([unfused_rate(row) for row in rows])
+    return Priced(predicted, predicted)
 
 
 def _no_operator(row):

@@ -23,8 +23,8 @@ from scalebook.attention.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .attention import BITS, DECODE, DEVICES, FLASH_SCORE_FLOPS, PREFILL, TILE, column, cores_of, short_name
-from .confrontation import Confrontation, number
+from .attention import AT_PEAKS, BITS, DECODE, DEVICES, FLASH_SCORE_FLOPS, PREFILL, TILE, column, cores_of, short_name
+from .confrontation import Confrontation, Priced, number
 
 __all__ = ["CONFRONTATIONS", "LATENT_DECODE"]
 
@@ -100,17 +100,21 @@ def _prompt(row):
 
 def _latent(rows):
     found, prompts = np.empty(len(rows)), np.array([_prompt(row) for row in rows])
-    for picked, seconds, numbers in [
-        (prompts, latent_prefill_seconds, PREFILL),
-        (~prompts, latent_decode_seconds, DECODE),
+    ideal = np.empty(len(rows))
+    for picked, seconds, numbers, own in [
+        (prompts, latent_prefill_seconds, PREFILL, "score_flops"),
+        (~prompts, latent_decode_seconds, DECODE, "item_time"),
     ]:
         if picked.any():
-            found[picked] = seconds([row for row, here in zip(rows, picked, strict=True) if here], **numbers)
-    return 1e3 * found
+            some = [row for row, here in zip(rows, picked, strict=True) if here]
+            found[picked] = seconds(some, **numbers)
+            ideal[picked] = seconds(some, **AT_PEAKS, **{own: 1e-15})
+    return Priced(1e3 * found, 1e3 * ideal)
 
 
 def _latent_decode(rows):
-    return 1e3 * latent_decode_seconds(rows, **LATENT_DECODE)
+    ideal = AT_PEAKS | dict(item_time=1e-15)
+    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (LATENT_DECODE, ideal)))
 
 
 def _no_latent(row):
@@ -136,7 +140,7 @@ def _latent_kind(row):
 # InferSim
 
 
-def _infersim_seconds(row):
+def _infersim_seconds(row, numbers=DECODE, score_flops=FLASH_SCORE_FLOPS):
     device, heads = accelerators[GPUS[row["gpu"]]], row["head_config"].split("-")
     heads, second, third = (int(x) for x in heads)
     latent = row["kind"] == "mla"
@@ -144,8 +148,8 @@ def _infersim_seconds(row):
         seq = number(row, "seq_len")
         width = pair_width_latent(heads=1, nope_dim=second, rope_dim=third, v_dim=second) if latent else 2 * third
         pairs = heads * tiled_pairs(seq=seq, context=seq, query_tile=TILE)
-        score = 2 * width / device.peak_bf16 + FLASH_SCORE_FLOPS / device.peak_vector
-        return DECODE["launch_time"] + pairs * score
+        score = 2 * width / device.peak_bf16 + score_flops / device.peak_vector
+        return numbers["launch_time"] + pairs * score
     shape = dict(batch=number(row, "batch_size"), heads=heads, seq=1, context=number(row, "kv_len"))
     bits = dict(kv_bits=DTYPES[row["kv_dtype"]], query_bits=16, activation_bits=16)
     if latent:
@@ -157,7 +161,7 @@ def _infersim_seconds(row):
         traffic = least_traffic(shape, own, bits, kv_heads=second)
         flops = attention_flops(full_pairs, pair_width_grouped, shape, own)
     return decode_kernel_time(
-        DECODE,
+        numbers,
         batch=shape["batch"],
         kv_heads=1 if latent else second,
         cores=device.cores,
@@ -169,7 +173,8 @@ def _infersim_seconds(row):
 
 
 def _infersim(rows):
-    return np.array([1e6 * _infersim_seconds(row) for row in rows])
+    ideal = (AT_PEAKS | dict(item_time=1e-15), 0)
+    return Priced(*(np.array([1e6 * _infersim_seconds(row, *x) for row in rows]) for x in ((), ideal)))
 
 
 def _no_infersim(row):

@@ -17,7 +17,7 @@ from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, librar
 from scalebook.calculon import priced as price
 from scalebook.language.notation import quoted
 
-from .confrontation import Confrontation, Measurement, Result, _read
+from .confrontation import Confrontation, Measurement, Priced, Result, _read
 
 __all__ = ["CONFRONTATIONS", "OUTPUTS", "Outputs", "priced"]
 
@@ -56,6 +56,7 @@ OUTPUTS = {
         "weight_memory": "weight_space", "activation_memory": "act_space", "checkpoint_memory": "act_checkpoint_size",
         "activation_gradient_memory": "act_grad_space", "gradient_memory": "weight_grad_space",
         "optimizer_memory": "optimizer_space", "near_weights": "weight_space_with_offload",
+        "near_activation_gradients": "act_grad_space_with_offload",
         "near_activations": "act_space_with_offload", "near_checkpoints": "act_checkpoint_size_with_offload",
         "near_gradients": "weight_grad_space_with_offload", "near_optimizer": "optimizer_space_with_offload",
         "train_memory": "proc_mem_tier1_cap_req", "offload_memory": "proc_mem_tier2_cap_req",
@@ -130,11 +131,17 @@ def _left_out(row):
 
 
 def _step_times(rows):
-    return np.array([priced(row)["step_time"] for row in rows])
+    return _beside_peak([priced(row) for row in rows])
 
 
 def _mended_times(rows):
-    return np.array([priced(row, "all")["step_time"] for row in rows])
+    return _beside_peak([priced(row, "all") for row in rows])
+
+
+def _beside_peak(runs):
+    """Step times, and those at the peak: the useful arithmetic alone."""
+    times = np.array([run["step_time"] for run in runs])
+    return Priced(times, times * np.array([run["useful_share"] for run in runs]))
 
 
 def _choices(row) -> Choices:

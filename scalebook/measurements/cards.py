@@ -7,10 +7,10 @@ import numpy as np
 
 from scalebook.tables import accelerators
 
-from .attention import BITS, DECODE, DEVICES, decode_seconds
-from .confrontation import Confrontation, number
+from .attention import AT_PEAKS, BITS, DECODE, DEVICES, decode_seconds
+from .confrontation import Confrontation, Priced, number
 from .kernels import DEVICES as PRODUCTS
-from .kernels import FORMATS, products_seconds
+from .kernels import FORMATS, at_peaks, products_seconds
 
 __all__ = ["CONFRONTATIONS", "gemm_seconds", "read_seconds"]
 
@@ -36,6 +36,18 @@ def read_seconds(rows, share=None) -> np.ndarray:
     rows = [{**row, "system": CARDS[row["system"]]} for row in rows]
     reached = np.array([share or accelerators[row["system"]].read_efficiency for row in rows])
     return decode_seconds(rows, **(DECODE | dict(bandwidth_efficiency=reached)))
+
+
+def _products(rows):
+    bits = [np.array([FORMATS[row["gemm_dtype"]][i] for row in rows]) for i in (1, 2)]
+    devices = [accelerators[CARDS[row["system"]]].at(FORMATS[row["gemm_dtype"]][0]) for row in rows]
+    roofline, peak = at_peaks(devices, *(np.array([number(row, x) for row in rows]) for x in "mnk"), 1, *bits)
+    return Priced(1e3 * gemm_seconds(rows), 1e3 * roofline, 1e3 * peak)
+
+
+def _reads(rows):
+    named = [{**row, "system": CARDS[row["system"]]} for row in rows]
+    return Priced(1e3 * read_seconds(rows), 1e3 * decode_seconds(named, **AT_PEAKS, item_time=1e-15))
 
 
 def _is_even(row):
@@ -67,7 +79,7 @@ CONFRONTATIONS = {
             "gemm_cards",
             "gemm_cards.csv",
             "Time of a linear layer on cards, of more than their second-level caches hold.",
-            lambda rows: 1e3 * gemm_seconds(rows),
+            _products,
             "latency_ms",
             "ms",
             ("aiconfigurator-gemm",),
@@ -80,7 +92,7 @@ CONFRONTATIONS = {
             "attention_cards",
             "attention_cards.csv",
             "Time of attention for one new token a sequence on cards, of more than their second-level caches hold.",
-            lambda rows: 1e3 * read_seconds(rows),
+            _reads,
             "latency_ms",
             "ms",
             ("aiconfigurator",),

@@ -10,7 +10,7 @@ from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_redu
 from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 
 __all__ = ["BENCHMARK_LAUNCH", "CONFRONTATIONS", "FABRIC_LATENCY", "KERNEL_LAUNCH", "NODE_PORT"]
 
@@ -36,6 +36,11 @@ def _device(row):
     return accelerators[DEVICES[row["system"] if "system" in row else row["node"]]]
 
 
+def _at_peak(rows, ways, size):
+    """Seconds in which what a device does not have comes in at the whole rate of its links, once."""
+    return np.array([(1 - 1 / number(row, ways)) * number(row, size) / _device(row).scaleup_bandwidth for row in rows])
+
+
 # NCCL in one domain
 
 
@@ -48,7 +53,8 @@ def _nccl_seconds(row):
 
 
 def _nccl(rows):
-    return np.array([_nccl_seconds(row) * 1e6 for row in rows])
+    peak = _at_peak(rows, "num_gpus", "size_bytes")
+    return Priced(np.array([_nccl_seconds(row) * 1e6 for row in rows]), 1e6 * peak, 1e6 * peak)
 
 
 def _no_nccl(row):
@@ -76,7 +82,7 @@ def _nccl_group(row):
 
 
 def _published(rows):
-    found = []
+    found, peaks = [], []
     for row in rows:
         ways, nodes, size = (number(row, x) for x in ("n_gpus", "nodes", "size_bytes"))
         device = accelerators[_named(row)]
@@ -86,7 +92,10 @@ def _published(rows):
         time = f(device, known, near_ways=ways / nodes, **fabric) + BENCHMARK_LAUNCH
         bus = bus_bandwidth_reduce if row["op"] == "all_reduce" else bus_bandwidth
         found.append(bus(known, collective_time=time) / 1e9)
-    return np.array(found)
+        # Each device takes in what it lacks at least once; an all-reduce counts it twice.  Between nodes through ports.
+        least = device.scaleup_bandwidth if nodes == 1 else ways / (nodes - 1) * device.scaleout_bandwidth
+        peaks.append((2 if row["op"] == "all_reduce" else 1) * min(device.scaleup_bandwidth, least) / 1e9)
+    return Priced(np.array(found), np.array(peaks), np.array(peaks))
 
 
 def _named(row):
@@ -140,7 +149,7 @@ def _vidur(rows):
         reduce = all_reduce_hierarchical if near < ways else KINDS["all_reduce"]
         f = KINDS["send"] if row["op"] == "send_recv" else reduce
         found.append(f(device, **known) * 1e3)
-    return np.array(found)
+    return Priced(np.array(found), 1e3 * _at_peak(rows, "num_gpus", "size_raw"))
 
 
 def _not_vidur(row):
@@ -174,7 +183,8 @@ def _custom(rows):
         own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH[row["system"]])
         f = KINDS["all_reduce"]
         found.append(f(_device(row), collective_bytes=size, ways=ways, near_ways=ways, **own) * 1e6)
-    return np.array(found)
+    peak = 1e6 * _at_peak(rows, "num_gpus", "size_bytes")
+    return Priced(np.array(found), peak, peak)
 
 
 def _no_custom(row):

@@ -18,6 +18,7 @@ from functools import cached_property
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +26,27 @@ from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import folded, page_table
 from scalebook.tables import cite
 
-__all__ = ["Confrontation", "Result"]
+__all__ = ["Confrontation", "Priced", "Result"]
 
 SHOWN = 6  # lines of errors that a page shows at once
 
 Measurement = dict[str, str]  # one line of a CSV file
+
+
+_FIGURES = ("mean", "median", "p90", "worst", "bias", "single")
+_TIMES = ("s", "ms", "us", "µs", "d")
+
+
+class Priced(NamedTuple):
+    """Predictions and, in the same unit, what could be said without them.
+
+    `roofline` is what devices would do at their peaks, of which one share for all rows is what the predictions must
+    beat; caches may beat it.  `peak` is what nothing can beat: a row that does is refused.
+    """
+
+    predicted: np.ndarray
+    roofline: np.ndarray | None = None
+    peak: np.ndarray | None = None
 
 
 class _Read(dict):
@@ -47,17 +64,17 @@ class Confrontation:
     """Measurements and the formula they are held against.
 
     `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
-    `measured`.  `left_out` says why a row is left out ("" for one that is kept), `group` which
-    kind of row it is.  `calibrated` says which numbers were fitted and on which rows; `calibrates`
-    picks those rows, and the summary leaves them out.  Another file may lack the columns that are
+    `measured`, alone or as Priced, with what devices do at their peaks.  `left_out` says why a row is left out ("" for
+    one that is kept), `group` which kind of row it is.  `calibrated` says which numbers were fitted and on which rows;
+    `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
     `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
-    from a row's own.
+    from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
     """
 
     name: str
     file: str
     what: str
-    predict: Callable[[list[Measurement]], np.ndarray]
+    predict: Callable[[list[Measurement]], np.ndarray | Priced]
     measured: str
     unit: str
     sources: tuple[str, ...]
@@ -67,6 +84,7 @@ class Confrontation:
     calibrates: Callable[[Measurement], bool] = field(default=lambda row: False)
     optional: tuple[str, ...] = ()
     completed: Callable[[Measurement], Measurement] = lambda row: row
+    alike: Callable[[Measurement], str] = lambda row: ""
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
@@ -108,9 +126,17 @@ class Confrontation:
         measured = np.array([self._asked(where, lambda row: number(row, self.measured), row) for row in kept])
         for row in kept:
             self._asked(where, self.group, row)
+        priced = self._priced(where, kept)
+        if (faster := self._faster(priced, measured)).any():
+            refused = [row["row_id"] for row, is_faster in zip(kept, faster, strict=True) if is_faster]
+            left_out |= {f"faster than the peak of its device, which is no measurement: {x}": 1 for x in refused}
+            if faster.all():
+                raise ValueError(f"{where} has no row to confront {self.name} with: all are {next(reversed(left_out))}")
+            kept = [row for row, is_faster in zip(kept, faster, strict=True) if not is_faster]
+            priced, measured = Priced(*(x if x is None else x[~faster] for x in priced)), measured[~faster]
         known = {row["row_id"] for row in own if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
-        predicted = self._predicted(where, kept)
+        predicted = priced.predicted
         with np.errstate(over="ignore"):
             far = np.flatnonzero(~np.isfinite(predicted / measured))
         if far.size:
@@ -119,22 +145,31 @@ class Confrontation:
                 f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
                 f"{quoted(row[self.measured])}: no error can be told"
             )
-        return Result(self, kept, predicted, measured, fitted, left_out)
+        return Result(self, kept, predicted, measured, fitted, left_out, priced.roofline)
 
-    def _predicted(self, where, rows) -> np.ndarray:
+    def _faster(self, priced: Priced, measured) -> np.ndarray:
+        """Which rows beat the peak of their devices by more than figures are rounded: a thousandth."""
+        if priced.peak is None:
+            return np.zeros(len(measured), bool)
+        is_time = self.unit in _TIMES
+        return measured < 0.999 * priced.peak if is_time else measured > 1.001 * priced.peak
+
+    def _priced(self, where, rows) -> Priced:
         """The predictions; raises ValueError, naming the file, the row and its column, where there is none."""
         try:
-            predicted = np.asarray(self.predict(rows), float)
+            found = self.predict(rows)
+            found = found if isinstance(found, Priced) else Priced(found)
+            priced = Priced(*(x if x is None else np.asarray(x, float) for x in found))
         except Exception as error:  # whatever a column that does not fit led to: it is said where it stands
             for row in rows:
                 self._asked(where, lambda x: self.predict([x]), row)
             raise ValueError(
                 f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}"
             ) from None
-        if not np.isfinite(predicted).all():
-            row = rows[np.flatnonzero(~np.isfinite(predicted))[0]]
+        if not np.isfinite(priced.predicted).all():
+            row = rows[np.flatnonzero(~np.isfinite(priced.predicted))[0]]
             raise ValueError(f"{where}, row {quoted(row['row_id'])}: nothing finite is predicted for it")
-        return predicted
+        return priced
 
     def _asked(self, where, question, row):
         """What a question has for an answer; raises ValueError, naming the file,
@@ -154,7 +189,10 @@ class Confrontation:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The rows of a confrontation, what was predicted and measured for each, and the rows left out by reason."""
+    """The rows of a confrontation, what was predicted and measured for each, and the rows left out by reason.
+
+    `roofline` is what their devices would do at their peaks, where it is known.
+    """
 
     confrontation: Confrontation
     rows: list[Measurement]
@@ -162,20 +200,38 @@ class Result:
     measured: np.ndarray
     fitted: np.ndarray
     left_out: dict[str, int]
+    roofline: np.ndarray | None = None
 
     @cached_property
     def errors(self) -> np.ndarray:
         """predicted / measured - 1, row by row."""
         return self.predicted / self.measured - 1
 
+    @cached_property
+    def single(self) -> np.ndarray:
+        """The errors of one number, the best for the other rows: a share of the roofline, or else one value for all.
+
+        Nothing is said of one row alone.
+        """
+        known = (np.ones(len(self.rows)) if self.roofline is None else self.roofline) / self.measured
+        kinds, found = np.array([self.confrontation.alike(row) for row in self.rows]), np.empty(len(self.rows))
+        for kind in set(kinds):
+            found[kinds == kind] = best_share(known[kinds == kind])
+        return found * known - 1
+
     def of(self, picked: np.ndarray) -> dict[str, float]:
-        """How many rows, mean, median, 90th percentile and worst of |predicted/measured - 1|, and the signed mean."""
+        """How many rows, mean, median, 90th percentile and worst of |predicted/measured - 1|, the signed mean, and
+        `single`, the mean of what one number for all rows is off, found on the others.
+        """
         errors = self.errors[picked]
         if not errors.size:
             return {"rows": 0}
         size = np.abs(errors)
         figures = {"mean": size.mean(), "median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}
-        return {"rows": len(size)} | {k: float(x) for k, x in {**figures, "bias": errors.mean()}.items()}
+        figures |= {"bias": errors.mean()}
+        told = np.abs(self.single[picked][np.isfinite(self.single[picked])])
+        figures |= {"single": told.mean()} if told.size else {}
+        return {"rows": len(size)} | {k: float(x) for k, x in figures.items()}
 
     @property
     def summary(self) -> dict[str, float]:
@@ -189,6 +245,21 @@ class Result:
         found = {"calibrated on": self.of(self.fitted)} if self.fitted.any() else {}
         return found | {str(k): self.of((kinds == k) & ~self.fitted) for k in sorted(set(kinds[~self.fitted]))}
 
+    @property
+    def skill(self) -> str:
+        """What the predictions are worth beside one number for all rows, in a sentence."""
+        s = self.summary
+        if "single" not in s:
+            return "Of one row no other number can be found."
+        what = "one value for all rows" if self.roofline is None else "one share of the roofline for all rows"
+        said = f"{what}, the best for the others, is {s['single']:.1%} off in the mean"
+        if s["mean"] > s["single"]:
+            return f"We lose: {said}, and we are {s['mean']:.1%} off."
+        lost = [
+            k for k, g in self.groups.items() if g.get("single", np.inf) < g.get("mean", 0) and k != "calibrated on"
+        ]
+        return f"{said[0].upper()}{said[1:]}." + (f" It is nearer than we are for {'; '.join(lost)}." if lost else "")
+
     def worst(self, n: int = 5) -> list[dict]:
         """The n rows that are farthest off, farthest first, with `predicted`, `measured` and `error`."""
         order = np.argsort(-np.abs(self.errors))[:n]
@@ -199,39 +270,41 @@ class Result:
         """Everything but the rows, for a JSON file."""
         c = self.confrontation
         said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
+        said |= {"skill": self.skill}
         return self.summary | said | {"groups": self.groups, "left_out": self.left_out}
 
     def _table(self):
         """The lines of figures to show, as text."""
         for name, s in {"not calibrated on": self.summary, **self.groups}.items():
-            figures = (
-                [f"{s[k]:.1%}" for k in ("mean", "median", "p90", "worst")] + [f"{s['bias']:+.1%}"]
-                if s["rows"]
-                else [""] * 5
-            )
+            figures = [f"{s[k]:{'+' * (k == 'bias')}.1%}" if k in s else "" for k in _FIGURES]
             yield [name, str(s["rows"]), *figures]
 
     def __repr__(self):
         c = self.confrontation
-        lines = [["", "rows", "mean", "median", "p90", "worst", "bias"], *self._table()]
+        lines = [["", "rows", *_FIGURES], *self._table()]
         wide = max(len(line[0]) for line in lines)
         return "\n".join(
             [
                 f"{c.name}: {c.what}",
                 f"Calibrated: {c.calibrated or 'nothing'}.",
                 *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
+                self.skill,
                 *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
             ]
         )
 
     def _repr_html_(self):
         c = self.confrontation
-        heads, lines = [c.name, "rows", "mean", "median", "90 %", "worst", "bias"], list(self._table())
+        heads = [c.name, "rows", "mean", "median", "90 %", "worst", "bias", "one number"]
+        lines = list(self._table())
         groups = lines[2 if self.fitted.any() else 1 :]
         apart = len(lines) > SHOWN  # the kinds of rows stand behind a line, and what all of them give is seen at once
         figures = page_table(heads, lines[: -len(groups)] if apart else lines)
         figures += folded(page_table(heads, groups), f"{len(groups)} kinds of rows") if apart else ""
-        first = f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean."
+        first = (
+            f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean, and "
+            f"one number stands for what the best one is off in the mean. {self.skill}"
+        )
         more = [
             *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),
             *(f"Source: {cite(s)}." for s in c.sources),
@@ -241,6 +314,30 @@ class Result:
             f"{figures}<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"
             f"<details><summary>Sources, and rows left out</summary><ul>{listed}</ul></details>"
         )
+
+
+def best_share(x: np.ndarray) -> np.ndarray:
+    """For each row the number s for which |s·x - 1| is least in the mean of the other rows.
+
+    That is the median of 1/x with weights x.
+
+    >>> best_share(np.array([1.0, 1.0, 1.0, 0.5])).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    if len(x) < 2:
+        return np.full(len(x), np.nan)
+    order = np.argsort(1 / x, kind="stable")
+    weights = x[order]
+    below = np.cumsum(weights)
+    half = (below[-1] - weights) / 2
+    places = np.arange(len(x))
+    at = np.searchsorted(below, half)  # among those before the one left out
+    after = np.searchsorted(below, half + weights)
+    at = np.minimum(np.where(at < places, at, np.maximum(after, places + 1)), len(x) - 1)
+    at = np.where(at == places, np.maximum(places - 1, 0), at)  # the last one, of which rounding left too little
+    found = np.empty(len(x))
+    found[order] = (1 / weights)[at]
+    return found
 
 
 def number(row: Measurement, column: str) -> float:

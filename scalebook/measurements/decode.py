@@ -19,7 +19,7 @@ from scalebook.inference.tokens import decode_flops, decode_rate, decode_traffic
 from scalebook.machine.roofline import compute_time, memory_time
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 
 __all__ = [
     "BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "METAL_OVERHEAD", "TURN_TIME", "VLLM_MI300X_OVERHEAD",
@@ -186,7 +186,8 @@ def _floor(rows):
 
 def _rate(rows):
     times = [token_seconds(row, reached(row), overhead(row)) + TURN_TIME * turns(row) for row in rows]
-    return np.array([decode_rate(batch=1, token_time=time) for time in times])
+    floor = _floor(rows)
+    return Priced(np.array([decode_rate(batch=1, token_time=time) for time in times]), floor, floor)
 
 
 def _is_half(row) -> bool:
@@ -226,7 +227,9 @@ def _batch_floor(rows):
 
 
 def _batch_time(rows):
-    return np.array([batch_seconds(row, BANDWIDTH_EFFICIENCY, VLLM_MI300X_OVERHEAD) for row in rows])
+    predicted = np.array([batch_seconds(row, BANDWIDTH_EFFICIENCY, VLLM_MI300X_OVERHEAD) for row in rows])
+    floor = _batch_floor(rows)
+    return Priced(predicted, floor, floor)
 
 
 def _no_latency(row):
@@ -253,7 +256,7 @@ CONFRONTATIONS = {
             "batch1_floor",
             "batch1_decode.csv",
             "Tokens a second of one sequence against what the floor under the time allows: no run is faster.",
-            _floor,
+            lambda rows: Priced(*(_floor(rows),) * 3),
             "tok_s",
             "token/s",
             _SOURCES,
@@ -279,7 +282,7 @@ CONFRONTATIONS = {
             "batch_floor_mi300x",
             "mi300x_vllm.csv",
             "Time of a batch on eight MI300X against the floor: no run is faster.",
-            _batch_floor,
+            lambda rows: Priced(*(_batch_floor(rows),) * 3),
             "value",
             "s",
             ("rocm-vllm",),

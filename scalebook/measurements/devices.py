@@ -12,8 +12,8 @@ from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
 from .collectives import BENCHMARK_LAUNCH
-from .confrontation import Confrontation, number
-from .kernels import _letters, products_seconds
+from .confrontation import Confrontation, Priced, number
+from .kernels import _letters, at_peaks, products_seconds
 
 __all__ = ["AITER", "BEST_FOUND", "CONFRONTATIONS", "SCALED_BLOCKS", "STARTS"]
 
@@ -65,7 +65,9 @@ def _rates(rows):
         for row, (precision, _) in zip(rows, formats, strict=True)
     ]
     bits = np.array([bits for _, bits in formats])
-    return 2 * copies * m * n * k / products_seconds(devices, m, n, k, copies, bits, bits) / 1e12
+    sizes = m, n, k, copies, bits, bits
+    times = products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+    return Priced(*(2 * copies * m * n * k / time / 1e12 for time in times))
 
 
 # AMD's devices
@@ -101,7 +103,8 @@ def _best_fitted(row):
 
 def _streams(rows):
     devices = [accelerators[row["device"]] for row in rows]
-    return np.array([d.stream_efficiency * d.hbm_bandwidth / 1e9 for d in devices])
+    peak = np.array([d.hbm_bandwidth / 1e9 for d in devices])
+    return Priced(peak * [d.stream_efficiency for d in devices], peak, peak)
 
 
 # Collectives
@@ -114,7 +117,12 @@ def _fabric(rows):
         own = {"scaleout_bandwidth": 1}  # not used within a domain, and not known of every device
         time = KINDS[row["op"]](accelerators[row["device"]], collective_bytes=size, ways=ways, near_ways=ways, **own)
         found.append(1e6 * (time + (BENCHMARK_LAUNCH if row["mode"] == "PyTorch" else 0)))
-    return np.array(found)
+    return Priced(np.array(found), np.array([_link_time(row) for row in rows]))
+
+
+def _link_time(row):
+    """µs at the peak of the links, each byte crossing them once."""
+    return 1e6 * number(row, "size_bytes") / accelerators[row["device"]].scaleup_bandwidth
 
 
 def _fabric_group(row):
@@ -132,7 +140,8 @@ def _fabric_fitted(row):
 
 
 def _host(rows):
-    return np.array([link_of_host(accelerators[row["device"]]) / 1e9 for row in rows])
+    predicted = np.array([link_of_host(accelerators[row["device"]]) / 1e9 for row in rows])
+    return Priced(predicted, predicted)  # one share of the raw rate is what is predicted
 
 
 def _no_host(row):

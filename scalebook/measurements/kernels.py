@@ -21,11 +21,11 @@ from scalebook.machine.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 
 __all__ = [
-    "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START", "gemm_seconds",
-    "products_seconds",
+    "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START", "at_peaks",
+    "gemm_seconds", "products_seconds",
 ]  # fmt: skip
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
@@ -76,6 +76,14 @@ def products_seconds(devices, rows, columns, inner, copies=1, activation_bits=16
     return matrix_product({**knowns, **sizes}).matmul_time
 
 
+def at_peaks(devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16):
+    """Seconds of the same products at the peaks of arithmetic and of memory, and at that of arithmetic alone."""
+    peak, bandwidth = (np.array([d[x] for d in devices]) for x in ("peak_flops", "hbm_bandwidth"))
+    traffic = copies * (rows * inner * activation_bits + inner * columns * weight_bits + rows * columns * 16) / 8
+    arithmetic = 2 * copies * rows * columns * inner / peak
+    return np.maximum(arithmetic, traffic / bandwidth), arithmetic
+
+
 def _columns(rows, *names):
     return [np.array([number(row, name) for row in rows]) for name in names]
 
@@ -110,7 +118,10 @@ def gemm_seconds(rows) -> np.ndarray:
 
 
 def _gemm(rows):
-    return 1e3 * gemm_seconds(rows)
+    devices = [_letters(DEVICES[row["system"]], FORMATS[row["gemm_dtype"]][0]) for row in rows]
+    bits = [np.array([FORMATS[row["gemm_dtype"]][i] for row in rows]) for i in (1, 2)]
+    roofline, peak = at_peaks(devices, *_columns(rows, "m", "n", "k"), 1, *bits)
+    return Priced(1e3 * gemm_seconds(rows), 1e3 * roofline, 1e3 * peak)
 
 
 def _no_gemm(row):
@@ -152,7 +163,8 @@ def _eleuther(rows):
         | (_A100_40GB if row["gpu"].startswith("A100") else {})
         for row in rows
     ]
-    return 2 * batch * m * n * k / products_seconds(devices, m, n, k, batch, **NO_SPLIT) / 1e12
+    times = products_seconds(devices, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
+    return Priced(*(2 * batch * m * n * k / time / 1e12 for time in times))
 
 
 def _eleuther_flops(row):
@@ -185,8 +197,9 @@ def _eleuther_fitted(row):
 def _feed_forward(rows):
     hidden, tp, batch, seq = _columns(rows, "hidden", "tp", "mbs", "seq_len")
     devices = [_letters("a100", "fp16") | _A100_40GB for _ in rows]
-    up = products_seconds(devices, batch * seq, 4 * hidden / tp, hidden)
-    return up + products_seconds(devices, batch * seq, hidden, 4 * hidden / tp)
+    sizes = (batch * seq, 4 * hidden / tp, hidden), (batch * seq, hidden, 4 * hidden / tp)
+    times = ((products_seconds(devices, *x), *at_peaks(devices, *x)) for x in sizes)
+    return Priced(*map(sum, zip(*times, strict=True)))
 
 
 def _no_feed_forward(row):
@@ -202,11 +215,13 @@ def _feed_forward_group(row):
 
 
 def _scaled(rows, m, n, k, copies=1):
-    return products_seconds([_letters("h100", "fp8") for _ in rows], m, n, k, copies, 8, 8, **NO_SPLIT)
+    devices = [_letters("h100", "fp8") for _ in rows]
+    sizes = m, n, k, copies, 8, 8
+    return products_seconds(devices, *sizes, **NO_SPLIT), *at_peaks(devices, *sizes)
 
 
 def _infersim(rows):
-    return 1e6 * _scaled(rows, *_columns(rows, "m", "n", "k"))
+    return Priced(*(1e6 * x for x in _scaled(rows, *_columns(rows, "m", "n", "k"))))
 
 
 def _no_infersim(row):
@@ -219,14 +234,15 @@ def _infersim_group(row):
 
 def _deepgemm(rows):
     m, n, k, groups = _columns(rows, "m_per_group", "n", "k", "groups")
-    return 2 * groups * m * n * k / _scaled(rows, m, n, k, groups) / 1e12
+    return Priced(*(2 * groups * m * n * k / x / 1e12 for x in _scaled(rows, m, n, k, groups)))
 
 
 # LLMCompass
 
 
 def _llmcompass(rows):
-    return 1e3 * products_seconds([_letters("a100", "fp16") for _ in rows], *_columns(rows, "m", "n", "k"))
+    devices, sizes = [_letters("a100", "fp16") for _ in rows], _columns(rows, "m", "n", "k")
+    return Priced(*(1e3 * x for x in (products_seconds(devices, *sizes), *at_peaks(devices, *sizes))))
 
 
 def _no_llmcompass(row):
@@ -262,18 +278,20 @@ def _vidur_seconds(row):
             "mlp_up_proj": (2 * ffn / tp, hidden),
             "mlp_down_proj": (hidden, ffn / tp),
         }[op]
-        return products_seconds([known], tokens, columns, inner)[0]
+        found = products_seconds([known], tokens, columns, inner), *at_peaks([known], tokens, columns, inner)
+        return tuple(x[0] for x in found)
     per_token = {
         "mlp_act": 3 * ffn / tp,
         "add": 3 * hidden,
         "attn_rope": 2 * (heads + kv_heads) * width / tp,
     }.get(op, 2 * hidden)
-    kind = _STREAMS[op]
-    return max(stream_time(known, traffic=VIDUR_PASSES[kind] * 2 * tokens * per_token), VIDUR_START.get(kind, 0))
+    kind, traffic = _STREAMS[op], 2 * tokens * per_token
+    time = max(stream_time(known, traffic=VIDUR_PASSES[kind] * traffic), VIDUR_START.get(kind, 0))
+    return time, traffic / known["hbm_bandwidth"], 0
 
 
 def _vidur(rows):
-    return np.array([1e3 * _vidur_seconds(row) for row in rows])
+    return Priced(*(1e3 * np.array([_vidur_seconds(row) for row in rows]).T))
 
 
 def _no_vidur(row):

@@ -12,8 +12,8 @@ from scalebook.inference.experts import experts_touched
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
-from .kernels import DEVICES, FORMATS, NO_SPLIT, SCALED_BLOCKS, products_seconds
+from .confrontation import Confrontation, Priced, number
+from .kernels import DEVICES, FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
 
 __all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED", "layer_seconds", "uneven_loads"]
 
@@ -60,9 +60,10 @@ def _gemm(wide):
         copies, rows = _grouped(row)
         hidden, width = number(row, "hidden_size"), number(row, "intermediate_size")
         columns, inner = (2 * width, hidden) if wide else (hidden, width)
-        return products_seconds([_device(row["gpu"].lower(), "fp8")], rows, columns, inner, copies, 8, 8, **NO_SPLIT)[0]
+        device, sizes = [_device(row["gpu"].lower(), "fp8")], (rows, columns, inner, copies, 8, 8)
+        return [x[0] for x in (products_seconds(device, *sizes, **NO_SPLIT), *at_peaks(device, *sizes))]
 
-    return lambda rows: np.array([1e6 * seconds(row) for row in rows])
+    return lambda rows: Priced(*(1e6 * np.array([seconds(row) for row in rows]).T))
 
 
 def _no_gemm(row):
@@ -135,7 +136,8 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
 
 
 def _layer(rows):
-    return np.array([1e3 * layer_seconds(row) for row in rows])
+    ideal = dict(matmul_efficiency=1.0, stream_efficiency=1.0, kernel_launch=1e-15)
+    return Priced(*(1e3 * np.array([[layer_seconds(row), layer_seconds(row, 0, **ideal)] for row in rows]).T))
 
 
 def _no_layer(loads):

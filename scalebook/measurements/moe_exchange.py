@@ -13,7 +13,7 @@ import numpy as np
 
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 from .kernels import DEVICES
 
 __all__ = ["COMBINE", "CONFRONTATIONS", "DISPATCH", "devices_visited"]
@@ -68,7 +68,20 @@ def _seconds(row, cores, rates, width):
 
 
 def _predict(cores, rates, width):
-    return lambda rows: np.array([1e6 * _seconds(row, cores, rates, width) for row in rows])
+    def predict(rows):
+        return Priced(*(1e6 * np.array([[f(row) for f in (said, at_peak)] for row in rows]).T))
+
+    def said(row):
+        return _seconds(row, cores, rates, width)
+
+    def at_peak(row):
+        """Every copy that leaves crosses the links at their whole rate."""
+        devices = _KINDS[DEVICES[row["system"]]][1]
+        copies = devices_visited(number(row, "num_experts"), number(row, "num_topk"), devices) * (1 - 1 / devices)
+        sent = copies * number(row, "num_token") * number(row, "hidden_size") * width
+        return sent / accelerators[DEVICES[row["system"]]]["scaleup_bandwidth"]
+
+    return predict
 
 
 def _left_out(row):

@@ -9,6 +9,7 @@ from math import ceil
 
 import numpy as np
 
+from scalebook.calculon import library
 from scalebook.offload.bandwidth import MIXED, offload_bandwidth
 from scalebook.offload.block import (
     block_backward,
@@ -53,6 +54,19 @@ def _is(row, column):
     return row[column] == "True"
 
 
+def _slower(row, tp) -> float:
+    """How much less than the first network that of tensor parallelism gives: 1 where it runs on the first.
+
+    Without a column that says on which, it runs on the first that is large enough.
+    """
+    networks = library.systems[row["system"]].networks
+    fits = (i for i, network in enumerate(networks) if network.size >= tp)
+    first, used = networks[0], networks[int(row.get("tensor_par_net") or next(fits, len(networks) - 1))]
+    sent = [{name: scale * (1 + offset / max(2, tp)) for name, scale, offset in x.ops} for x in (used, first)]
+    rates = [x.bandwidth / y["all_gather"] for x, y in zip((used, first), sent, strict=True)]
+    return rates[0] / rates[1]
+
+
 def _known(row):
     """The letters of a run."""
     hidden, ffn, seq, heads, head_dim, layers = SHAPES[row["model"]]
@@ -73,7 +87,7 @@ def _known(row):
             "block_params": params,
             "block_active_params": params,
             "peak_flops": peak,
-            "link_achieved": network,
+            "link_achieved": network * _slower(row, ways["tp"]),
             "chunks": number(row, "pipeline_interleaving"),
             "dp": number(row, "data_par") if _is(row, "optimizer_sharding") else 1,
         }
@@ -166,7 +180,7 @@ def _left_out(column, keeps):
     def reason(row):
         if not row[column] or float(row[column]) == 0:
             return "that offload nothing, or that Calculon refuses"
-        if row["model"] not in SHAPES or row["system"].split("_")[0] not in SYSTEMS:
+        if row["model"] not in SHAPES or row["system"] not in library.systems:
             return "of a model or a system whose description is not here"
         if row["datatype"] != "float16" or not _is(row, "training"):
             return "of inference, or in fp8"

@@ -13,7 +13,7 @@
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
@@ -42,8 +42,8 @@ class Own(Result):
     `found` holds for each row all that follows, `unpriced` those left out: the row, and why in one sentence.
     """
 
-    found: list[Row]
-    unpriced: list[tuple[str, str]]
+    found: list[Row] = field(default_factory=list)
+    unpriced: list[tuple[str, str]] = field(default_factory=list)
 
     def _tables(self):
         """The worst rows and those without a price, each as heads, lines and a caption."""
@@ -126,7 +126,17 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
         raise ValueError(f"{where}: no row of {len(rows)} could be priced; the first, {first}")
     predicted = np.array([_predicted(row, measured) for row in found])
     c = _confrontation(thing, where, measured, letter)
-    return Own(c, kept, predicted, np.array(values), np.zeros(len(kept), bool), _left_out(unpriced), found, unpriced)
+    return Own(
+        c,
+        kept,
+        predicted,
+        np.array(values),
+        np.zeros(len(kept), bool),
+        _left_out(unpriced),
+        _peak(found, measured),
+        found,
+        unpriced,
+    )
 
 
 def _answers(thing) -> tuple[str, ...]:
@@ -191,6 +201,14 @@ def _predicted(row: Row, letter: str) -> float:
     if row.cells[letter].formula is None:
         raise ValueError(f"{letter} is given there ({row.cells[letter].origin}), not predicted")
     return value
+
+
+def _peak(found, measured) -> np.ndarray | None:
+    """The times of steps at the peaks of their devices, against which one share can be held."""
+    names = ("model_flops", "devices", "peak_flops")
+    if measured != "step_time" or not all(name in row for row in found for name in names):
+        return None
+    return np.array([row.model_flops / (row.devices * row.peak_flops) for row in found])
 
 
 def _left_out(unpriced) -> dict[str, int]:

@@ -10,11 +10,11 @@ from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
 
-from .confrontation import Measurement, number
+from .confrontation import Measurement, Priced, number
 
 __all__ = [
     "DEEPSPEED", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "block_passes", "device", "flash_2", "gpt", "gpt_of",
-    "is_even", "of_set", "rerun_flops", "step", "tuned",
+    "is_even", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned", "useful_seconds",
 ]  # fmt: skip
 
 # Megatron-LM before FlashAttention and before data-parallel overlap; at first nothing ran beside gradients either.
@@ -32,7 +32,8 @@ _FLASH_2 = {4096: 0.30, 16384: 0.33}
 
 _DEVICES = (
     (r"GB300", "gb300"), (r"GB200", "gb200"), (r"B300", "b300"), (r"B200", "b200"), (r"H200", "h200"), (r"H100",
-    "h100"), (r"A100", "a100"), (r"V100", "v100"), (r"MI300X", "mi300x"),
+    "h100"), (r"A100", "a100"), (r"V100", "v100"),
+    *((f"MI{x}X", f"mi{x}x") for x in (300, 325, 350, 355)),
 )  # fmt: skip
 
 
@@ -106,6 +107,34 @@ def step(*knowns, **letters) -> Row:
     run = training_step(*knowns, **letters)
     run["step_time"]  # says why it has none
     return run
+
+
+def useful_seconds(run: Row) -> tuple:
+    """Seconds of a step at the peak of all its devices: as MFU counts arithmetic, and without masked pairs.
+
+    The second nothing can beat: half of the pairs are masked.
+    """
+    rate = run.devices * run.peak_flops
+    width = 2 * run.head_dim if "head_dim" in run else run.nope_dim + run.rope_dim + run.v_dim
+    masked = 3 * run.layers * run.heads * width * run.seq**2 * run.global_batch
+    return run.model_flops / rate, np.maximum(0, run.model_flops - masked) / rate
+
+
+def timed(runs, times=None) -> Priced:
+    """The times of steps, of runs one by one, beside those at the peak."""
+    runs = list(runs)
+    least = zip(*map(useful_seconds, runs), strict=True)
+    return Priced([run.step_time for run in runs] if times is None else times, *least)
+
+
+def rated(found, peak) -> Priced:
+    """Rates or shares that runs reach, beside those of devices at their peak."""
+    return Priced(found, peak, peak)
+
+
+def peaks(rows, column: str = "gpu", precision: str = "bf16") -> list[float]:
+    """TFLOP/s of the devices that rows name."""
+    return [device(row[column]).at(precision).peak_flops / 1e12 for row in rows]
 
 
 def tuned(model: Row, gpu: Row, options: list[dict], capacity: float, **letters) -> Row:

@@ -5,7 +5,7 @@ an engine, fitted on half of the curves (a curve: one model, system, engine, pre
 """
 
 import re
-from functools import cache, partial
+from functools import cache
 from math import log2
 
 import numpy as np
@@ -14,7 +14,7 @@ from scalebook.inference import serve
 from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 from .kernels import SCALED_BLOCKS
 from .priced import together
 
@@ -326,6 +326,24 @@ def _no_first(row):
     return _left_out(row) or ("" if float(row["silicon_ttft_ms"] or 0) else "without a time to the first token")
 
 
+def _read_once(rows) -> np.ndarray:
+    return np.array([least_seconds(row) for row in rows])
+
+
+def _read_prompt(rows) -> np.ndarray:
+    """Seconds of the arithmetic of all users' prompts, at the peak in 16 bits of an engine's devices."""
+    found = []
+    for row in rows:
+        model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+        flops = 2 * model.active_params * users_of(row) * lengths(row)["prompt"]
+        found.append(flops / (devices_of(row) * device.peak_bf16))
+    return np.array(found)
+
+
+def _ended(rows) -> np.ndarray:
+    return _read_prompt(rows) + _read_once(rows) * [lengths(row)["output"] for row in rows]
+
+
 _FITTED = "of first tokens two constants an engine, on half of the curves"
 CONFRONTATIONS = {
     c.name: c
@@ -334,7 +352,7 @@ CONFRONTATIONS = {
             "serving_tpot",
             "serving.csv",
             "Time per output token of users of one engine, by the kernels of its steps.",
-            partial(milliseconds, letter="tpot"),
+            lambda rows: Priced(milliseconds(rows, "tpot"), 1e3 * _read_once(rows)),
             "silicon_tpot_ms",
             "ms",
             ("inferencex",),
@@ -345,7 +363,7 @@ CONFRONTATIONS = {
             "serving_ttft",
             "serving.csv",
             "Time to the first token, the mean of a benchmark whose users all begin at once.",
-            partial(milliseconds, letter="ttft"),
+            lambda rows: Priced(milliseconds(rows, "ttft"), 1e3 * _read_prompt(rows)),
             "silicon_ttft_ms",
             "ms",
             ("inferencex",),
@@ -358,7 +376,7 @@ CONFRONTATIONS = {
             "serving_end_to_end",
             "serving.csv",
             "Time from a request to its last token.",
-            partial(milliseconds, letter="end_to_end"),
+            lambda rows: Priced(milliseconds(rows, "end_to_end"), 1e3 * _ended(rows)),
             "end_to_end_ms",
             "ms",
             ("inferencex",),

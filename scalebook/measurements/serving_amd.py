@@ -8,7 +8,7 @@ import numpy as np
 
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 from .decode import MODELS
 from .load import room_for, step_of_load
 from .serving_static import parts_of_batch
@@ -68,6 +68,12 @@ def load(rows, sustained: float) -> np.ndarray:
     return sustained * requests * output / seconds
 
 
+def _read_weights(rows) -> np.ndarray:
+    """Seconds in which a group reads the weights once."""
+    ways, params = _columns(rows, "tp")[0], _shapes(rows, "params")[0]
+    return params / (ways * accelerators.mi300x.hbm_bandwidth)
+
+
 def _no_model(row):
     if row["model"] not in MODELS or row["precision"] != "FP8" or not row["gpu"].startswith("MI300X"):
         return "not of Llama 3.1 in FP8 on the MI300X"
@@ -98,7 +104,7 @@ CONFRONTATIONS = {
             "mi300x_latency",
             "mi300x_vllm.csv",
             "Seconds for a batch with its prompts, by the kernels of its steps.",
-            lambda rows: latency(rows, OWN_REDUCE),
+            lambda rows: Priced(latency(rows, OWN_REDUCE), _read_weights(rows) * _columns(rows, "osl")[0]),
             "value",
             "s",
             ("rocm-vllm",),
@@ -111,7 +117,7 @@ CONFRONTATIONS = {
             "mi300x_max_load",
             "mi300x_vllm.csv",
             "Output tokens a second with more requests than there is room for.",
-            lambda rows: load(rows, SUSTAINED),
+            lambda rows: Priced(load(rows, SUSTAINED), 1 / _read_weights(rows)),
             "value",
             "token/s",
             ("rocm-vllm",),

@@ -11,7 +11,7 @@ from scalebook.inference import decode_step
 from scalebook.tables import engines
 
 from .collectives import KERNEL_LAUNCH
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 from .priced import priced
 from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
 
@@ -68,7 +68,7 @@ CONFRONTATIONS = {
         "serving_disaggregated",
         "serving.csv",
         "Time per output token where prompts are read on other devices, by the kernels of the step.",
-        lambda rows: 1e3 * step_seconds(rows),
+        lambda rows: Priced(1e3 * step_seconds(rows), 1e3 * np.array([least_seconds(row, _DECODING) for row in rows])),
         "silicon_tpot_ms",
         "ms",
         ("inferencex",),

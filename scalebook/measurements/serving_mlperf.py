@@ -10,7 +10,7 @@ import numpy as np
 
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Priced, number
 from .load import room_for, step_of_load
 from .serving_static import alone, is_fitted_curve
 
@@ -70,6 +70,12 @@ def predicted(rows, tail: float) -> np.ndarray:
     return np.array(rates) * [number(row, "n_accel") for row in rows]
 
 
+def _bandwidths(rows) -> np.ndarray:
+    """Tokens a second if each read the weights alone, in 8 bits: as devices' bandwidths are."""
+    each = [accelerators[DEVICES[row["accelerator"]]].hbm_bandwidth * number(row, "n_accel") for row in rows]
+    return np.array(each) / models.llama2_70b.active_params
+
+
 def _left_out(scenario):
     def reason(row):
         if not row["model"].startswith("llama2-70b"):
@@ -98,7 +104,7 @@ def _confrontation(scenario, what, calibrated=""):
         f"mlperf_{scenario.lower()}",
         "mlperf_inference.csv",
         f"Output tokens a second of Llama 2 70B in MLPerf 4.1 and 5.1, {what}.",
-        lambda rows: predicted(rows, TAIL),
+        lambda rows: Priced(predicted(rows, TAIL), _bandwidths(rows)),
         "result",
         "token/s",
         ("mlperf-inference",),

@@ -21,8 +21,11 @@ from .runs import (
     is_even,
     of_set,
     optional,
+    peaks,
+    rated,
     rerun_flops,
     step,
+    timed,
     tuned,
 )
 
@@ -80,7 +83,8 @@ def _narayanan(row):
 
 def _narayanan_rate(rows):
     """TFLOP/s as the paper counts them: its equation 3, with the forward pass that is run again."""
-    return [rerun_flops(row) / (_narayanan(row).step_time * number(row, "n_gpus")) / 1e12 for row in rows]
+    found = [rerun_flops(row) / (_narayanan(row).step_time * number(row, "n_gpus")) / 1e12 for row in rows]
+    return rated(found, [device("A100").at("fp16").peak_flops / 1e12] * len(rows))
 
 
 def _llama3_rate(rows):
@@ -104,7 +108,7 @@ def _llama3_rate(rows):
         )
         pairs = 12 * run.layers * run.heads * run.head_dim * seq * run.global_batch * seq
         found.append((run.model_flops - pairs / 2) / (run.step_time * run.devices) / 1e12)
-    return found
+    return rated(found, peaks(rows))
 
 
 def _mlperf(rows):
@@ -127,8 +131,8 @@ def _mlperf(rows):
             tp_overlap=1 - 1 / tp,
             cp_overlap=1 - 1 / cp,
         )
-        found.append(run.step_time)
-    return found
+        found.append(run)
+    return timed(found)
 
 
 def _no_mlperf(row):
@@ -144,9 +148,9 @@ def _bloom(rows):
     nothing runs beside anything else.
     """
 
-    def time(row):
+    def run(row):
         layers, hidden, heads = (number(row, x) for x in ("layers", "hidden", "heads"))
-        run = step(
+        return step(
             gpt(layers, hidden, heads, number(row, "vocab")),
             device(row["gpu"]).at("bf16"),
             attention="unfused",
@@ -162,9 +166,10 @@ def _bloom(rows):
             scaleout_bandwidth="6.25 GB/s",
             microbatches=max(1, number(row, "gbs") // (number(row, "dp") * number(row, "mbs"))),
         )
-        return run.step_time + DEEPSPEED * block_passes(run.microbatches, run.pp, layers)
 
-    return [time(row) for row in rows]
+    runs = [run(row) for row in rows]
+    beside = (DEEPSPEED * block_passes(x.microbatches, x.pp, x.layers) for x in runs)
+    return timed(runs, [x.step_time + more for x, more in zip(runs, beside, strict=True)])
 
 
 def _no_bloom(row):
@@ -189,7 +194,7 @@ CONFRONTATIONS = {
             "training_papers.csv",
             "Time of a step of Megatron-LM on A100; nothing of the table is fitted, "
             "one constant is to table 4 of the paper.",
-            lambda rows: [_korthikanti(row).step_time for row in rows],
+            lambda rows: timed(map(_korthikanti, rows)),
             "step_time_s",
             "s",
             ("korthikanti2022",),

@@ -17,8 +17,11 @@ from .runs import (
     gpt_of,
     of_set,
     optional,
+    peaks,
+    rated,
     rerun_flops,
     step,
+    timed,
     tuned,
 )
 
@@ -54,12 +57,12 @@ def _core_run(row, pps, tp=8.0):
 def _core_weak(rows):
     """TFLOP/s of the model's arithmetic, all query-key pairs counted, as Megatron-LM logs them."""
     runs = [_core_run(row, [number(row, "pp")], number(row, "tp")) for row in rows]
-    return [run.model_flops / (run.step_time * run.devices) / 1e12 for run in runs]
+    return rated([run.model_flops / (run.step_time * run.devices) / 1e12 for run in runs], peaks(rows))
 
 
 def _core_strong(rows):
     """MFU; the ways, which are not printed, are as in weak scaling: eight tensor-parallel, and six or twelve stages."""
-    return [100 * _core_run(row, [6.0, 12.0]).mfu for row in rows]
+    return rated([100 * _core_run(row, [6.0, 12.0]).mfu for row in rows], [100] * len(rows))
 
 
 # Earlier
@@ -79,7 +82,7 @@ def _readme_2021(rows):
         options = [dict(batch=b) for b in (1, 2, 4, 8, 16) if known["global_batch"] % (known["dp"] * b) == 0]
         run = tuned(model, gpu, options, gpu.hbm_capacity, **known)
         found.append(rerun_flops(row) / (run.step_time * run.devices) / 1e12)
-    return found
+    return rated(found, peaks(rows, precision="fp16"))
 
 
 def _older(row):
@@ -95,7 +98,7 @@ def _mtnlg(row):
     """Megatron-DeepSpeed, as in BLOOM's search for a topology."""
     model, gpu, known = _as_of_2021(row, device(row["gpu"]).at("bf16"), batch=number(row, "mbs"))
     run = step(model, gpu, **known)
-    return run.step_time + DEEPSPEED * block_passes(run.microbatches, run.pp, run.layers)
+    return run, run.step_time + DEEPSPEED * block_passes(run.microbatches, run.pp, run.layers)
 
 
 def _rate(row):
@@ -152,7 +155,7 @@ CONFRONTATIONS = {
             "megatron_2020",
             "training_megatron.csv",
             "Time of a step of Megatron-LM in 2020 on V100 of a DGX-2 and on A100 of 40 GB.",
-            lambda rows: [_older(row).step_time for row in rows],
+            lambda rows: timed(map(_older, rows)),
             "step_time_s",
             "s",
             ("megatron-tables",),
@@ -166,7 +169,7 @@ CONFRONTATIONS = {
             "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; "
             "a block takes as much beside its kernels as "
             "in bloom_topology, whose software it shares.",
-            lambda rows: [_mtnlg(row) for row in rows],
+            lambda rows: timed(*zip(*map(_mtnlg, rows), strict=True)),
             "step_time_s",
             "s",
             ("smith2022",),

@@ -2,8 +2,20 @@
 
 from scalebook.training.largest_run import run_flops
 
-from .confrontation import Confrontation, number
-from .runs import MEGATRON_2021, MEGATRON_2022, OVERLAPPED, device, gpt_of, is_even, of_set, step
+from .confrontation import Confrontation, Priced, number
+from .runs import (
+    MEGATRON_2021,
+    MEGATRON_2022,
+    OVERLAPPED,
+    device,
+    gpt_of,
+    is_even,
+    of_set,
+    rated,
+    step,
+    timed,
+    useful_seconds,
+)
 
 __all__ = ["CONFRONTATIONS", "ZERO_3"]
 
@@ -33,9 +45,10 @@ def _narayanan_days(rows):
         software = zero if _is_zero_3(row) else MEGATRON_2021
         letters = dict(batch=number(row, "mbs"), recompute="full", sequence_parallel=False)
         run = _run(row, device("A100").at("fp16"), **software, **letters)
-        return 300e9 / run.train_rate / 86400
+        steps = 300e9 / (run.train_rate * run.step_time)
+        return [300e9 / run.train_rate / 86400, *(steps * time / 86400 for time in useful_seconds(run))]
 
-    return [days(row) for row in rows]
+    return Priced(*zip(*map(days, rows), strict=True))
 
 
 def _run_flops(row):
@@ -54,7 +67,7 @@ CONFRONTATIONS = {
             "training_megascale.csv",
             "Time of a step of a GPT of 175B on 512 to 12,288 A100, "
             "in Megatron-LM (scores kept apart and run again) and MegaScale.",
-            lambda rows: [_megascale(row).step_time for row in rows],
+            lambda rows: timed(map(_megascale, rows)),
             "step_time_s",
             "s",
             ("jiang2024-megascale",),
@@ -67,7 +80,7 @@ CONFRONTATIONS = {
             "training_megascale.csv",
             "MFU of a GPT of 530B on 2,240 A100 and more, in Megatron-LM and MegaScale; "
             "all query-key pairs are counted.",
-            lambda rows: [100 * _megascale(row).mfu for row in rows],
+            lambda rows: rated([100 * _megascale(row).mfu for row in rows], [100] * len(rows)),
             "mfu_pct",
             "%",
             ("jiang2024-megascale",),

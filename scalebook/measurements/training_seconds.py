@@ -7,9 +7,10 @@ is run on the executions and the system it was validated with.
 import re
 
 from scalebook.calculon import application, execution, library, priced
+from scalebook.language import Row
 
 from .confrontation import Confrontation
-from .runs import MEGATRON_2022, device, gpt, step
+from .runs import MEGATRON_2022, device, gpt, step, timed
 
 __all__ = ["CONFRONTATIONS", "calculon_execution"]
 
@@ -52,7 +53,7 @@ def calculon_execution(row) -> dict:
     }
 
 
-def _ours(row) -> float:
+def _ours(row) -> Row:
     shape = application(library.models[row["model"]], row["model"])
     model = gpt(shape.layers, shape.hidden, shape.heads, _VOCABULARY, row["model"])
     return step(
@@ -66,7 +67,7 @@ def _ours(row) -> float:
         global_batch=_BATCHES[row["model"]],
         seq=shape.seq,
         **_ways(row),
-    ).step_time
+    )
 
 
 def _theirs(row) -> float:
@@ -91,7 +92,7 @@ CONFRONTATIONS = {
             "korthikanti_seconds",
             "training_step_seconds.csv",
             f"{_WHAT}; nothing of it is fitted, one constant is to table 4 of the paper.",
-            lambda rows: [_ours(row) for row in rows],
+            lambda rows: timed(map(_ours, rows)),
             "measured_s",
             "s",
             ("korthikanti2022",),
@@ -103,7 +104,7 @@ CONFRONTATIONS = {
             "korthikanti_calculon",
             "training_step_seconds.csv",
             f"{_WHAT}; priced by Calculon's model with the system file it was validated with.",
-            lambda rows: [_theirs(row) for row in rows],
+            lambda rows: timed(map(_ours, rows), [_theirs(row) for row in rows]),
             "measured_s",
             "s",
             ("korthikanti2022", "isaev2023-calculon"),

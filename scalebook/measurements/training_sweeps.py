@@ -16,8 +16,8 @@ from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
-from .confrontation import Confrontation, number
-from .runs import block_passes, device, is_even, optional
+from .confrontation import Confrontation, Priced, number
+from .runs import block_passes, device, is_even, optional, timed, useful_seconds
 from .training_memory import nanotron_stages
 
 __all__ = [
@@ -71,7 +71,7 @@ def unfused(gpu):
 def _llm_foundry(rows):
     """Weights gathered for every pass, gradients summed in 16 bits ("PURE") or 32, both beside arithmetic."""
 
-    def time(row):
+    def run(row):
         name = "h100" if "h100" in row["gpu"] else "a100"
         gpu = accelerators[name].at("fp8" if "fp8" in row["precision"] else "bf16")
         memory = dict(hbm_bandwidth="1555 GB/s") if "40gb" in row["gpu"] else {}
@@ -89,9 +89,9 @@ def _llm_foundry(rows):
             sharding="zero3" if row["sharding"] == "FULL_SHARD" else "zero2",
             recompute="full" if row["full_act_ckpt"] == "True" else "none",
             reduce_bits=16 if row["fsdp_mixed_precision"] == "PURE" else 32,
-        ).step_time
+        )
 
-    return [time(row) for row in rows]
+    return timed(map(run, rows))
 
 
 def _no_llm_foundry(row):
@@ -118,7 +118,7 @@ SLOW_NODE = 0.018
 
 def _nanotron(rows):
     """Uneven stages as nanotron deals them out; nothing runs beside the collectives of a step."""
-    found, kinds = np.zeros(len(rows)), defaultdict(list)
+    found, least, kinds = np.zeros(len(rows)), np.zeros((2, len(rows))), defaultdict(list)
     for i, row in enumerate(rows):
         kinds[row["model"], row["zero_stage"]].append(i)
     for places in kinds.values():
@@ -150,7 +150,8 @@ def _nanotron(rows):
         found[places] = np.maximum(run.step_time, host * block_passes(microbatches, pp, model.layers))
         is_slow = (1 - SLOW_NODE) ** (tp * pp * dp / 8) < 0.5
         found[places] += STALL * is_slow * (microbatches + pp - 1)
-    return found
+        least[:, places] = useful_seconds(run)
+    return Priced(found, *least)
 
 
 def _no_nanotron(row):
@@ -308,7 +309,7 @@ def _eager_time(row, run):
 
 
 def _megatron_bridge(rows):
-    found, kinds = np.zeros(len(rows)), defaultdict(list)
+    found, least, kinds = np.zeros(len(rows)), np.zeros((2, len(rows))), defaultdict(list)
     for i, row in enumerate(rows):
         model, gpu, *more = _bridge_kinds(row)
         kinds[model.name, gpu.name, _precision(row), *more].append(i)
@@ -318,9 +319,10 @@ def _megatron_bridge(rows):
         passes = block_passes(run.microbatches, run.pp, np.array([_model(row).moe_layers for row in some]))
         tokens = [dict(batch=optional(row, "mbs", 1), seq=optional(row, "seq_len", 1)) for row in some]
         more = [_eager_time(row, own) + WAIT * _waits(row) for row, own in zip(some, tokens, strict=True)]
-        least = [LAUNCH * _is_launched(row) for row in some]
-        found[places] = np.maximum(run.step_time + more * passes, least * passes)
-    return found
+        launched = [LAUNCH * _is_launched(row) for row in some]
+        found[places] = np.maximum(run.step_time + more * passes, launched * passes)
+        least[:, places] = useful_seconds(run)
+    return Priced(found, *least)
 
 
 def _bridge_kind(row):

@@ -7,10 +7,12 @@ a device is limited its clock falls, with the cube root of the power, as voltage
 
 import re
 
+import numpy as np
+
 from scalebook.tables import models
 
-from .confrontation import Confrontation, number
-from .runs import device, flash_2, optional, step
+from .confrontation import Confrontation, Priced, number
+from .runs import device, flash_2, optional, step, useful_seconds
 from .training_sweeps import PYTORCH, unfused
 
 __all__ = ["CONFRONTATIONS"]
@@ -58,13 +60,15 @@ def _rates(rows):
     """Tokens a second and device.  "Selective" runs every second product again:
     the mean of all and nothing run again.
     """
-    found = []
+    found, most = [], []
     for row in rows:
         words = ("full",) if row["recompute"].startswith("full") else ("none", "full")
         runs = [_run(row, word) for word in words]
         time = sum(run.step_time for run in runs) / len(runs)
-        found.append(runs[0].global_batch * runs[0].seq / time / runs[0].devices)
-    return found
+        tokens = runs[0].global_batch * runs[0].seq / runs[0].devices
+        found.append(tokens / time)
+        most.append([tokens / x for x in useful_seconds(runs[0])])
+    return Priced(found, *np.array(most).T)
 
 
 def _left_out(row):

@@ -82,10 +82,11 @@ def head() -> Block:
     return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
 
 
-def _saved(block: Block) -> Expr:
+def _saved(block: Block, strategy: Strategy) -> Expr:
     """Bytes a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
-    return factor_terms(sum((trained(x, [tensors[name]]) for name, x in block.saved_tensors.items()), S.Zero))
+    kept = strategy.trained.saved(block)
+    return factor_terms(sum((trained(x, [tensors[name]]) for name, x in kept.items()), S.Zero))
 
 
 @cache
@@ -97,6 +98,18 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
     for w in passes:
         times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
+    frozen = {}
+    if strategy.trained.is_frozen:  # of weights only adapters have gradients
+        adapters = strategy.trained.adapters(forward)
+        times["forward"] += adapters["forward"]
+        times["again"] += adapters["forward"] if strategy.recompute == "full" else S.Zero
+        times["input_gradient"] += adapters["input_gradient"]
+        times["weight_gradient"] = adapters["weight_gradient"]
+        multiplied = (op.flops for op in forward.ops if any(t.is_weight for t in op.args))
+        frozen = {
+            "adapter_params": trained(adapters["params"], tensors_of(forward.ops)),
+            "block_matrix_flops": trained(sum(multiplied, S.Zero)),
+        }
     params, routed = (
         sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True)
     )
@@ -109,22 +122,27 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
-    return costs | {
-        "block_params": params,
-        "block_routed_params": routed,
-        "saved_activations": _saved(forward),
-        "working_activations": _saved(whole),
-        "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
-        "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
-    }
+    return (
+        costs
+        | frozen
+        | {
+            "block_params": params,
+            "block_routed_params": routed,
+            "saved_activations": _saved(forward, strategy),
+            "working_activations": _saved(whole, strategy),
+            "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
+            "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
+        }
+    )
 
 
 @cache
-def _head_costs(rates: str, quantized: bool) -> dict[str, Expr]:
+def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]:
     """The same of the last norm, the logits and the loss."""
     time = "ideal" if rates == "ideal" else "time"
     forward, back = head(), backward(head())
     there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
+    again = [w for w in again if not (is_frozen and w.phase == "weight_gradient")]
     return {
         "head_forward": sum((getattr(w, time) for w in there), S.Zero) + _messages(forward, "tp"),
         "head_backward": sum((getattr(w, time) for w in again), S.Zero) + _messages(back, "tp"),
@@ -170,6 +188,8 @@ _MEANINGS = {
     "saved_activations": "What one block keeps for its backward pass.",
     "working_activations": "What one block holds while it goes backward, with all that was run again.",
     "block_flops": "Matrix arithmetic of one block's forward pass on one device.",
+    "adapter_params": "Parameters of the adapters of one block on one device.",
+    "block_matrix_flops": "Of these, the arithmetic with weights, which are frozen.",
     "again_flops": "Matrix arithmetic of one block that the backward pass runs again.",
     "head_forward": "Last norm, logits and loss of one micro-batch.",
     "head_backward": "Last norm, logits and loss of one micro-batch, going back.",
@@ -198,7 +218,9 @@ def _block_formulas(dense, moe, strategy):
     for block, part in kinds:
         for letter, cost in _costs(block, strategy).items() if block else ():
             total[letter] = total.get(letter, S.Zero) + part * cost
-    total |= _head_costs(strategy.kernels, strategy.quantized) | {"embedding_time": _embedding_time(strategy)}
+    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
+        "embedding_time": _embedding_time(strategy)
+    }
     return tuple(
         Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
     )

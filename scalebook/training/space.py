@@ -120,6 +120,7 @@ TRAINING = Space(
         "tp_overlap": lambda tp: tp > 1,
         "cp_overlap": lambda cp: cp > 1,
         "ep_overlap": lambda ep: ep > 1,
+        "lora_rank": lambda trained: trained != "all",
         "etp": lambda experts, tp: (experts > 0) & (tp > 1),
         **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),
         "dp_overlap": are_shared,

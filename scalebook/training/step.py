@@ -49,6 +49,7 @@ from scalebook.training.totals import (
     train_time,
     ways_left,
 )
+from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
 __all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step"]
 
@@ -59,6 +60,7 @@ USUAL = {
     "fp32_bits": 32, "logit_bits": 48,
     "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
+    "lora_rank": 16,
 }  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
@@ -164,6 +166,10 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
             **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits),
         }
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
+    if strategy.trained.is_frozen:
+        frozen = {"model_flops": model_flops_frozen}
+        formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
+        formulas.append(trained_share_adapters)
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     used = {i for f in formulas for i in f.inputs}

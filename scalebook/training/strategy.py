@@ -26,6 +26,7 @@ from scalebook.block import (
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.shardings import SHARDINGS, Sharding
+from scalebook.training.trained import TRAINED, Trained
 
 __all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 
@@ -54,6 +55,7 @@ word("schedule", SCHEDULES, "the order of passes in a pipeline", says=lambda pp:
 word("offload", (False, True), "whether tensors lie in a second tier; follows from what is offloaded")
 word("quantized", (False, True), "whether products are of 8 bits or fewer; follows from the device's precision")
 word("kernels", ("measured", "ideal"), "whether kernels take as long as they were measured to, or as the roofline says")
+word("trained", TRAINED, "which weights are trained: all, or adapters of low rank beside frozen ones")
 
 CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the usual one first
 
@@ -74,6 +76,7 @@ class Strategy:
     offload: bool = False
     quantized: bool = False
     kernels: str = "measured"
+    trained: Trained | str = "all"
 
     def __post_init__(self):
         for field in fields(self):

@@ -1,0 +1,312 @@
+"""More tables of kernels and links, on which nothing is fitted: tests of what stands in the table of accelerators.
+
+Products of AITER and of XLA's own table; Azure's benchmarks of its machines; links of the MI300X; kernels that only
+stream; Google's microbenchmarks of Ironwood; whole layers of EleutherAI's sweep; single bandwidths from many places.
+"""
+
+import re
+
+import numpy as np
+
+from scalebook.machine.collective_rates import bus_bandwidth_reduce
+from scalebook.machine.collectives import KINDS
+from scalebook.machine.kernels import stream_time, typical_stream_efficiency
+from scalebook.tables import accelerators
+from scalebook.training.totals import link_of_host
+
+from .collectives import BENCHMARK_LAUNCH
+from .confrontation import Confrontation, Priced, number
+from .devices import SCALED_BLOCKS
+from .kernels import _A100_40GB, _letters, at_peaks, products_seconds
+from .training_tpu import MATRIX_UNITS
+
+__all__ = ["CONFRONTATIONS"]
+
+
+def _columns(rows, *names):
+    return [np.array([number(row, name) for row in rows]) for name in names]
+
+
+# AITER, hipBLASLt and XLA
+
+_AITER = {
+    "bf16": ("bf16", 16), "bf16_r": ("bf16", 16), "fp8 (128x128 block scale)": ("fp8", 8), "f8_r": ("fp8", 8),
+    "fp8 (per-token/channel scale)": ("fp8", 8), "mxfp4 (per-1x32 block scale)": ("fp4", 4.25),
+}  # fmt: skip
+_XLA = {
+    "bf16xbf16->bf16": ("bf16", 16),
+    "e4m3fnxe4m3fn->bf16": ("fp8", 8),
+    "f8e4m3fnxf8e4m3fn->bf16": ("fp8", 8),
+    "f32xf32->f32": ("tf32", 32),
+}
+
+
+def _products(rows, devices, bits, sizes):
+    """Microseconds."""
+    bits = np.array(bits)
+    return Priced(*(1e6 * x for x in (products_seconds(devices, *sizes, bits, bits),
+                                      *at_peaks(devices, *sizes, bits, bits))))  # fmt: skip
+
+
+def _aiter(rows):
+    known = [_AITER[row["precision"]] for row in rows]
+    devices = [
+        _letters(row["device"], name)
+        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if "128x128" in row["precision"] else {})
+        for row, (name, _) in zip(rows, known, strict=True)
+    ]
+    return _products(rows, devices, [bits for _, bits in known], _columns(rows, "m", "n", "k", "batch"))
+
+
+def _no_aiter(row):
+    return (
+        "" if row["precision"] in _AITER else "of integers or 32 bits, whose products no cell of these devices prices"
+    )
+
+
+def _aiter_group(row):
+    size = "1,024 and more in each size" if all(number(row, x) >= 1024 for x in "mnk") else "a size below 1,024"
+    return f"{row['device'].upper()}, {_AITER[row['precision']][0]}, {size}"
+
+
+def _xla(rows):
+    known = [_XLA[row["dtype"]] for row in rows]
+    devices = [_letters("b200", name) for name, _ in known]
+    return _products(rows, devices, [bits for _, bits in known], _columns(rows, "m", "n", "k", "b"))
+
+
+def _xla_group(row):
+    flops = 2 * np.prod([number(row, x) for x in "bmnk"])
+    return f"{_XLA[row['dtype']][0]}, {'10 GFLOP and more' if flops >= 1e10 else 'less than 10 GFLOP'}"
+
+
+# Azure
+
+
+def _azure_size(row):
+    found = re.search(r"=([\d.]+)([KMG]?)$", row["parameters"])
+    return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
+
+
+def _azure_row(row):
+    """What is predicted, in the row's unit, and the peak."""
+    device, test = accelerators[row["device"].lower()], row["test"]
+    if test.startswith("GEMM"):
+        m, n, k = (float(x) for x in re.findall(r"=(\d+)", row["parameters"]))
+        precision, bits = ("fp16", 16) if row["device"] == "A100" else ("fp8", 8)
+        known, sizes = [_letters(row["device"].lower(), precision)], (m, n, k, 1, bits, bits)
+        times = products_seconds(known, *sizes), *at_peaks(known, *sizes)
+        return [2 * m * n * k / x[0] / 1e12 for x in times][::2]
+    if test == "HBM Bandwidth":
+        reached = device.get("stream_efficiency") or typical_stream_efficiency()
+        return [reached * device.hbm_bandwidth / 1e12, device.hbm_bandwidth / 1e12]
+    if "CL Bandwidth" in test:
+        ways, size = 4 if row["device"] == "GB200" else 8, _azure_size(row)
+        known = dict(collective_bytes=size, ways=ways)
+        time = KINDS["all_reduce"](device, known, near_ways=ways, scaleout_bandwidth=1) + BENCHMARK_LAUNCH
+        return [bus_bandwidth_reduce(known, collective_time=time) / 1e9, 2 * device.scaleup_bandwidth / 1e9]
+    return [link_of_host(device) / 1e9, np.inf]
+
+
+def _azure(rows):
+    found, peak = np.array([_azure_row(row) for row in rows]).T
+    return Priced(found, np.where(np.isfinite(peak), peak, found), peak)
+
+
+def _no_azure(row):
+    if row["test"].startswith(("FIO", "CPU")):
+        return "of disks and of the host's memory, whose number and kind are not stated"
+    if row["test"].startswith(("LLAMA", "Flash")):
+        return "of engines under unstated load, and of attention of unstated shape"
+    if row["device"] == "A100" and "Host" in row["parameters"]:
+        return "of a virtual machine at a fifth of its link"
+    return "between two devices, of which one figure is said" if "Device to Device" in row["parameters"] else ""
+
+
+def _azure_group(row):
+    if "CL Bandwidth" in row["test"]:
+        return "all-reduce, 1 MiB or more" if _azure_size(row) >= 2**20 else "all-reduce, less than 1 MiB"
+    kinds = {"GEMM": f"products, {row['device']}", "HBM": "streams"}
+    return next((said for name, said in kinds.items() if row["test"].startswith(name)), "copies from and to the host")
+
+
+# The MI300X's links, all at once
+
+
+def _fabric(rows):
+    """GB/s of one of seven links, or of all of a device, of which collectives reach the same share."""
+    device = accelerators.mi300x
+    links = np.array([1 if row["dst_gpu"] == "all" else 1 / 7 for row in rows]) * device.scaleup_bandwidth / 1e9
+    return Priced(device.near_efficiency * links, links, links)
+
+
+# Kernels that stream
+
+
+def _elements(row):
+    return number(row, "m") * (number(row, "n") if row["n"] else 1)
+
+
+def _vector(rows):
+    """Billions of elements a second: each is read once and written once, 16 bits wide."""
+    known = _letters("a100", "fp16") | _A100_40GB
+    counts = np.array([_elements(row) for row in rows])
+    times = stream_time(known, traffic=4 * counts)
+    return Priced(counts / times / 1e9, np.full(len(rows), known["hbm_bandwidth"] / 4 / 1e9))
+
+
+def _no_vector(row):
+    if row["op"] == "matmul":
+        return "of products, which gemm_llmcompass holds"
+    if row["gpu"] != "A100":
+        return "of a device that the table of accelerators lacks"
+    is_short = _elements(row) / (1e9 * number(row, "value")) < 100e-6
+    return "below 100 µs, of which the host takes a part" if is_short else ""
+
+
+# Ironwood
+
+
+_SIZE, _RATE = "matrix_size_(m_n_k)", "throughput_(_tflop/s/device_)"
+_BYTES, _STREAM = "matrix_size_(bytes)", "bandwidth_(gb/s/chip)"
+
+
+def _half_ironwood():
+    return _letters("tpu_v7", "bf16", 0.5) | dict(matmul_efficiency=MATRIX_UNITS)
+
+
+def _ironwood(rows):
+    """TFLOP/s of half a chip, or GB/s of a whole one that reads and writes as much."""
+    found = []
+    for row in rows:
+        if row[_RATE]:
+            size, known = number(row, _SIZE), [_half_ironwood()]
+            times = products_seconds(known, size, size, size)[0], at_peaks(known, size, size, size)[1][0]
+            found.append([2 * size**3 / x / 1e12 for x in times])
+        else:
+            known, size = _letters("tpu_v7", "bf16"), 2 * number(row, _BYTES)
+            found.append([size / stream_time(known, traffic=size) / 1e9, known["hbm_bandwidth"] / 1e9])
+    found, peak = np.array(found).T
+    return Priced(found, peak, peak)
+
+
+def _of_ironwood(row):
+    return row | {"rate": row[_RATE] or row[_STREAM]}
+
+
+# Layers
+
+
+def _layer(rows):
+    """A whole layer forward: its products, its scores as they are written out, and the steps between them."""
+    hidden, heads, tp, batch, seq = _columns(rows, "hidden", "heads", "tp", "mbs", "seq_len")
+    known = _letters("a100", "fp16") | _A100_40GB
+    devices, tokens, each = [known for _ in rows], batch * seq, heads / tp
+    linear = [(3 * hidden / tp, hidden), (hidden, hidden / tp), (4 * hidden / tp, hidden), (hidden, 4 * hidden / tp)]
+    found = np.zeros((3, len(rows)))
+    for columns, inner in linear:
+        sizes = tokens, columns, inner
+        found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+    wide = hidden / heads
+    scores = [(seq, seq, wide, batch * each), (seq, wide, seq, batch * each)]
+    for sizes in scores:
+        found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+    moved = 2 * batch * each * seq**2 * 4 + 2 * tokens * hidden * (10 + 8 / tp)  # softmax, mask; norms, sums, GELU
+    found[0] += stream_time(known, traffic=moved)
+    found[1] += moved / known["hbm_bandwidth"]
+    return Priced(*found)
+
+
+def _no_layer(row):
+    if row["sweep"].startswith("flash"):
+        return "of FlashAttention's sweep, whose version is not stated"
+    if (number(row, "hidden") / number(row, "heads")) % 8:
+        return "with heads that are no multiple of 8 wide: not modelled"
+    return "" if row["layer_s"] and number(row, "layer_s") >= 5e-3 else "below 5 ms, which are published in tenths"
+
+
+# Single bandwidths
+
+
+_BANDWIDTHS = {
+    ("H100 HGX", "PCIe D2H (SM kernel)"): lambda: link_of_host(accelerators.h100),
+    ("H100 HGX", "NVLink4 P2P unidirectional"): lambda: _achieved("h100"),
+    ("H100 HGX", "NVLink4 P2P bidirectional"): lambda: 2 * _achieved("h100"),
+    ("H800", "NVLink unidirectional achievable"): lambda: _achieved("h800"),
+    ("H20", "DeepEP intranode NVLink"): lambda: _achieved("h20"),
+}
+
+
+def _achieved(name):
+    """A device's links at the share that collectives reach."""
+    device = accelerators[name]
+    return (device.get("near_efficiency") or accelerators.h100.near_efficiency) * device.scaleup_bandwidth
+
+
+def _bandwidths(rows):
+    return np.array([_BANDWIDTHS[row["device"], row["path"]]() / 1e9 for row in rows])
+
+
+def _no_bandwidth(row):
+    return (
+        "" if (row["device"], row["path"]) in _BANDWIDTHS else "of a link, a disk or a cluster that no table describes"
+    )
+
+
+def _one(name, file, what, predict, measured, unit, sources, left_out, group, *more, **others):
+    return Confrontation(name, file, what, predict, measured, unit, sources, left_out, group, *more, **others)
+
+
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        _one(
+            "gemm_aiter", "gemm_aiter.csv.gz",
+            "Time of AMD's products that gemm_amd leaves out: AITER's choice of kernels, and hipBLASLt's shapes of "
+            "training.",
+            _aiter, "time_us", "us", ("rocm-aiter", "primus"), _no_aiter, _aiter_group,
+        ),
+        _one(
+            "gemm_xla", "gemm_xla.csv.gz", "Time of products of up to 4,096 in each size on B200, of XLA's table.",
+            _xla, "time_us_derived", "us", ("xla-matmul-table",),
+            lambda row: "" if row["dtype"] in _XLA else "of two kinds of 8 bits at once", _xla_group,
+        ),
+        _one(
+            "azure", "azure.csv",
+            "Products, streams, copies and all-reduces on Azure's machines, each in its own unit.",
+            _azure, "value", "TFLOP/s, TB/s or GB/s", ("azure-ai-benchmarking",), _no_azure, _azure_group,
+            optional=("instance",), alike=lambda row: _azure_group(row).split(",")[0],
+        ),
+        _one(
+            "fabric_mi300x", "fabric_mi300x.csv", "Rate of one link between MI300X while all of a node's are in use.",
+            _fabric, "value", "GB/s", ("rocm-rccl",), lambda row: "",
+            lambda row: "all links of a device" if row["dst_gpu"] == "all" else "one link",
+        ),
+        _one(
+            "vector_kernels", "vector_kernels.csv",
+            "Billions of elements a second that softmax, layer norm and GELU take in on the A100 of 40 GB.",
+            _vector, "value", "Gelement/s", ("zhang2024-llmcompass",), _no_vector, lambda row: row["op"],
+            optional=("latency_ms", "tflops", "k"),
+        ),
+        _one(
+            "ironwood", "ironwood.csv", "Rate of products on half a TPU7x, and of copies in its memory.",
+            _ironwood, "rate", "TFLOP/s or GB/s", ("tpu-recipes",),
+            lambda row: "" if row["rate"] else "of gathers, which collectives_fabric holds",
+            lambda row: "products" if row[_RATE] else "copies",
+            "what products reach of the peak, on those of 16,384 and more",
+            lambda row: bool(row[_RATE]) and number(row, _SIZE) >= 16384,
+            completed=_of_ironwood,
+            alike=lambda row: "products" if row[_RATE] else "copies",
+        ),
+        _one(
+            "eleuther_layers", "layer_eleuther.csv",
+            "Time of a whole layer forward on the A100 of 40 GB, its attention unfused.",
+            _layer, "layer_s", "s", ("anthony2024",), _no_layer, lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
+            optional=("attn_s", "mlp_s"),
+        ),
+        _one(
+            "bandwidths", "bandwidths.csv", "Single bandwidths of links, from benchmarks that issues and notes quote.",
+            _bandwidths, "value", "GB/s", ("nvbandwidth-quoted",), _no_bandwidth, lambda row: row["device"],
+        ),
+    )
+}  # fmt: skip

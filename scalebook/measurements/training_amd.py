@@ -1,0 +1,209 @@
+"""Training steps on AMD's Instinct, Intel's Gaudi 2 and Amazon's Trainium, as their makers and others published them.
+
+Nothing is fitted to them.  AMD's cluster validation suite publishes lower bounds that a healthy cluster passes: of
+these no error can be told, but a prediction below one would be wrong.
+"""
+
+import re
+
+from scalebook.machine.kernels import typical_stream_efficiency
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, Priced, number
+from .runs import OVERLAPPED, device, optional, step, tuned, useful_seconds
+from .training_sweeps import UNFUSED
+
+__all__ = ["CONFRONTATIONS", "THRESHOLDS"]
+
+_MODELS = {
+    "Llama 3.1 8B": "llama3_8b", "Llama 3.1 70B": "llama3_70b", "GPT-2 1.5B": "gpt2_xl", "GPT-2 XL 1.5B": "gpt2_xl",
+    "Qwen 2.5 7B": "qwen2_5_7b", "Llama 2 7B": "llama2_7b", "Llama 2 13B": "llama2_13b", "Llama 2 70B": "llama2_70b",
+    "llama-3.1-8b": "llama3_8b", "llama-3.3-70b": "llama3_70b", "llama-3.1-405b": "llama3_405b", "3_1_8b": "llama3_8b",
+    "3_3_70b": "llama3_70b",
+}  # fmt: skip
+# Of AMD's page the batch of a device is known, not that of a step: so many micro-batches, under which gradients hide.
+_MICROBATCHES = 8
+
+
+def _tokens(runs):
+    """Tokens a second and device."""
+    tokens = [run.global_batch * run.seq / run.devices for run in runs]
+    least = zip(*map(useful_seconds, runs), strict=True)
+    peaks = ([n / time for n, time in zip(tokens, times, strict=True)] for times in least)
+    return Priced([n / run.step_time for n, run in zip(tokens, runs, strict=True)], *peaks)
+
+
+# AMD
+
+
+def _as_tokens(row):
+    """Step times and rates of arithmetic as tokens a second and device: six a parameter and all query-key pairs."""
+    if not row["seq"] or not row["value"] or row["model"] not in _MODELS:
+        return row | {"tokens_s_device": ""}
+    value, seq, model = number(row, "value"), number(row, "seq"), models[_MODELS[row["model"]]]
+    if row["unit"] in ("s", "ms"):
+        value = (
+            number(row, "global_batch")
+            * seq
+            / (value / (1000 if row["unit"] == "ms" else 1))
+            / optional(row, "n_gpus", 1)
+        )
+    elif row["unit"].startswith("TFLOP/s"):
+        value *= 1e12 / (6 * model.params + 12 * model.layers * model.hidden * seq)
+    return row | {"tokens_s_device": str(value)}
+
+
+def _unfused(gpu):
+    """PyTorch without compilation, as in llm_foundry."""
+    return dict(stream_efficiency=(gpu.get("stream_efficiency") or typical_stream_efficiency()) / UNFUSED)
+
+
+def _amd_run(row):
+    devices, batch = number(row, "n_gpus"), number(row, "micro_batch")
+    gpu = device(row["device"]).at("fp8" if row["precision"].startswith("FP8") else "bf16")
+    return step(
+        models[_MODELS[row["model"]]],
+        gpu,
+        **OVERLAPPED,
+        **(_unfused(gpu) if row["software"].startswith("2024") else {}),  # PyTorch line by line
+        sharding="zero3" if "Yes" in row["dp_or_fsdp"] else "zero1",
+        recompute="full" if "70B" in row["model"] else "none",
+        dp=devices,
+        batch=batch,
+        global_batch=optional(row, "global_batch", _MICROBATCHES * devices * batch),
+        seq=number(row, "seq"),
+    )
+
+
+def _no_amd(row):
+    if "untuned" in row["note"]:
+        return "of a developer's first runs, untuned"
+    if "doubtful" in row["note"]:
+        return "that its own source makes doubtful"
+    if row["model"] not in _MODELS or not device(row["device"]):
+        return "of a model or a device that is not in the table"
+    return "" if row["seq"] and row["pp"] == "1" else "without the length of its sequences or the batch of its pipeline"
+
+
+# Lower bounds
+
+
+def _cell(row, name):
+    found = re.search(rf"\b{name}=(\w+)", row["cell"])
+    return found[1] if found else ""
+
+
+def _bound_run(row):
+    gpu = device(f"{row['device'].removesuffix('X')}X")
+    titan = row["framework"] == "torchtitan"
+    tp = float(re.search(r"tensor_parallel_degree=(\d+)", row["config"])[1]) if titan else 1
+    devices = 8 * number(row, "nodes")
+    whole = "ici_fsdp_parallelism=-1" in row["config"] or number(row, "nodes") == 1
+    return step(
+        models[_MODELS[row["model"]]],
+        gpu.at(_cell(row, "PRECISION").lower()),
+        **OVERLAPPED,
+        **(dict(sharding="zero3") if whole else dict(sharding="hybrid", shard_group=8)),
+        **(_unfused(gpu) if titan else {}),
+        recompute="full" if titan or "remat_policy=full" in row["config"] else "none",
+        tp=tp,
+        dp=devices / tp,
+        batch=float(_cell(row, "MBS" if titan else "BATCH")),
+        microbatches=1,
+        seq=8192,
+        scaleout_bandwidth="50 GB/s",
+    )
+
+
+def _bounds(rows):
+    """Tokens or TFLOP a second and device, as the row has them; MaxText counts half of the query-key pairs."""
+    found, most = [], []
+    for row in rows:
+        run = _bound_run(row)
+        pairs = 6 * run.layers * run.heads * run.head_dim * run.seq**2 * run.global_batch
+        counted = (run.model_flops - pairs) / 1e12 if "tflops" in row["metric"] else run.global_batch * run.seq
+        found.append(counted / run.devices / run.step_time)
+        most.append(counted / run.devices / useful_seconds(run)[0])
+    return Priced(found, most, most)
+
+
+def _no_bound(row):
+    if row["model"] not in _MODELS:
+        return "of a model that is not in the table"
+    if row["lower_bound"] in ("754", "754.0"):
+        return "that repeats the figure of another cell, and holds its place"
+    return ""
+
+
+# Gaudi and Trainium
+
+
+def _in_tokens(row):
+    value = number(row, "value") * (number(row, "seq") if row["unit"].startswith("seq/s") else 1)
+    return row | {"tokens_s_device": str(value / number(row, "n_devices"))}
+
+
+def _other_run(row):
+    """Of Gaudi's runs no layout is stated: our fastest that fits, tensor parallelism within a server."""
+    devices, sequences = number(row, "n_devices"), number(row, "global_batch")
+    is_gaudi = row["device"].startswith("Gaudi")
+    chip = accelerators.gaudi2.at("fp8") if is_gaudi else accelerators.trainium1.at("bf16")
+    options = [
+        dict(tp=tp, dp=devices / tp, sharding=sharding, recompute=recompute)
+        for tp in ((1, 2, 4, 8) if is_gaudi else (16,))  # Trainium's 32 ways count its two cores a chip
+        for sharding in (("zero1", "zero3") if is_gaudi else ("zero1",))
+        for recompute in ("none", "full")
+    ]
+    known = OVERLAPPED | dict(global_batch=sequences, seq=number(row, "seq"))
+    return tuned(models[_MODELS[row["model"]]], chip, options, chip.hbm_capacity, **known)
+
+
+def _model_and(what):
+    return lambda row: f"{what(row)}, {row['model']}"
+
+
+# Held apart from the confrontations, since what is above a bound is no error.
+THRESHOLDS = Confrontation(
+    "amd_thresholds",
+    "training_amd_thresholds.csv",
+    "Lower bounds that AMD's validation suite accepts of a cluster, in tokens or TFLOP a second and device: no "
+    "errors, but a prediction below one is wrong.",
+    _bounds,
+    "lower_bound",
+    "token/s or TFLOP/s",
+    ("rocm-cvs",),
+    _no_bound,
+    _model_and(lambda row: row["device"]),
+    optional=("calculation", "image"),
+)
+
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "amd_training",
+            "training_amd.csv",
+            "Tokens a second and device on MI300X and MI325X, of AMD's page and of issues of its libraries.",
+            lambda rows: _tokens([_amd_run(row) for row in rows]),
+            "tokens_s_device",
+            "token/s",
+            ("primus-projection", "rocm-te-issues"),
+            _no_amd,
+            _model_and(lambda row: row["device"].removeprefix("AMD Instinct ")),
+            completed=_as_tokens,
+        ),
+        Confrontation(
+            "gaudi_trainium",
+            "training_gaudi_trainium.csv",
+            "Tokens a second and device on Gaudi 2 in 8 bits and Trainium 1; of Gaudi's runs the layout is as we find "
+            "it fastest.",
+            lambda rows: _tokens([_other_run(row) for row in rows]),
+            "tokens_s_device",
+            "token/s",
+            ("intel-gaudi2-training", "neuron-benchmarks"),
+            lambda row: "" if row["model"] in _MODELS else "of a model that is not in the table",
+            _model_and(lambda row: row["device"].partition(" (")[0]),
+            completed=_in_tokens,
+        ),
+    )
+}

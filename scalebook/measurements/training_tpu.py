@@ -1,0 +1,213 @@
+"""Training steps on Google's TPUs in MaxText, v4 to v7: its recipes' logs, and the tables beside its configurations.
+
+Nothing is fitted to them: products reach on every TPU what they do on the v7 in Google's own microbenchmark.
+"""
+
+import re
+from functools import cache
+from math import log2
+
+from scalebook.language import Row
+from scalebook.language.row import Cell
+from scalebook.tables import accelerators, models
+
+from .confrontation import Confrontation, Priced, number
+from .runs import OVERLAPPED, optional, step, timed, useful_seconds
+
+__all__ = ["CONFRONTATIONS", "MATRIX_UNITS", "scaled"]
+
+_TPUS = {"v4": "tpu_v4", "v5e": "tpu_v5e", "v5p": "tpu_v5p", "v6e": "tpu_v6e", "TPU7x": "tpu_v7"}
+# Recipes' models, and the sequences that they train on; newer recipes print these.
+_RECIPES = {
+    "GPT3-175B": ("gpt3_175b", 2048), "Gemma3-12B": ("gemma3_12b", 8192), "Llama2-70B": ("llama2_70b", 4096),
+    "Llama3.1-405B": ("llama3_405b", 8192), "Llama3.1-70B": ("llama3_70b", 8192), "Llama3.1-8B": ("llama3_8b", 8192),
+    "Mistral-7B": ("mistral_7b", 8192), "Mixtral-8x22B": ("mixtral_8x22b", 4096),
+    "Llama4-Maverick": ("llama4_maverick", 8192), "deepseek-v3": ("deepseek_v3", 4096),
+    "gpt-oss-120b": ("gpt_oss_120b", 8192), "llama3.1-405b": ("llama3_405b", 8192),
+}  # fmt: skip
+# Of MaxText's own configurations: sequences a chip, tensor-parallel ways and what is run again, by TPU and size.
+_TABLES = {
+    ("v4", "22B"): (13, 1, "full"), ("v4", "52B"): (7, 1, "full"),
+    ("v5e", "16B"): (6, 1, "full"), ("v5e", "32B"): (4, 1, "full"), ("v5e", "64B"): (2, 1, "full"),
+    ("v5p", "32B"): (7, 4, "none"), ("v5p", "64B"): (3, 4, "none"), ("v5p", "128B"): (1, 8, "none"),
+    ("v5p", "256B"): (1, 8, "none"), ("v5p", "1024B"): (2, 8, "full"),
+}  # fmt: skip
+# What products of 16,384 and more in every size reach of the peak on the v7, the only TPU of which they are published
+# (ironwood.csv); matrix units that the compiler feeds are of one kind, and what is typical of GPUs (0.6) is not theirs.
+MATRIX_UNITS = 0.83
+_V4 = {"22B": (48, 6144, 24, 24576), "52B": (32, 12288, 32, 49152)}
+_SEQ = 2048
+
+
+@cache
+def scaled(size: int):
+    """MaxText's model for a `global_parameter_scale`: each doubling widens heads and inside, then the model, then adds
+    blocks; gated, and as many key-value heads as queries, of 128.
+
+    >>> scaled(128).layers, scaled(128).hidden, scaled(128).heads, scaled(128).ffn
+    (64.0, 8192.0, 128.0, 57344.0)
+    """
+    third, rest = divmod(int(log2(size)), 3)
+    heads, hidden, blocks = 2 ** (third + (rest > 0)), 2 ** (third + (rest > 1)), 2**third
+    return _shape(f"{size}B", 1, 16 * blocks, 2048 * hidden, 16 * heads, 128, 7168 * heads)
+
+
+@cache
+def _shape(name, gating, layers, hidden, heads, head_dim, ffn):
+    shape = dict(
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim,
+        ffn=ffn,
+        gating=gating,
+        vocab=32000,
+        embeddings=2,
+        learned_positions=0,
+        moe_layers=0,
+        experts=0,
+    )
+    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "mha"})
+
+
+def _tpu(name):
+    return next((key for said, key in _TPUS.items() if name.startswith(said)), "")
+
+
+# Recipes
+
+
+def _recipe(row):
+    return next((known for name, known in _RECIPES.items() if name in row["recipe"]), None)
+
+
+def _precision(row):
+    said = row["precision"] or row["recipe"]
+    return "fp8" if "fp8" in said else "bf16"
+
+
+def _recipe_run(row):
+    """A step and its seconds.
+
+    Sharded over all chips, with the tensor parallelism that we find fastest where it fits.  What is run again differs
+    from recipe to recipe and is not in the table: the mean of all and nothing.
+    """
+    model, seq = _recipe(row)
+    seq, chips = optional(row, "seq_len", seq), number(row, "n_chips")
+    sequences = number(row, "gbs") if row["tokens_per_step"] == "" else number(row, "tokens_per_step") / seq
+    tpu = accelerators[_tpu(row["tpu"])].at(_precision(row))
+    slices = max(1.0, chips / tpu.scaleup_size)
+    known = OVERLAPPED | dict(seq=seq, global_batch=sequences, matmul_efficiency=MATRIX_UNITS)
+    known |= dict(sharding="hybrid", shard_group=chips / slices) if slices > 1 else dict(sharding="zero3")
+    known |= dict(etp=1) if models[model].get("experts") else {}
+    runs = []
+    for tp in (1, 2, 4, 8):
+        ways = dict(tp=tp, dp=chips / tp, batch=sequences * tp / chips, tp_overlap=1 - 1 / tp)
+        least, most = (step(models[model], tpu, **known, **ways, recompute=x) for x in ("none", "full"))
+        runs.append((most, (least.step_time + most.step_time) / 2))
+    fits = [x for x in runs if x[0].memory <= tpu.hbm_capacity] or [min(runs, key=lambda x: x[0].memory)]
+    return min(fits, key=lambda x: x[1])
+
+
+def _no_recipe(row):
+    if not _recipe(row) or _recipe(row)[0] not in models:
+        return "of a model that is not in the table"
+    if row["recipe"] == "v5p/GPT3-175B-MaxText":
+        return "at 0.87 of the peak in 16 bits, which no products reach: quantized, though the table does not say so"
+    return "" if row["tokens_per_step"] or row["gbs"] else "without the tokens of a step"
+
+
+def _recipe_kind(row):
+    kind = "experts" if models[_recipe(row)[0]].get("experts") else "dense"
+    return f"{kind}, {_tpu(row['tpu']).removeprefix('tpu_')}, {_precision(row)}"
+
+
+# Tables
+
+
+def _slices(row):
+    """How many slices, which TPU and how many chips each: slices of v4 and v5p are counted in cores, two a chip."""
+    count, kind, cores = re.fullmatch(r"(\d+)x (v\w+)-(\d+)", row["hardware"]).groups()
+    return int(count), kind, int(cores) / (1 if kind == "v5e" else 2)
+
+
+def _size(row):
+    found = re.search(r"(\d+B)( model)?$", row["section"]) or re.match(r"(\d+B) ", row["column"])
+    return found[1] if found else ""
+
+
+def _table_run(row):
+    count, kind, chips = _slices(row)
+    each, tp, recompute = _TABLES[kind, _size(row)]
+    if kind == "v4":
+        layers, hidden, heads, ffn = _V4[_size(row)]
+        model = _shape(_size(row), 0, layers, hidden, heads, 256, ffn)
+    else:
+        model = scaled(int(_size(row)[:-1]))
+    sharding = dict(sharding="hybrid", shard_group=chips / tp) if count > 1 else dict(sharding="zero3")
+    return step(
+        model,
+        accelerators[_TPUS[kind]].at("bf16"),
+        **OVERLAPPED,
+        **sharding,
+        recompute=recompute,
+        tp=tp,
+        tp_overlap=1 - 1 / tp,
+        dp=count * chips / tp,
+        batch=each * tp,
+        global_batch=each * count * chips,
+        seq=_SEQ,
+        matmul_efficiency=MATRIX_UNITS,
+    )
+
+
+def _tables(rows):
+    """TFLOP/s as MaxText counts them: half of the query-key pairs, six a parameter and token."""
+    found, most = [], []
+    for row in rows:
+        run = _table_run(row)
+        pairs = 12 * run.layers * run.heads * run.head_dim * run.seq**2 * run.global_batch / 2
+        counted = (run.model_flops - pairs) / run.devices / 1e12
+        found.append(counted / run.step_time)
+        most.append([counted / x for x in useful_seconds(run)])
+    return Priced(found, *zip(*most, strict=True))
+
+
+def _no_table(row):
+    if "TFLOP" not in row["unit"]:
+        return "that print the same run's MFU"
+    if not re.fullmatch(r"\d+x v\w+-\d+", row["hardware"]):
+        return "of GPUs, of models without a configuration, or with nothing but a name"
+    return "" if (_slices(row)[1], _size(row)) in _TABLES else "of a size whose configuration moves activations away"
+
+
+CONFRONTATIONS = {
+    c.name: c
+    for c in (
+        Confrontation(
+            "tpu_training",
+            "training_tpu.csv",
+            "Time of a step in MaxText's recipes for TPU v5p, v6e and v7; tensor parallelism as we find it fastest, "
+            "half of what a pass makes run again.",
+            lambda rows: timed(*zip(*map(_recipe_run, rows), strict=True)),
+            "step_time_s",
+            "s",
+            ("tpu-recipes-training",),
+            _no_recipe,
+            _recipe_kind,
+            optional=("tflops_chip", "tok_s_chip", "source"),
+        ),
+        Confrontation(
+            "tpu_training_tables",
+            "training_tpu_tables.csv",
+            "Rate of a chip in MaxText's tables for TPU v4, v5e and v5p, of models of 16B to 1024B on slices.",
+            _tables,
+            "value",
+            "TFLOP/s",
+            ("maxtext",),
+            _no_table,
+            lambda row: f"{_slices(row)[1]}, {'one slice' if _slices(row)[0] == 1 else 'several slices'}",
+        ),
+    )
+}
