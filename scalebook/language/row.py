@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -20,6 +20,9 @@ from .sources import cite_html
 from .tabular import Markup, page_table, table_cell
 from .units import parse, show
 
+if TYPE_CHECKING:
+    from .interval import Interval
+
 __all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays"]
 
 Value = float | np.ndarray | sympy.Expr
@@ -27,7 +30,10 @@ Value = float | np.ndarray | sympy.Expr
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A value and where it came from: a table's source, or a formula and the cells it used."""
+    """A value and where it came from: a table's source, or a formula and the cells it used.
+
+    `low` and `high` are the ends that eight in ten measurements of it lie between, where they are known.
+    """
 
     value: Value
     origin: str = "given"
@@ -35,6 +41,8 @@ class Cell:
     note: str = ""
     formula: Any = None
     inputs: Mapping[str, "Cell"] = field(default_factory=dict)
+    low: Value | None = None
+    high: Value | None = None
 
 
 def _what(name: str) -> str:
@@ -256,6 +264,15 @@ class Row(Mapping):
         """Where a number comes from: its formula with the numbers put in, and the same for each letter used."""
         self[name]
         return Why(name, self.cells[name])
+
+    def interval(self, letter: str, level: float = 0.8) -> "Interval":
+        """How far a letter may be from its value here, in so many cases of ten: what is uncertain is drawn at random.
+
+        What is given in a call is taken as it is. `scalebook.language.interval` says how.
+        """
+        from .interval import interval
+
+        return interval(self, letter, level)
 
     @property
     def sources(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Tables: TOML stanzas, one a row, keyed by letters, with a source for every cell.
 
-A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, source, note }`.  A mistyped
+A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, low, high, source, note }`, of which `low` and
+`high` are the ends that eight in ten measurements lie between.  A mistyped
 unit or letter stops the load with one line that names file, stanza and cell.
 """
 
@@ -149,9 +150,9 @@ def _row(file, key, stanza, kind, words, finish):
         if name not in NOTATION:
             raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
         entry = entry if isinstance(entry, dict) else {"value": entry}
-        if stray := entry.keys() - {"value", "source", "note"} or ({"value"} - entry.keys()):
+        if stray := entry.keys() - {"value", "low", "high", "source", "note"} or ({"value"} - entry.keys()):
             raise ValueError(
-                f"{where}: a cell is a value or {{ value, source, note }}, "
+                f"{where}: a cell is a value or {{ value, low, high, source, note }}, "
                 f"so {', '.join(stray)} is out of place or missing"
             )
         source = _text(f"{where}, source", entry.get("source", default))
@@ -163,20 +164,28 @@ def _row(file, key, stanza, kind, words, finish):
             near = nearest(source_key, SOURCES)  # where none is near it lists a dozen of hundreds
             near = f"; {near}" if near.startswith("did you mean") else ""
             raise ValueError(f"{where}: the source {source!r} is not among the sources{near}")
-        value = entry["value"]
-        if isinstance(value, list):
-            raise ValueError(f"{where}: a cell holds one value, not the list {value!r}")
-        if NOTATION[name].unit and not isinstance(value, str):
-            unit = NOTATION[name].unit
-            raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
-        try:
-            refuse_parts(name, number := quantity(name, value))
-            cells[name] = Cell(number, said.get("name", key), source, note)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
+        number, low, high = (_number(where, name, entry.get(x)) for x in ("value", "low", "high"))
+        if (low is None) != (high is None) or (low is not None and not low <= number <= high):
+            raise ValueError(f"{where}: a cell has low and high both or neither, and its value lies between them")
+        cells[name] = Cell(number, said.get("name", key), source, note, low=low, high=high)
     finish(key, cells)
     said.pop("source", None)
     return kind(said.pop("name", key), cells, said)
+
+
+def _number(where, name, value):
+    """One value of a cell as its source prints it; None for an end that is not said."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        raise ValueError(f"{where}: a cell holds one value, not the list {value!r}")
+    if (unit := NOTATION[name].unit) and not isinstance(value, str):
+        raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
+    try:
+        refuse_parts(name, number := quantity(name, value))
+        return number
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {str(error).removeprefix(name + ': ')}") from None
 
 
 def _text(where, entry):
