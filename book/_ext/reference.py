@@ -8,6 +8,7 @@ from pathlib import Path
 from appendix import cheat_sheet, glossary, how_to_cite
 from articles import opener, what_articles_claim
 from linking import BOOK, cited, imported, linked, plain, repository
+from trust import trust
 
 import scalebook
 from scalebook import tables
@@ -179,6 +180,7 @@ PAGES = {
     "runs": table("runs", "Runs", "What makers publish of the final training of a model."),
     "ranges": table("ranges", "Ranges", "What the factors of a run's cost have been: cheap, as usual, and dear."),
     "claims": what_articles_claim,
+    "trust": trust,
     "bibliography": bibliography,
     "glossary": glossary,
     "cheat-sheet": cheat_sheet,

@@ -4,7 +4,8 @@ What is uncertain are cells that carry `low` and `high` (a share that kernels re
 `SPREADS` says of the result of a formula: of a constant, and of a computed time that lacks what no formula has.  A cell
 has one draw, however many formulas use it, so that all products of one device and precision are slow together; and
 the same draw in every call, so that two layouts on one device are compared under the same luck.  Below its value a draw
-is log-normal to its low end, above it to its high end, and a share is never above 1.  What a call was given has no spread.
+is log-normal to its low end, above it to its high end, and a share is never above 1.  What a call was given has no
+spread.
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
@@ -28,7 +29,7 @@ import numpy as np
 import sympy
 
 from . import code
-from .notation import NOTATION, nearest, quoted, symbol, word
+from .notation import NOTATION, nearest, quoted, word
 from .row import Cell, Row, quantity
 from .tabular import aligned, page_table
 from .units import show

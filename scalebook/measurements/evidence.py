@@ -40,32 +40,33 @@ _WORDS = {
     "prefill_kernel_time": {"launch_time": "prompt_launch", "bandwidth_efficiency": "prompt_efficiency"},
 }
 # Sets by what they measure; each letter's own lack is learnt from the sets of its family.
-_KERNELS = {
-    "products": ("matmul_time", "gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass "
-                 "gemm_cards gemm_amd gemm_xla layer_vidur"),
-    "streams": ("stream_time", "vector_kernels"),
-    "attention": ("kernel_time", "attention_prefill attention_decode attention_flash attention_mla "
-                  "attention_mla_decode attention_infersim attention_cards"),
-    "collectives": ("collective_time", "collectives collectives_published network_vidur custom_allreduce "
-                    "collectives_fabric fabric_mi300x"),
-    "experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
+_SETS = {
+    "step time": ("step_time", """
+        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
+        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
+        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
+        gaudi_trainium tpu_training shoeybi_weak shoeybi_strong"""),
+    "kernels: products": ("matmul_time", """
+        gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_xla
+        layer_vidur eleuther_layers"""),
+    "kernels: streams": ("stream_time", "vector_kernels"),
+    "kernels: attention": ("kernel_time", """
+        attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
+        attention_cards"""),
+    "kernels: collectives": ("collective_time", """
+        collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x"""),
+    "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
+    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory korthikanti_share"),
+    "decoding": ("pass_time", """
+        serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
+        trtllm_max_load serving_disaggregated infersim wide_ep h200_slo"""),
+    "first token": ("ttft", "serving_ttft trtllm_first_token h200_slo_first"),
 }  # fmt: skip
-FAMILIES = {
-    "step time": ("step_time", (
-        "korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b "
-        "narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron "
-        "megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training "
-        "gaudi_trainium tpu_training shoeybi_weak shoeybi_strong").split()),
-    **{f"kernels: {name}": (letter, sets.split()) for name, (letter, sets) in _KERNELS.items()},
-    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory korthikanti_share".split()),
-    "decoding": ("pass_time", (
-        "serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load "
-        "trtllm_max_load serving_disaggregated infersim wide_ep h200_slo").split()),
-}  # fmt: skip
+FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
 # A set that measures a letter itself.
 _THEMSELVES = {"attention_flash": "attention_efficiency"}
 _MOST = 100  # rows of a set that are watched one by one
-_EACH = 400  # and rows that are priced one by one anyway
+_EACH = 250  # and rows that are priced one by one anyway
 _STEP = 1.05
 
 
@@ -224,7 +225,7 @@ def evidence(name: str) -> Evidence:
     letter, c, result = FAMILIES[family_of(name)][0], CONFRONTATIONS[name], confront(name)
     asked = {letter, "matmul_time", "stream_time"} if letter in ("matmul_time", "stream_time") else {letter}
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
-    is_rate = not c.unit.partition(" ")[0] in ("s", "ms", "us", "µs", "d", "B", "GiB")
+    is_rate = c.unit.partition(" ")[0] not in ("s", "ms", "us", "µs", "d", "B", "GiB")
     off = np.log(result.measured / result.predicted) * (-1 if is_rate and letter != "memory" else 1)
     places = np.arange(len(result.rows))
     if itself := _THEMSELVES.get(name):

@@ -1,4 +1,4 @@
-"""`python -m scalebook.measurements.record` runs every confrontation, as `make confront` does, and writes what is kept of it.
+"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes what is kept.
 
 Two files are committed: `record.json` here, with each set's errors, its worst row and how many of its rows lie in the
 interval that is learnt from the others; and `spreads.toml` beside the tables, from which intervals are drawn.  A test
@@ -17,6 +17,7 @@ from scalebook.shell.sentences import say
 
 from . import CONFRONTATIONS, Result, confront
 from .__main__ import main
+from .evidence import FAMILIES
 from .serving_peers import yardsticks
 
 __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "write"]
@@ -29,7 +30,7 @@ _HEAD = """# How far what is uncertain may be off: the ends that eight in ten li
 #
 # Written by `make confront` from the committed measurements; scalebook/measurements/spreads.py says how.  `letters` are
 # what formulas give: constants, what is taken for a device that was not measured, and what no formula has of a computed
-# time.  A device's stanza is of its own cells.  `rows` is the number of measurements, `sets` of the sets that they are of.
+# time.  A device's stanza is of its own cells.  `rows` is the number of measurements, `sets` that of their sets.
 
 """
 
@@ -74,14 +75,34 @@ def peers() -> list[dict]:
     return found
 
 
+def _family(name: str, covered) -> dict:
+    """All rows of a family together; the share within the interval by rows, and in the mean of its sets."""
+    results = [confront(x.name) for x in covered]
+    errors = np.concatenate([x.errors[~x.fitted] for x in results])
+    size, rows = np.abs(errors), np.array([x.rows for x in covered])
+    shares, widths = (np.array([getattr(x, n) for x in covered]) for n in ("covered", "width"))
+    singles = [(x.summary["single"], x.summary["rows"]) for x in results if "single" in x.summary]
+    figures = {
+        "median": np.median(size), "p90": np.quantile(size, 0.9), "bias": errors.mean(),
+        "covered": (rows * shares).sum() / rows.sum(), "covered_sets": shares.mean(), "width": np.median(widths),
+    }  # fmt: skip
+    if singles:
+        figures["single"] = sum(x * n for x, n in singles) / sum(n for _, n in singles)
+    return {"name": name, "sets": len(covered), "rows": len(errors)} | {
+        k: _rounded(float(x)) for k, x in figures.items()
+    }
+
+
 def record() -> dict:
     """What there is to keep, made anew."""
     from .spreads import coverage
 
-    covered = [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage()]
+    groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
+    families = {name: [c for c in coverage() if holds(c.family)] for name, holds in groups.items()}
     return {
+        "families": [_family(name, covered) for name, covered in families.items() if covered],
         "sets": {name: _set(confront(name)) for name in CONFRONTATIONS},
-        "coverage": covered,
+        "coverage": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage()],
         "peers": peers(),
     }
 

@@ -33,7 +33,7 @@ _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Letters of one group share what no formula has of them: two kinds of kernels that are told apart by their formula only.
+# Letters of one group share what no formula has of them: kernels that are told apart by their formula only.
 _GROUPS = {"stream_time": "matmul_time"}
 
 
@@ -227,7 +227,7 @@ def _own(key: str, letter: str, known):
         for x in known
         if x.letter == letter
         and x.device
-        and accelerators[x.device].peak_flops == accelerators[key].peak_flops
+        and accelerators[x.device].get("peak_flops") == accelerators[key].get("peak_flops")
         and (other := accelerators[x.device].cells[letter]).value == cell.value
         and other.source == cell.source
     )

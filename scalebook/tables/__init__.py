@@ -72,10 +72,10 @@ def _device(key, cells):
 def _spread(key, cells):
     """Give cells that say no ends of their own those that measured rows do: of the device, or else of any device."""
     own, made = SPREADS.of_device(key), {}
-    for letter, cell in cells.items():
+    for letter, cell in sorted(cells.items(), key=lambda x: x[0] == "matmul_efficiency"):  # mostly that of a precision
         anywhere = "matmul_efficiency" if letter.startswith("matmul_") else letter
         ends = own.get(letter) or SPREADS.get(anywhere)
-        if ends and cell.low is None and cell.formula is None and letter != "matmul_efficiency":
+        if ends and cell.low is None and cell.formula is None and id(cell) not in made:
             low, high = ends.low * cell.value, ends.high * cell.value
             if NOTATION[letter].sign == "share":
                 high = max(cell.value, min(1.0, high))
