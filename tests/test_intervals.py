@@ -159,13 +159,13 @@ def test_a_letter_that_is_not_there_is_refused(run):
 def test_a_device_of_ones_own_has_the_ends_of_its_file(tmp_path):
     file = tmp_path / "my.toml"
     file.write_text(
-        '[mine]\nname = "Mine"\nsource = "williams2009"\npeak_fp32 = "1 TFLOP/s"\nhbm_bandwidth = "50 GB/s"\n'
-        'matmul_fp32 = {value = "60 %", low = "50 %", high = "65 %"}\nkernel_launch = {value = "5 us", low = "4 us", '
+        '[mine]\nname = "Mine"\nsource = "williams2009"\npeak_bf16 = "1 TFLOP/s"\nhbm_bandwidth = "50 GB/s"\n'
+        'matmul_bf16 = {value = "60 %", low = "50 %", high = "65 %"}\nkernel_launch = {value = "5 us", low = "4 us", '
         'high = "20 us"}\nhbm_capacity = "16 GB"\n'
     )
-    mine = Table.load(file, row=Device).mine.at("fp32")
+    mine = Table.load(file, row=Device).mine.at("bf16")
     found = matrix_product(
-        mine, rows=4096, columns=4096, inner=4096, copies=1, activation_bits=32, weight_bits=32
+        mine, rows=4096, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16
     ).interval("matmul_time")
     assert "matmul_efficiency" in {x.letter for x in found.ranked}
     with pytest.raises(ValueError, match="low and high both or neither"):
@@ -244,7 +244,7 @@ def test_the_page_says_it(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
     page = import_module("trust").trust()
     assert page.startswith("# How far to trust this book\n") and not re.search(r"\b(nan|inf|None)\b", page)
-    assert all(f"| `{name}` |" in page for name in CONFRONTATIONS)
+    assert all(f"<code>{name}</code>" in page for name in CONFRONTATIONS)
     assert all(who in page for who in ("AIConfigurator", "Calculon", "SimuMax"))
     families = {x["family"] for x in recorded()["coverage"]}
     assert page.count("**Worst, and why.**") == len(families)

@@ -4,6 +4,7 @@ import tomllib
 
 from linking import BOOK, plain, repository
 
+from scalebook.language.tabular import Markup, page_table, table_cell
 from scalebook.measurements import CONFRONTATIONS
 from scalebook.measurements.record import TOLERANCE, recorded
 from scalebook.measurements.spreads import TAIL
@@ -19,8 +20,7 @@ an error of a set worse than recorded by more than {TOLERANCE:.0%} fails the tes
 too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
 or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
 trouble there. *Within* is the share of rows that lie in the interval of `interval()`, which promises
-{LEVEL:.0%}, when everything uncertain is learnt without this set; *width* is how far the ends of that interval are apart,
-over the value.
+{LEVEL:.0%} when all that is uncertain is learnt without the set; *width* is how far its ends are apart, over the value.
 """
 
 METHOD = """## Where an interval comes from
@@ -47,8 +47,7 @@ def percent(x, signed=False) -> str:
 
 
 def table(heads, lines) -> list[str]:
-    left = ":-- | " + " | ".join("--:" for _ in heads[1:])
-    return ["", "| " + " | ".join(heads) + " |", f"| {left} |", *("| " + " | ".join(x) + " |" for x in lines), ""]
+    return ["", page_table(heads, lines).replace("\n", " "), ""]
 
 
 def families() -> list[str]:
@@ -72,10 +71,10 @@ def families() -> list[str]:
 def one_set(name: str, kept: dict, covered: dict) -> list[str]:
     c = covered.get(name)
     within = [f"{c['covered']:.0%}", f"{c['width']:.0%}"] if c else ["", ""]
-    worst = f"`{kept['worst_row']}` {percent(kept['worst_error'], True)}"
+    worst = f"{kept['worst_row']}: {percent(kept['worst_error'], True)}"
     figures = [percent(kept[x]) for x in ("median", "mean", "p90")]
     more = [percent(kept["bias"], True), percent(kept.get("single")), *within, worst]
-    return [f"`{name}`", f"{kept['rows']:,}", *figures, *more]
+    return [table_cell(Markup(f"<code>{name}</code>"), "th", scope="row"), f"{kept['rows']:,}", *figures, *more]
 
 
 def sets() -> list[str]:

@@ -65,8 +65,7 @@ _SETS = {
 FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
 # A set that measures a letter itself.
 _THEMSELVES = {"attention_flash": "attention_efficiency"}
-_MOST = 100  # rows of a set that are watched one by one
-_EACH = 250  # and rows that are priced one by one anyway
+_MOST = 100  # rows of a set that are priced one by one
 _STEP = 1.05
 
 
@@ -230,18 +229,16 @@ def evidence(name: str) -> Evidence:
     places = np.arange(len(result.rows))
     if itself := _THEMSELVES.get(name):
         return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, letter)
+    n, predict = len(result.rows), c.predict
     with _watched(asked) as met:
-        predict = getattr(c.predict, "__wrapped__", c.predict)
-        predict(list(result.rows))
-        n = len(result.rows)
-        whole = [x for x in met if np.shape(x.row[x.letter]) == (n,)]
-        if whole and len(whole) == len(met):
-            rows = [_largest(whole)]
-        elif len(met) == n and all(np.ndim(x.row[x.letter]) == 0 for x in met):
-            places = _some(n, _EACH)
-            rows = [met[i] for i in places]
-        else:
-            places, rows = _some(n, _MOST), []
+        predict(result.rows[:2])
+        rows = []
+        if n > 2 and met and _are_arrays(met, 2):  # priced together
+            met.clear()
+            predict(list(result.rows))
+            rows = [_largest(met)] if met and _are_arrays(met, n) else []
+        if not rows:
+            places = np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(int))
             for i in places:
                 met.clear()
                 predict([result.rows[i]])
@@ -253,9 +250,8 @@ def evidence(name: str) -> Evidence:
     return Evidence(name, off[places], leans, letter)
 
 
-def _some(n: int, most: int) -> np.ndarray:
-    """Places of so many of n rows at the most, evenly among them."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+def _are_arrays(met: list[_Met], length: int) -> bool:
+    return all(np.shape(x.row[x.letter]) == (length,) for x in met)
 
 
 def _largest(met: list[_Met]) -> _Met:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language.interval import Ends
+from scalebook.language.row import Cell
 from scalebook.machine import kernels
 from scalebook.tables import accelerators
 from scalebook.training import assumptions as training
@@ -110,10 +111,16 @@ def _default(letter: str) -> float | None:
 
 
 def _of(cause: CauseOf, known) -> Ends | None:
-    """The logarithms of a cause's ends: its own, else those of its letter on any device."""
+    """The logarithms of a cause's ends: its own, else those of its letter on any device, else the table's."""
     letter = "matmul_efficiency" if cause.letter.startswith("matmul_") else cause.letter
     own = known.get(cause) or typical_spreads().get(letter) or known.get(CauseOf("", letter))
-    return own[0] if own else None
+    return own[0] if own else _stated(cause)
+
+
+def _stated(cause: CauseOf) -> Ends | None:
+    """The logarithms of the ends that a device's cell came with."""
+    cell = accelerators[cause.device].cells[cause.letter] if cause.device else Cell(1.0)
+    return None if cell.low is None else Ends(*np.log([cell.low / cell.value, cell.high / cell.value]).tolist())
 
 
 @cache
