@@ -58,8 +58,8 @@ notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: t
 bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tests.benchmarks
 
-confront: setup ## confront the formulas with published measurements; figures go to confront.json
-	$(BIN)/python -m scalebook.measurements --all --json confront.json
+confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
+	$(BIN)/python -m scalebook.measurements.record
 
 lint: setup ## check style, notebooks too
 	$(BIN)/ruff check

@@ -18,6 +18,7 @@ from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, confront, decode, training_amd, training_long_context
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.confrontation import SHOWN, _read, best_share
+from scalebook.measurements.record import recorded, worse
 from scalebook.measurements.serving import served_rows
 from scalebook.tables import SOURCES, accelerators, models
 
@@ -295,6 +296,12 @@ class TestEvery:
         assert all(str(g["rows"]) in shown for g in result.groups.values())
         assert result.skill in repr(result)
         assert not re.search(r"\b(nan|inf)\b", shown + repr(result))  # numbers, not the words around them
+
+    def test_is_no_worse_than_recorded(self, name):
+        """`make confront` writes the record anew: do so where a change is meant, and look at what it changes."""
+        kept = recorded()["sets"].get(name)
+        assert kept, f"{name} is not in the record: run `make confront`"
+        assert not worse(name, confront(name).summary, kept)
 
     def test_its_sources_are_confront(self, name):
         assert all(key in SOURCES for key in CONFRONTATIONS[name].sources)

@@ -7,6 +7,7 @@ from appendix import cheat_sheet, glossary, how_to_cite
 from articles import opener, what_articles_claim
 from formulas import formula_pages, index, letters
 from linking import BOOK, cited, linked, plain
+from trust import trust
 
 from scalebook import tables
 from scalebook.claims import articles
@@ -117,6 +118,7 @@ PAGES = {
     "runs": table("runs", "Runs", "What makers publish of the final training of a model."),
     "ranges": table("ranges", "Ranges", "What the factors of a run's cost have been: cheap, as usual, and dear."),
     "claims": what_articles_claim,
+    "trust": trust,
     "bibliography": bibliography,
     "glossary": glossary,
     "cheat-sheet": cheat_sheet,

@@ -16,6 +16,8 @@ from os import PathLike
 from pathlib import Path
 from threading import RLock
 
+from scalebook.language import NOTATION
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
@@ -29,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
+SPREADS.add(files(__name__) / "spreads.toml")
 
 _FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
     shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
@@ -76,6 +79,22 @@ def _device(key, cells):
         cells["kernel_launch"] = Cell(2.5e-6, next(iter(cells.values())).origin, "aiconfigurator-gemm", note)
     for letter, (value, source, note) in _COLLECTIVES.items():
         cells.setdefault(letter, Cell(quantity(letter, value), next(iter(cells.values())).origin, source, note))
+    _spread(key, cells)
+
+
+def _spread(key, cells):
+    """Give cells that say no ends of their own those that measured rows do: of the device, or else of any device."""
+    own, made = SPREADS.of_device(key), {}
+    for letter, cell in sorted(cells.items(), key=lambda x: x[0] == "matmul_efficiency"):  # mostly that of a precision
+        anywhere = "matmul_efficiency" if letter.startswith("matmul_") else letter
+        ends = own.get(letter) or SPREADS.get(anywhere)
+        if ends and cell.low is None and cell.formula is None and id(cell) not in made:
+            low, high = ends.low * cell.value, ends.high * cell.value
+            if NOTATION[letter].sign == "share":
+                high = max(cell.value, min(1.0, high))
+            made[id(cell)] = replace(cell, low=low, high=high)
+    for letter, cell in cells.items():  # what products reach in bf16, say, is the same cell as without a precision
+        cells[letter] = made.get(id(cell), cell)
 
 
 def efficiencies_of(device: str, kernel: str = "products") -> dict[str, Row]:

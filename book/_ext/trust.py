@@ -1,0 +1,121 @@
+"""The page "How far to trust this book": errors, intervals and peers, from the record that `make confront` writes."""
+
+import tomllib
+
+from linking import BOOK, plain, repository
+
+from scalebook.language.tabular import Markup, page_table, table_cell
+from scalebook.measurements import CONFRONTATIONS
+from scalebook.measurements.record import TOLERANCE, recorded
+from scalebook.measurements.spreads import TAIL
+
+LEVEL = 1 - 2 * TAIL
+HEAD = f"""# How far to trust this book
+
+Every figure here is an error of a prediction: of rows that others published, that were measured on real machines, and
+on which nothing was calibrated. `make confront` predicts all of them anew and writes this record; a change that makes
+an error of a set worse than recorded by more than {TOLERANCE:.0%} fails the tests, which name the set.
+
+**How to read it.** An error is |predicted/measured − 1|. *Bias* is its signed mean: below zero, what is predicted is
+too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
+or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
+trouble there. *Within* is the share of rows that lie in the interval of `interval()`, which promises
+{LEVEL:.0%} when all that is uncertain is learnt without the set; *width* is how far its ends are apart, over the value.
+"""
+
+METHOD = """## Where an interval comes from
+
+```python
+run = training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, batch=1, global_batch=128, seq=8192)
+run.interval("step_time")
+```
+
+Shares of peaks, launches and latencies carry a low and a high end beside their typical value, from what they would
+have to be for each measured kernel to be predicted right: the 10th and the 90th percentile. A device of which no
+kernel was measured has the ends of the devices that were. What remains, the residual of whole steps, is learnt as one
+factor for each of step time, memory, decoding and kernels, and stands as *what no formula has*. Four hundred draws
+are made of all that a result rests on, one for each thing, so that all products of one device and precision are slow
+together; what you give in a call is taken as given. The result names what moves it most.
+
+An interval knows of what the rows behind it know: software as it was published, tuned by those who published it, on
+machines without a fault. It does not know your network's neighbours, your container or your data loader.
+"""
+
+
+def percent(x, signed=False) -> str:
+    return "" if x is None else f"{x:+.1%}" if signed else f"{x:.1%}"
+
+
+def table(heads, lines) -> list[str]:
+    return ["", page_table(heads, lines).replace("\n", " "), ""]
+
+
+def families() -> list[str]:
+    lines = [
+        [
+            x["name"], str(x["sets"]), f"{x['rows']:,}", percent(x["median"]), percent(x["p90"]),
+            percent(x["bias"], True), percent(x.get("single")),
+            *(f"{x[y]:.0%}" for y in ("covered", "covered_sets", "width")),
+        ]
+        for x in recorded()["families"]
+    ]  # fmt: skip
+    heads = ["What is predicted", "sets", "rows", "median", "90 %", "bias", "one number", "within", "of a set", "width"]
+    return [
+        "## By what is predicted",
+        *table(heads, lines),
+        "*Within* counts rows, *of a set* is the mean of the sets; the width is the median of the sets.",
+        "",
+    ]
+
+
+def one_set(name: str, kept: dict, covered: dict) -> list[str]:
+    c = covered.get(name)
+    within = [f"{c['covered']:.0%}", f"{c['width']:.0%}"] if c else ["", ""]
+    worst = f"{kept['worst_row']}: {percent(kept['worst_error'], True)}"
+    figures = [percent(kept[x]) for x in ("median", "mean", "p90")]
+    more = [percent(kept["bias"], True), percent(kept.get("single")), *within, worst]
+    return [table_cell(Markup(f"<code>{name}</code>"), "th", scope="row"), f"{kept['rows']:,}", *figures, *more]
+
+
+def sets() -> list[str]:
+    kept, covered = recorded()["sets"], {x["name"]: x for x in recorded()["coverage"]}
+    whys = {x["name"]: " ".join(x["why"].split()) for x in _whys()}
+    heads = ["set", "rows", "median", "mean", "90 %", "bias", "one number", "within", "width", "worst row"]
+    lines = ["## Set by set, and where the worst rows are", ""]
+    by_family: dict[str, list[str]] = {}
+    for name in kept:
+        by_family.setdefault(covered[name]["family"] if name in covered else "", []).append(name)
+    for family, names in sorted(by_family.items(), key=lambda x: (not x[0], x[0])):
+        title = family or "floors, bounds, arithmetic and other models' predictions"
+        lines += [
+            f"### {title[:1].upper()}{title[1:]}",
+            "",
+            *([f"**Worst, and why.** {whys[family]}"] if family else []),
+        ]
+        lines += table(heads, [one_set(x, kept[x], covered) for x in names])
+        said = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
+        lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in said), "", "::::", ""]
+    return lines
+
+
+def _whys():
+    return tomllib.loads((BOOK / "trust.toml").read_text("utf-8"))["families"]
+
+
+def beside() -> list[str]:
+    lines = [
+        [x["what"], x["who"], f"{x['rows']:,}", percent(x["median"]), percent(x["p90"])] for x in recorded()["peers"]
+    ]
+    return [
+        "## Beside other models, on the same rows",
+        *table(["what", "whose", "rows", "median", "90 %"], lines),
+        "AIConfigurator interpolates in tables of measured kernels, of the kind that our kernels were fitted on.",
+        "Calculon's model runs here in its own words, with the system file that its authors validated it with. SimuMax",
+        "publishes predictions beside runs of its own only, which the package does not hold: no row of it stands here.",
+        "",
+    ]
+
+
+def trust() -> str:
+    where = f"[every row and its source](<{repository()}/blob/main/scalebook/measurements/README.md>)"
+    return "\n".join([HEAD, *families(), METHOD, *beside(), *sets(), f"The measurements: {where}.", ""])

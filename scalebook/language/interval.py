@@ -1,0 +1,301 @@
+"""How far a result may be from its value: what is uncertain is drawn at random, a few hundred times, all at once.
+
+What is uncertain are cells that carry `low` and `high` (a share that kernels reach, a launch, a latency), and what
+`SPREADS` says of the result of a formula: of a constant, and of a computed time that lacks what no formula has.  A cell
+has one draw, however many formulas use it, so that all products of one device and precision are slow together; and
+the same draw in every call, so that two layouts on one device are compared under the same luck.  Below its value a draw
+is log-normal to its low end, above it to its high end, and a share is never above 1.  What a call was given has no
+spread.
+
+>>> from scalebook.tables import accelerators, models
+>>> from scalebook.training import training_step
+>>> run = training_step(models.llama3_8b, accelerators.h100, batch=1, global_batch=128, seq=8192, dp=8)
+>>> found = run.interval("step_time")
+>>> bool(found.low < found.typical < found.high), found.typical == run.step_time
+(True, True)
+"""
+
+import html
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from threading import RLock
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import sympy
+
+from . import code
+from .notation import NOTATION, nearest, quoted, word
+from .row import Cell, Row, quantity
+from .tabular import aligned, page_table
+from .units import show
+
+__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "interval", "usual_ends"]
+
+DRAWS = 400
+TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
+_NORMAL = NormalDist()
+_STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / -_NORMAL.inv_cdf(TAIL)
+
+
+class Ends(NamedTuple):
+    """The two ends that eight in ten lie between, over the value."""
+
+    low: float | np.ndarray
+    high: float | np.ndarray
+
+
+class Spreads(Mapping):
+    """By letter, how far what a formula gives for it may be off: `Ends`, read from a file when first asked for."""
+
+    def __init__(self):
+        self._path, self._lock, self._stanzas = None, RLock(), {}
+
+    def add(self, path) -> None:
+        """A TOML file: a stanza `letters`, and one of each device that was measured, each with `low` and `high`."""
+        self._path = path
+
+    def _read(self):
+        with self._lock:
+            if self._path is not None:
+                stanzas = tomllib.loads(self._path.read_text("utf-8"))
+                self._stanzas = {
+                    key: {NOTATION[name].name: Ends(x["low"], x["high"]) for name, x in stanza.items()}
+                    for key, stanza in stanzas.items()
+                }
+                self._path = None
+        return self._stanzas.get("letters", {})
+
+    def of_device(self, key: str) -> Mapping[str, Ends]:
+        """What rows say of a device's own letters."""
+        self._read()
+        return self._stanzas.get(key, {})
+
+    def __getitem__(self, letter):
+        return self._read()[letter]
+
+    def __iter__(self):
+        return iter(self._read())
+
+    def __len__(self):
+        return len(self._read())
+
+
+SPREADS = Spreads()
+
+
+def usual_ends(letter: str, cell: Cell) -> Ends | None:
+    """How far a cell may be off: as it says itself, or as `SPREADS` says of what a formula gave."""
+    if cell.low is not None:
+        return Ends(cell.low / cell.value, cell.high / cell.value)
+    return SPREADS.get(letter) if cell.formula else None
+
+
+class Cause(NamedTuple):
+    """One thing that is uncertain, and what the result is with it alone at its ends."""
+
+    letter: str
+    origin: str
+    low: float | np.ndarray
+    high: float | np.ndarray
+    share: float
+
+    @property
+    def said(self) -> str:
+        return f"{self.letter} ({self.origin})"
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A value and the ends that `level` of all cases lie between; numbers, or arrays where the row has arrays.
+
+    `ranked` names what moves it most, each with the result at its own two ends and its share of the whole spread.
+    """
+
+    letter: str
+    low: float | np.ndarray
+    typical: float | np.ndarray
+    high: float | np.ndarray
+    level: float
+    ranked: tuple[Cause, ...]
+
+    def __contains__(self, value) -> bool:
+        """Whether a value, in base units or as text with its unit, lies between the ends (of an array: everywhere)."""
+        value = quantity(self.letter, value)
+        return bool(np.all((self.low <= value) & (value <= self.high)))
+
+    @cached_property
+    def width(self) -> float | np.ndarray:
+        """How far the ends are apart, over the value."""
+        return (self.high - self.low) / self.typical
+
+    def _said(self, value) -> str:
+        unit = NOTATION[self.letter].unit
+        if np.ndim(value):
+            return f"{show(np.min(value), unit)} … {show(np.max(value), unit)}"
+        return show(value, unit)
+
+    def _lines(self):
+        for x in self.ranked[:6]:
+            yield [x.said, self._said(x.low), self._said(x.high), f"{x.share:.0%}"]
+
+    @property
+    def _title(self) -> str:
+        low, typical, high = map(self._said, (self.low, self.typical, self.high))
+        return f"{self.letter} {typical}; {self.level:.0%} of cases between {low} and {high}"
+
+    def __repr__(self):
+        if not self.ranked:
+            return f"{self._title}: nothing that it rests on has a spread"
+        return f"{self._title}\n" + aligned([["", "from", "to", "share"], *self._lines()], right=True, gap="  ")
+
+    def _repr_html_(self):
+        if not self.ranked:
+            return f"<p>{html.escape(repr(self))}.</p>"
+        return page_table(["alone", "from", "to", "share of the spread"], self._lines(), self._title)
+
+
+class _Part(NamedTuple):
+    """What a result rests on, as far as it is uncertain: formulas in order, known cells, and ends by letter."""
+
+    formulas: tuple
+    known: dict[str, Cell]
+    ends: dict[str, Ends]
+    cells: dict[str, Cell]
+
+
+def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -> _Part:
+    """Walk from a cell to what it was computed from; what rests on nothing uncertain is taken as it is."""
+    found: dict[str, bool] = {}
+    formulas, ends, cells, order = {}, {}, {}, []
+
+    def walk(name, cell):
+        if name in found:
+            return found[name]
+        found[name] = False
+        below = [walk(n, x) for n, x in cell.inputs.items()] if cell.formula else []
+        if (own := ends_of(name, cell)) is not None and not isinstance(cell.value, sympy.Basic):
+            ends[name] = own
+        cells[name], found[name] = cell, any(below) or name in ends
+        if any(below):
+            formulas[name] = cell.formula
+            order.append(name)
+        return found[name]
+
+    walk(letter, top)
+    needed = {i for f in formulas.values() for i in f.inputs} | {letter}
+    known = {n: cells[n] for n in sorted(needed) if n in cells and n not in formulas}
+    used = {n: x for n, x in ends.items() if n in known or n in formulas}
+    return _Part(tuple((n, formulas[n]) for n in order), known, used, cells)
+
+
+@lru_cache(64)
+def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], formulas: tuple) -> Callable:
+    """The formulas as one NumPy function of what is known and of factors on what some of them give."""
+    statements = []
+    for name, f in formulas:
+        rhs = sympy.Mul(sympy.Symbol(f"{name}__factor"), f.rhs, evaluate=False) if name in factors else f.rhs
+        statements.append((name, rhs))
+    inputs = [*known, *(f"{x}__factor" for x in factors)]
+    return code.vector(inputs, statements, [letter])
+
+
+def _draws(cause: str) -> np.ndarray:
+    """The same stratified normal draws for a cause whenever it is met, in steps of its ends."""
+    return np.random.default_rng(crc32(cause.encode())).permutation(_STEPS)
+
+
+def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:
+    """What is drawn so many steps from the value: 1 step down is the low end, 1 up the high end."""
+    low, high = (np.asarray(x, float) for x in ends)
+    steps = steps.reshape(steps.shape + (1,) * max(low.ndim, high.ndim))
+    return np.where(steps < 0, low ** np.abs(steps), high ** np.abs(steps))
+
+
+def _groups(part: _Part) -> dict[int, list[str]]:
+    """Letters that are one cell (a device's share of products, and that at its precision) have one draw."""
+    groups = {}
+    for name in part.ends:
+        cell = part.cells[name]
+        groups.setdefault(id(cell) if not cell.formula else name, []).append(name)
+    return groups
+
+
+def interval(
+    row: Row, letter: str, level: float = 0.8, ends_of: Callable[[str, Cell], Ends | None] = usual_ends
+) -> Interval:
+    """How far a letter of a row may be from its value; raises ValueError for a level that is no share.
+
+    `ends_of` says of a letter and its cell how uncertain it is: another answer takes the place of the usual one.
+    """
+    letter = word(letter)
+    typical = row[letter]
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ValueError(f"level is a share of cases between 0 and 1, such as 0.8, not {quoted(level)}")
+    if isinstance(typical, sympy.Basic):
+        raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
+    part = _part(letter, row.cells[letter], ends_of)
+    groups = list(_groups(part).values())
+    if not groups:
+        return Interval(letter, typical, typical, typical, level, ())
+    # A line of steps for each cause: random ones, then one for its low end alone and one for its high end alone.
+    steps = np.zeros((len(groups), DRAWS + 2 * len(groups)))
+    for i, names in enumerate(groups):
+        steps[i, :DRAWS] = _draws(f"{min(names)} {part.cells[names[0]].origin}")
+        steps[i, DRAWS + 2 * i : DRAWS + 2 * i + 2] = -1, 1
+    results = _evaluated(letter, part, dict(zip(map(tuple, groups), steps, strict=True)), np.shape(typical))
+    tails = (1 - level) / 2, (1 + level) / 2
+    low, high = np.quantile(results[:DRAWS], tails, axis=0)
+    alone = [results[DRAWS + 2 * i : DRAWS + 2 * i + 2] for i in range(len(groups))]
+    size = np.where(np.asarray(typical) == 0, 1, typical)
+    moved = np.array([np.mean(((x[1] - x[0]) / size) ** 2) for x in alone])
+    shares = moved / (moved.sum() or 1)
+    causes = (
+        Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
+        for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
+    )
+    ranked = tuple(x for x in sorted(causes, key=lambda x: -x.share) if x.share > 0)
+    return Interval(letter, _plain(low), typical, _plain(high), level, ranked)
+
+
+def _named(names, letter) -> str:
+    return min(names, key=len) if letter not in names else letter
+
+
+def _origin(cell) -> str:
+    """Where what is uncertain comes from: the row of a table, or what formulas lack."""
+    if not cell.formula:
+        return cell.origin
+    return "what no formula has" if cell.inputs else cell.formula.name
+
+
+def _plain(value):
+    return float(value) if np.ndim(value) == 0 else value
+
+
+def _evaluated(letter, part: _Part, steps: dict[tuple, np.ndarray], shape: tuple) -> np.ndarray:
+    """The letter for every draw, a line of the row's shape for each."""
+    factors = {n: _factor(part.ends[n], x) for names, x in steps.items() for n in names}
+    lines = len(next(iter(steps.values())))
+
+    def spread(value):  # draws stand before the axes of the row's own arrays
+        value = np.asarray(value, float)
+        return value.reshape((lines,) + (1,) * (len(shape) - value.ndim + 1) + value.shape[1:])
+
+    values = {n: np.asarray(x.value, float) for n, x in part.known.items()}
+    for n in factors.keys() & values.keys():
+        values[n] = spread(factors[n]) * values[n]
+        if NOTATION[n].sign == "share":  # no kernel reaches more than the peak
+            values[n] = np.minimum(values[n], 1)
+    if not part.formulas:
+        return np.broadcast_to(values[letter], (lines, *shape))
+    computed = dict(part.formulas)
+    more = {f"{n}__factor": spread(x) for n, x in factors.items() if n in computed}
+    names = tuple(n.removesuffix("__factor") for n in more)
+    function = _function(letter, tuple(values), names, part.formulas)
+    [results] = code.blocks(function, values | more)
+    return np.broadcast_to(results, (lines, *shape))

@@ -1,0 +1,258 @@
+"""What measured rows say of what is uncertain: how far each row is off, and what its prediction leans on.
+
+Each confrontation's predictions are made once more while what they rest on is watched.  For each row follow the log of
+measured over predicted (of a rate the other way round: of the time) and, by cause, the elasticity of the prediction:
+the per cent that it moves where the cause moves by one.
+
+>>> found = evidence("gemm_llmcompass")
+>>> [(str(x), found.leans[x].max().round(2)) for x in found.leans][:1]
+[('a100 matmul_efficiency', 0.89)]
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.language import Formula, Row, Sheet
+from scalebook.language.interval import Ends, interval
+from scalebook.language.row import Cell, gather
+from scalebook.tables import accelerators
+
+from . import CONFRONTATIONS, confront
+
+__all__ = ["FAMILIES", "CauseOf", "Evidence", "device_cells", "evidence", "family_of"]
+
+# What is held to be uncertain: shares of peaks, launches, latencies and the like, of devices and of formulas.
+UNCERTAIN = (
+    "matmul_efficiency", "matmul_bf16", "expert_efficiency", "training_efficiency", "stream_efficiency",
+    "kernel_launch", "near_efficiency", "switch_efficiency", "near_latency", "collective_launch", "far_efficiency",
+    "far_latency", "attention_efficiency", "attention_backward", "sustained_rate", "host_efficiency", "read_launch",
+    "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency", "score_flops", "routing_time_least",
+    "assigned_passes",
+)  # fmt: skip
+# Kernels of attention that are priced alone have other words for the same.
+_WORDS = {
+    "decode_kernel_time": {"launch_time": "read_launch", "bandwidth_efficiency": "read_efficiency"},
+    "prefill_kernel_time": {"launch_time": "prompt_launch", "bandwidth_efficiency": "prompt_efficiency"},
+}
+# Sets by what they measure; each letter's own lack is learnt from the sets of its family.
+_SETS = {
+    "step time": ("step_time", """
+        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
+        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
+        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
+        gaudi_trainium tpu_training shoeybi_weak shoeybi_strong"""),
+    "kernels: products": ("matmul_time", """
+        gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_xla
+        layer_vidur eleuther_layers"""),
+    "kernels: streams": ("stream_time", "vector_kernels"),
+    "kernels: attention": ("kernel_time", """
+        attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
+        attention_cards"""),
+    "kernels: collectives": ("collective_time", """
+        collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x"""),
+    "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
+    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory korthikanti_share"),
+    "decoding": ("pass_time", """
+        serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
+        trtllm_max_load serving_disaggregated infersim wide_ep h200_slo"""),
+    "first token": ("ttft", "serving_ttft trtllm_first_token h200_slo_first"),
+}  # fmt: skip
+FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
+# A set that measures a letter itself.
+_THEMSELVES = {"attention_flash": "attention_efficiency"}
+_MOST = 100  # rows of a set that are priced one by one
+_STEP = 1.05
+
+
+def family_of(name: str) -> str:
+    """The family of a confrontation, "" for one of none: floors, peers' predictions, arithmetic."""
+    return next((family for family, (_, sets) in FAMILIES.items() if name in sets), "")
+
+
+class CauseOf(NamedTuple):
+    """A letter of a device's row, or of a formula where there is no device."""
+
+    device: str
+    letter: str
+
+    def __str__(self):
+        return " ".join(filter(None, self))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Rows of a set: log of measured over predicted time, and by cause the elasticity of each row's prediction."""
+
+    name: str
+    off: np.ndarray
+    leans: Mapping[CauseOf, np.ndarray]
+    letter: str
+
+
+class _Met(NamedTuple):
+    row: Row
+    letter: str
+    words: Mapping[str, str]
+
+
+@contextmanager
+def _watched(letters: tuple[str, ...]) -> Iterator[list[_Met]]:
+    """The rows in which any of these letters is computed meanwhile."""
+    met, sheet_call, formula_call = [], Sheet.__call__, Formula.__call__
+
+    def call_sheet(self, *knowns, **given):
+        row = sheet_call(self, *knowns, **given)
+        met.extend(_Met(row, x, {}) for x in letters if x in row and row.cells[x].formula)
+        return row
+
+    def call_formula(self, *knowns, **given):
+        value = formula_call(self, *knowns, **given)
+        if self.letter in letters and not isinstance(value, Formula):
+            f, _ = self._know(knowns, given)
+            cells = gather(tuple(x for x in knowns if not isinstance(x, Formula)), given)
+            top = Cell(value, self.name, formula=f, inputs={n: cells[n] for n in f.inputs})
+            met.append(_Met(Row(self.name, {**cells, self.letter: top}), self.letter, _WORDS.get(self.name, {})))
+        return value
+
+    Sheet.__call__, Formula.__call__ = call_sheet, call_formula
+    try:
+        yield met
+    finally:
+        Sheet.__call__, Formula.__call__ = sheet_call, formula_call
+
+
+@cache
+def device_cells() -> dict[int, CauseOf]:
+    """By the identity of a cell of the table of accelerators that was measured, which it is."""
+    found = {}
+    for key, row in accelerators.items():
+        for letter, cell in row.cells.items():
+            if letter != "matmul_efficiency" and "not measured" not in cell.note and cell.formula is None:
+                found[id(cell)] = CauseOf(key, letter)
+    return found
+
+
+def _kind(letter: str) -> str:
+    return "matmul_efficiency" if letter.startswith("matmul_") else letter
+
+
+@cache
+def _values() -> dict[tuple[str, float], tuple[CauseOf, ...]]:
+    """By letter and value, the cells of devices that say so: what a confrontation hands on as numbers."""
+    found: dict = {}
+    for key, row in accelerators.items():  # where two devices say the same of everything, the first
+        for letter, cell in row.cells.items():
+            kind = "peak_flops" if letter.startswith("peak_") else _kind(letter)
+            if letter not in ("peak_flops", "matmul_efficiency") and "not measured" not in cell.note:
+                found.setdefault((kind, cell.value), {})[CauseOf(key, letter)] = None
+    return {k: tuple(x) for k, x in found.items()}
+
+
+_TELLS = ("peak_flops", "hbm_bandwidth", "matmul_efficiency", "expert_efficiency", "stream_efficiency",
+          "kernel_launch", "cores", "scaleup_bandwidth", "near_efficiency", "hbm_capacity")  # fmt: skip
+
+
+@cache
+def _device_of(told: tuple[tuple[str, float], ...]) -> str:
+    """The device that most of these values are of."""
+    votes: dict[str, int] = {}
+    for letter, value in told:
+        for x in dict.fromkeys(x.device for x in _values().get((letter, value), ())):
+            votes[x] = votes.get(x, 0) + 1
+    order = {x: i for i, x in enumerate(accelerators)}
+    return min(votes, key=lambda x: (-votes[x], order[x]), default="")
+
+
+def _cause(letter: str, value: float, told) -> CauseOf:
+    """What a number is that came without its table: the cell of the device that the other numbers are of."""
+    device = _device_of(told)
+    kind = "matmul_efficiency" if letter in ("expert_efficiency", "training_efficiency") else _kind(letter)
+    own = [x for x in _values().get((kind, value), ()) if x.device == device]
+    return own[0] if own else CauseOf("", letter)
+
+
+def _leans(met: _Met) -> dict[CauseOf, np.ndarray]:
+    """By cause, how many per cent the letter moves where it moves by one; arrays of the row's shape."""
+
+    def ends_of(letter, cell):
+        letter = met.words.get(letter, letter)
+        return Ends(1 / _STEP, _STEP) if letter in UNCERTAIN and not cell.inputs else None
+
+    result = interval(met.row, met.letter, ends_of=ends_of)
+    shape, leaves = np.shape(result.typical), _leaves(met.row.cells[met.letter])
+    told = {n: np.broadcast_to(leaves[n].value, shape).ravel() for n in _TELLS if n in leaves}
+    lines = list(zip(*([(n, x) for x in told[n].tolist()] for n in told), strict=True)) or [()] * max(
+        1, int(np.prod(shape))
+    )
+    found: dict[CauseOf, np.ndarray] = {}
+    for cause in result.ranked:
+        size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
+        names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
+        cell = leaves.get(cause.letter) or leaves[names[0]]
+        letter = met.words.get(cause.letter, cause.letter)
+        if known := device_cells().get(id(cell)):
+            which = [known] * size.size
+        elif cell.formula or "not measured" in cell.note:
+            which = [CauseOf("", letter)] * size.size
+        else:
+            values = np.broadcast_to(cell.value, shape).ravel().tolist()
+            which = [_cause(letter, x, line) for x, line in zip(values, lines, strict=True)]
+        for x in set(which):
+            picked = np.array([y == x for y in which])
+            found[x] = found.get(x, 0) + np.where(picked, size, 0)
+    return found
+
+
+def _leaves(top: Cell) -> dict[str, Cell]:
+    found, waiting = {}, list(top.inputs.items())
+    while waiting:
+        name, cell = waiting.pop()
+        if name not in found:
+            found[name] = cell
+            waiting += cell.inputs.items()
+    return {n: x for n, x in found.items() if not x.inputs}
+
+
+@cache
+def evidence(name: str) -> Evidence:
+    """What the rows of a confrontation say."""
+    letter, c, result = FAMILIES[family_of(name)][0], CONFRONTATIONS[name], confront(name)
+    asked = {letter, "matmul_time", "stream_time"} if letter in ("matmul_time", "stream_time") else {letter}
+    asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
+    is_rate = c.unit.partition(" ")[0] not in ("s", "ms", "us", "µs", "d", "B", "GiB")
+    off = np.log(result.measured / result.predicted) * (-1 if is_rate and letter != "memory" else 1)
+    places = np.arange(len(result.rows))
+    if itself := _THEMSELVES.get(name):
+        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, letter)
+    n, predict = len(result.rows), c.predict
+    with _watched(asked) as met:
+        predict(result.rows[:2])
+        rows = []
+        if n > 2 and met and _are_arrays(met, 2):  # priced together
+            met.clear()
+            predict(list(result.rows))
+            rows = [_largest(met)] if met and _are_arrays(met, n) else []
+        if not rows:
+            places = np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(int))
+            for i in places:
+                met.clear()
+                predict([result.rows[i]])
+                rows.append(met[-1] if met else None)
+    found = [_leans(x) if x else {} for x in rows]
+    if len(found) == 1 and len(places) > 1:
+        return Evidence(name, off, found[0], letter)
+    leans = {x: np.array([float(np.max(line.get(x, 0.0))) for line in found]) for x in {y for f in found for y in f}}
+    return Evidence(name, off[places], leans, letter)
+
+
+def _are_arrays(met: list[_Met], length: int) -> bool:
+    return all(np.shape(x.row[x.letter]) == (length,) for x in met)
+
+
+def _largest(met: list[_Met]) -> _Met:
+    return max(met, key=lambda x: float(np.sum(x.row[x.letter])))

@@ -1,0 +1,128 @@
+"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes what is kept.
+
+Two files are committed: `record.json` here, with each set's errors, its worst row and how many of its rows lie in the
+interval that is learnt from the others; and `spreads.toml` beside the tables, from which intervals are drawn.  A test
+fails, naming the set, where a change makes an error worse than the record by more than a tenth.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from scalebook.shell.sentences import say
+
+from . import CONFRONTATIONS, Result, confront
+from .__main__ import main
+from .evidence import FAMILIES
+from .serving_peers import yardsticks
+
+__all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "write"]
+
+FIGURES = ("median", "mean", "p90")
+TOLERANCE = 0.1
+_SLACK = 2e-4  # below that an error is rounding
+_FOLDER = files("scalebook.measurements")
+_HEAD = """# How far what is uncertain may be off: the ends that eight in ten lie between, over the value.
+#
+# Written by `make confront` from the committed measurements; scalebook/measurements/spreads.py says how.  `letters` are
+# what formulas give: constants, what is taken for a device that was not measured, and what no formula has of a computed
+# time.  A device's stanza is of its own cells.  `rows` is the number of measurements, `sets` that of their sets.
+
+"""
+
+
+@cache
+def recorded() -> dict:
+    """What is kept: the errors of each set, coverage, and peers' errors on the same rows."""
+    return json.loads((_FOLDER / "record.json").read_text("utf-8"))
+
+
+def _set(result: Result) -> dict:
+    worst = result.worst(1)[0]
+    figures = {k: _rounded(x) for k, x in result.summary.items()}
+    return {**figures, "worst_row": worst["row_id"], "worst_error": _rounded(worst["error"])}
+
+
+def _rounded(x):
+    return float(f"{x:.4g}") if isinstance(x, float) else x
+
+
+def worse(name: str, summary: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
+    """Which errors of a set are larger than those kept by more than a tenth, each in a few words."""
+    beyond = {x: kept[x] * (1 + TOLERANCE) + _SLACK for x in FIGURES if x in kept}
+    return [f"{name}: {x} {summary[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if summary[x] > most]
+
+
+def _errors(ratios: np.ndarray) -> dict:
+    off = np.abs(ratios - 1)
+    return {"rows": len(off), "median": _rounded(float(np.median(off))), "p90": _rounded(float(np.quantile(off, 0.9)))}
+
+
+def peers() -> list[dict]:
+    """Other models' predictions beside ours, on the same rows."""
+    found = []
+    for name, what in (("serving_tpot", "time per output token"), ("serving_ttft", "time to the first token")):
+        ours, theirs, *_ = yardsticks(confront(name))
+        for who, x in (("scalebook", ours), (theirs.name, theirs)):
+            found.append({"what": what, "who": who, **{k: _rounded(v) for k, v in x._asdict().items() if k != "name"}})
+    for who, name in (("scalebook", "korthikanti_seconds"), ("Calculon", "korthikanti_calculon")):
+        result = confront(name)
+        found.append({"what": "step of Megatron-LM on A100", "who": who, **_errors(result.predicted / result.measured)})
+    return found
+
+
+def _family(name: str, covered) -> dict:
+    """All rows of a family together; the share within the interval by rows, and in the mean of its sets."""
+    results = [confront(x.name) for x in covered]
+    errors = np.concatenate([x.errors[~x.fitted] for x in results])
+    size, rows = np.abs(errors), np.array([x.rows for x in covered])
+    shares, widths = (np.array([getattr(x, n) for x in covered]) for n in ("covered", "width"))
+    singles = [(x.summary["single"], x.summary["rows"]) for x in results if "single" in x.summary]
+    figures = {
+        "median": np.median(size), "p90": np.quantile(size, 0.9), "bias": errors.mean(),
+        "covered": (rows * shares).sum() / rows.sum(), "covered_sets": shares.mean(), "width": np.median(widths),
+    }  # fmt: skip
+    if singles:
+        figures["single"] = sum(x * n for x, n in singles) / sum(n for _, n in singles)
+    return {"name": name, "sets": len(covered), "rows": len(errors)} | {
+        k: _rounded(float(x)) for k, x in figures.items()
+    }
+
+
+def record() -> dict:
+    """What there is to keep, made anew."""
+    from .spreads import coverage
+
+    groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
+    families = {name: [c for c in coverage() if holds(c.family)] for name, holds in groups.items()}
+    return {
+        "families": [_family(name, covered) for name, covered in families.items() if covered],
+        "sets": {name: _set(confront(name)) for name in CONFRONTATIONS},
+        "coverage": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage()],
+        "peers": peers(),
+    }
+
+
+def write() -> None:
+    """Write both files where the package lies."""
+    from .spreads import stanzas
+
+    kept = json.dumps(record(), indent=1, ensure_ascii=False) + "\n"
+    spread = _HEAD + stanzas()
+    Path(str(_FOLDER / "record.json")).write_text(kept, encoding="utf-8")
+    Path(str(files("scalebook.tables") / "spreads.toml")).write_text(spread, encoding="utf-8")
+
+
+def run(arguments: list[str] | None = None) -> str:
+    """All that `make confront` does."""
+    said = main(["--all", "--json", "confront.json"])
+    write()
+    return said
+
+
+if __name__ == "__main__":
+    say(run)

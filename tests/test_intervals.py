@@ -1,0 +1,250 @@
+"""How far a result may be off: what is drawn, what rows say of it, and whether eight in ten are eight in ten."""
+
+import re
+from importlib import import_module
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from scalebook.inference import serve
+from scalebook.language import Sheet, formula
+from scalebook.language.interval import Ends, interval, usual_ends
+from scalebook.language.row import Cell, Row
+from scalebook.machine.kernels import matrix_product
+from scalebook.measurements import CONFRONTATIONS, spreads
+from scalebook.measurements.evidence import FAMILIES, CauseOf, evidence, family_of
+from scalebook.measurements.record import TOLERANCE, recorded, worse
+from scalebook.tables import Device, Table, accelerators, models
+from scalebook.training import training_step
+
+from .support import ROOT
+
+JOB = dict(batch=1, global_batch=128, seq=8192, tp=8, pp=4, dp=8)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return training_step(models.llama3_70b, accelerators.h100, **JOB)
+
+
+@formula("memory_time", "williams2009 §3")
+def streamed(traffic, hbm_bandwidth, stream_efficiency):
+    """A stream at a share of the bandwidth."""
+    return traffic / (hbm_bandwidth * stream_efficiency)
+
+
+@formula("roofline_time", "williams2009 §3")
+def streamed_twice(memory_time, traffic, hbm_bandwidth, stream_efficiency):
+    """And once more."""
+    return memory_time + traffic / (hbm_bandwidth * stream_efficiency)
+
+
+STREAM = Sheet("stream", streamed, streamed_twice)
+
+
+def device(value=0.8, low=0.6, high=0.9, letter="stream_efficiency"):
+    return Row("mine", {letter: Cell(value, "mine", low=low, high=high)})
+
+
+def test_one_cause_is_at_its_own_ends():
+    found = STREAM(device(), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time")
+    assert found.typical == 1e-3 / 0.8
+    assert found.low == pytest.approx(1e-3 / 0.9, rel=2e-3) and found.high == pytest.approx(1e-3 / 0.6, rel=4e-3)
+    assert [x.letter for x in found.ranked] == ["stream_efficiency"] and found.ranked[0].share == 1
+    assert "1.2 ms" in found and 2e-3 not in found
+
+
+def test_what_shares_a_cause_is_slow_together():
+    """Twice the same share is as uncertain as once; two of their own would be less so."""
+    row = STREAM(device(), traffic=1e9, hbm_bandwidth=1e12)
+    once, twice = row.interval("memory_time"), row.interval("roofline_time")
+    assert twice.high / twice.typical == pytest.approx(once.high / once.typical)
+    apart = Sheet("two", streamed, streamed_apart)(
+        device(), device(letter="bandwidth_efficiency"), traffic=1e9, hbm_bandwidth=1e12
+    )
+    assert apart.interval("roofline_time").width < 0.8 * twice.width
+
+
+@formula("roofline_time", "williams2009 §3")
+def streamed_apart(memory_time, traffic, hbm_bandwidth, bandwidth_efficiency):
+    """And once more, by another share."""
+    return memory_time + traffic / (hbm_bandwidth * bandwidth_efficiency)
+
+
+def test_a_share_is_never_above_one():
+    found = STREAM(device(0.95, 0.5, 1.0), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time", 0.999)
+    assert found.low >= 1e-3
+
+
+def test_what_is_given_has_no_spread(run):
+    causes = {x.letter for x in run.interval("step_time").ranked}
+    assert {"matmul_efficiency", "step_time"} <= causes
+    given = training_step(models.llama3_70b, accelerators.h100, **JOB, matmul_efficiency=0.8)
+    assert "matmul_efficiency" not in {x.letter for x in given.interval("step_time").ranked}
+    assert given.interval("step_time").width < run.interval("step_time").width
+
+
+@pytest.mark.parametrize("letter", ["step_time", "mfu", "train_rate", "memory", "step_forward", "bubble_time"])
+def test_a_value_lies_between_its_ends(run, letter):
+    found = run.interval(letter)
+    assert found.low < found.typical == run[letter] < found.high
+    wide, narrow = run.interval(letter, 0.95), run.interval(letter, 0.5)
+    assert wide.low < found.low < narrow.low < narrow.high < found.high < wide.high
+    assert sum(x.share for x in found.ranked) == pytest.approx(1)
+    assert [x.share for x in found.ranked] == sorted((x.share for x in found.ranked), reverse=True)
+
+
+def test_a_rate_is_low_where_the_time_is_high(run):
+    time, rate = run.interval("step_time"), run.interval("train_rate")
+    assert rate.low / rate.typical == pytest.approx(time.typical / time.high, rel=1e-3)
+
+
+def test_it_is_the_same_every_time_and_quick(run):
+    first = run.interval("step_time")
+    start = perf_counter()
+    again = run.interval("step_time")
+    assert perf_counter() - start < 0.25  # 5 ms on an idle machine
+    assert (again.low, again.high) == (first.low, first.high)
+
+
+def test_two_layouts_are_compared_under_the_same_luck():
+    """How much faster one is than the other is known better than either."""
+    batch = np.array([128.0, 256.0])
+    both = training_step(models.llama3_70b, accelerators.h100, **JOB | dict(global_batch=batch))
+    found = both.interval("step_time")
+    assert found.low.shape == found.high.shape == (2,)
+    ratio = found.low[1] / found.low[0], found.high[1] / found.high[0]
+    assert ratio == pytest.approx([both.step_time[1] / both.step_time[0]] * 2, rel=0.02)
+
+
+def test_arrays_are_points():
+    seq = np.array([[2048.0, 4096.0], [8192.0, 16384.0]])
+    both = training_step(models.llama3_70b, accelerators.h100, **JOB | dict(seq=seq)).interval("step_time")
+    for at in np.ndindex(2, 2):
+        one = training_step(models.llama3_70b, accelerators.h100, **JOB | dict(seq=seq[at])).interval("step_time")
+        assert (one.low, one.typical, one.high) == pytest.approx((both.low[at], both.typical[at], both.high[at]))
+    assert "…" in repr(both)
+
+
+def test_any_sheet_has_it():
+    row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=32, prompt=1024, output=1024)
+    found = row.interval("tpot")
+    assert found.low < row.tpot < found.high
+    assert found.low == pytest.approx(row.tpot_low, rel=0.15) and found.high == pytest.approx(row.tpot_high, rel=0.15)
+    product = dict(rows=8192, columns=8192, inner=8192, copies=1, activation_bits=16, weight_bits=16)
+    assert matrix_product(accelerators.h100, product).interval("matmul_time").ranked
+
+
+def test_it_is_shown(run):
+    found = run.interval("step_time")
+    assert repr(found).startswith("step_time ") and "80% of cases between" in repr(found)
+    assert "what no formula has" in repr(found) and found._repr_html_().count("<tr>") == 7
+    certain = STREAM(traffic=1e9, hbm_bandwidth=1e12, stream_efficiency=0.8).interval("memory_time")
+    assert certain.low == certain.high and "nothing that it rests on has a spread" in repr(certain)
+    assert "nothing" in certain._repr_html_()
+
+
+@pytest.mark.parametrize("level", [0, 1, 80, "most", True])
+def test_a_level_is_a_share(run, level):
+    with pytest.raises(ValueError, match="level is a share of cases between 0 and 1"):
+        run.interval("step_time", level)
+
+
+def test_a_letter_that_is_not_there_is_refused(run):
+    with pytest.raises(KeyError, match="step_tme"):
+        run.interval("step_tme")
+
+
+def test_a_device_of_ones_own_has_the_ends_of_its_file(tmp_path):
+    file = tmp_path / "my.toml"
+    file.write_text(
+        '[mine]\nname = "Mine"\nsource = "williams2009"\npeak_bf16 = "1 TFLOP/s"\nhbm_bandwidth = "50 GB/s"\n'
+        'matmul_bf16 = {value = "60 %", low = "50 %", high = "65 %"}\nkernel_launch = {value = "5 us", low = "4 us", '
+        'high = "20 us"}\nhbm_capacity = "16 GB"\n'
+    )
+    mine = Table.load(file, row=Device).mine.at("bf16")
+    found = matrix_product(
+        mine, rows=4096, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16
+    ).interval("matmul_time")
+    assert "matmul_efficiency" in {x.letter for x in found.ranked}
+    with pytest.raises(ValueError, match="low and high both or neither"):
+        file.write_text(file.read_text().replace('low = "50 %", ', ""))
+        Table.load(file, row=Device)
+
+
+# What rows say
+
+
+def test_cells_carry_what_rows_say():
+    cell = accelerators.h100.cells["matmul_bf16"]
+    assert cell.low < cell.value < cell.high <= 1
+    assert accelerators.h100.at("bf16").cells["matmul_efficiency"] is cell
+    for row in accelerators.values():
+        for name, x in row.cells.items():
+            assert x.low is None or x.low <= x.value <= x.high, (row.name, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "letter"),
+    [("gemm_cards", "rtx_pro_6000", "matmul_bf16"), ("gemm_cards", "l40s", "stream_efficiency"),
+     ("gemm_eleuther", "v100", "matmul_fp16")],
+)  # fmt: skip
+def test_spreads_are_what_rows_give(name, device, letter):
+    """Of devices that one set measured; `make confront` makes all of them anew."""
+    ends = spreads._ends([spreads._implied(evidence(name))[CauseOf(device, letter)]])
+    cell = accelerators[device].cells[letter]
+    assert cell.low / cell.value == pytest.approx(np.exp(ends.low), abs=1e-3)
+    assert cell.high / cell.value == pytest.approx(min(np.exp(ends.high), 1 / cell.value), abs=1e-3)
+
+
+def test_what_no_formula_has_is_what_rows_give():
+    sets = [x for x in FAMILIES["memory"][1] if x in CONFRONTATIONS]
+    kept = usual_ends("memory", Cell(1.0, formula=object()))
+    assert kept.high == pytest.approx(np.exp(spreads._lack(sets, (), slow=True)), abs=2e-3)
+    assert kept.low == pytest.approx(np.exp(-spreads._lack(sets, (), slow=False)), abs=2e-3)
+
+
+def test_squares_of_logarithms_are_what_draws_give():
+    """Coverage adds causes up as squares; the interval draws them."""
+    product = dict(rows=4096, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16)
+    row = matrix_product(accelerators.h100, product)
+    ends = {"matmul_efficiency": Ends(0.8, 1.1), "stream_efficiency": Ends(0.7, 1.2), "kernel_launch": Ends(0.5, 2)}
+    found = interval(row, "matmul_time", ends_of=lambda letter, cell: ends.get(letter))
+    slow = np.sqrt(sum(np.log(x.high / row.matmul_time) ** 2 for x in found.ranked))
+    fast = np.sqrt(sum(np.log(row.matmul_time / x.low) ** 2 for x in found.ranked))
+    assert np.log(found.high / row.matmul_time) == pytest.approx(slow, rel=0.12)
+    assert np.log(row.matmul_time / found.low) == pytest.approx(fast, rel=0.2)
+
+
+# The record
+
+PROMISED = {"kernels": 0.75, "step time": 0.42, "memory": 0.25, "decoding": 0.55}  # the widest that is of use
+
+
+@pytest.mark.parametrize("family", PROMISED)
+def test_eight_in_ten_are_eight_in_ten(family):
+    [kept] = [x for x in recorded()["families"] if x["name"] == family]
+    assert 0.75 <= kept["covered"] <= 0.85 and 0.75 <= kept["covered_sets"] <= 0.85
+    assert kept["width"] <= PROMISED[family]
+
+
+def test_every_set_is_recorded_and_of_a_family_that_is_known():
+    assert list(recorded()["sets"]) == list(CONFRONTATIONS)
+    assert {x["name"] for x in recorded()["coverage"]} == {x for x in CONFRONTATIONS if family_of(x)}
+
+
+def test_a_larger_error_is_named():
+    kept = {"median": 0.1, "mean": 0.2, "p90": 0.3}
+    assert not worse("gemm", {"median": 0.1 * (1 + TOLERANCE), "mean": 0.1, "p90": 0.3}, kept)
+    assert worse("gemm", {"median": 0.12, "mean": 0.2, "p90": 0.3}, kept) == ["gemm: median 12.00%, kept 10.00%"]
+
+
+def test_the_page_says_it(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    page = import_module("trust").trust()
+    assert page.startswith("# How far to trust this book\n") and not re.search(r"\b(nan|inf|None)\b", page)
+    assert all(f"<code>{name}</code>" in page for name in CONFRONTATIONS)
+    assert all(who in page for who in ("AIConfigurator", "Calculon", "SimuMax"))
+    families = {x["family"] for x in recorded()["coverage"]}
+    assert page.count("**Worst, and why.**") == len(families)
