@@ -69,7 +69,8 @@ def _device(key, cells):
     for row in efficiencies_of(key).values():
         cell = row.cells["efficiency_typical"]
         note = f"from {row.efficiency_low:.1%} to {row.efficiency_high:.1%} by source; {cell.note}"
-        cells[f"training_{row.precision}"] = Cell(cell.value, next(iter(cells.values())).origin, cell.source, note)
+        origin, low, high = next(iter(cells.values())).origin, row.efficiency_low, row.efficiency_high
+        cells[f"training_{row.precision}"] = Cell(cell.value, origin, cell.source, note, low=low, high=high)
     if "training_bf16" in cells and "peak_fp16" in cells and cells["peak_fp16"].value == cells["peak_bf16"].value:
         cells.setdefault("training_fp16", cells["training_bf16"])
     if name and (reached := cells.get(name.replace("peak", "training"))):
