@@ -49,12 +49,13 @@ def live():
 
 
 def menu(made, name: str, label: str) -> str:
-    """A menu of the sentence, by the places of its options."""
-    options = "".join(
-        f'<option value="{i}"{" selected" * (i == made.controls[name].index)}>{html.escape(said(x["label"]))}</option>'
-        for i, x in enumerate(made.options[name])
-    )
-    return f'<select name="{name}" aria-label="{label}">{options}</select>'
+    """A menu of the sentence, by the keys of rows or by numbers."""
+    options = []
+    for x in made.options[name]:
+        value = x["key"] if "key" in x else x["letters"][name]
+        chosen = " selected" * (value == made.state[name])
+        options.append(f'<option value="{value}"{chosen}>{html.escape(said(x["label"]))}</option>')
+    return f'<select name="{name}" aria-label="{label}">{"".join(options)}</select>'
 
 
 def said(label: str) -> str:

@@ -8,8 +8,8 @@ function sentence(box, { spec, data }) {
   const menus = ORDER.map((name) => box.querySelector(`[name=${name}]`));
   const put = (name, text) => { box.querySelector(`[data-said=${name}]`).textContent = text; };
   function say() {
-    const choice = at.controls.map(({ name }) => +(menus[ORDER.indexOf(name)]?.value ?? 0));
-    const { values, message } = answers(at, choice);
+    const chosen = Object.fromEntries(menus.map(({ name, value }) => [name, name === "weight_bits" ? +value : value]));
+    const { values, message } = answers(at, { ...spec.start, ...chosen });
     const of = (letter) => show(values[letter], units[letter]);
     const fits = values.decode_memory <= values.hbm_capacity, waiting = 1 - values.compute_time / values.memory_time;
     box.toggleAttribute("data-full", !fits);
