@@ -38,6 +38,13 @@ def check(page):
     assert page.missing == [], "a page asked for a file that is not there"
 
 
+def test_what_a_page_asks_for_outside_is_noted(chromium):
+    with open_page(chromium) as page:
+        page.set_content('<img src="https://example.org/figure.png">')
+        page.wait_for_function("document.querySelector('img').complete")
+        assert page.outside == page.missing == ["https://example.org/figure.png"]
+
+
 def visit(page, url):
     """Open a page and wait until its formulas are set and its widgets are live."""
     page.goto(url)

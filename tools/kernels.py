@@ -17,7 +17,15 @@ from jupyter_client.provisioning import local_provisioner
 __all__ = ["fork_kernels"]
 
 # What asks for its kernel when it is imported (widgets, the formats of figures) is left to the chapter.
-IMPORTED = ["ipykernel.kernelapp", "matplotlib.pyplot", "scalebook.training", "scalebook.inference"]
+IMPORTED = [
+    "ipykernel.kernelapp",
+    "matplotlib.pyplot",
+    "scalebook.training",
+    "scalebook.inference",
+    "scalebook.measurements",
+    "scalebook.search",
+    "sympy.physics.units",  # simplifying asks for it
+]
 INLINE = "module://matplotlib_inline.backend_inline"  # kernels say it by a variable, too late for what is imported
 
 
