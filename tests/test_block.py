@@ -418,8 +418,8 @@ def test_relative_positions_explain_the_rest(key):
 
 
 # Counts of the released checkpoints, as their pages on Hugging Face state them.
-EXACT = {"gpt2": 124439808, "gpt2_xl": 1557611200, "llama2_7b": 6738415616, "llama3_8b": 8030261248, "mistral_7b": 7241732096,
-         "mixtral_8x7b": 46702792704}  # fmt: skip
+EXACT = {"gpt2": 124439808, "gpt2_xl": 1557611200, "llama2_7b": 6738415616, "llama3_8b": 8030261248,
+         "mistral_7b": 7241732096, "mixtral_8x7b": 46702792704}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", EXACT)

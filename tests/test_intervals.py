@@ -79,9 +79,9 @@ def test_a_share_is_never_above_one():
 
 def test_what_is_given_has_no_spread(run):
     causes = {x.letter for x in run.interval("step_time").ranked}
-    assert {"matmul_efficiency", "step_time"} <= causes
-    given = training_step(models.llama3_70b, accelerators.h100, **JOB, matmul_efficiency=0.8)
-    assert "matmul_efficiency" not in {x.letter for x in given.interval("step_time").ranked}
+    assert {"training_efficiency", "step_time"} <= causes
+    given = training_step(models.llama3_70b, accelerators.h100, **JOB, training_efficiency=0.8)
+    assert "training_efficiency" not in {x.letter for x in given.interval("step_time").ranked}
     assert given.interval("step_time").width < run.interval("step_time").width
 
 

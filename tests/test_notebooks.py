@@ -1,6 +1,7 @@
 """What nbval does not look at: a notebook is stored as `make notebooks` stores it, run from the top, without errors."""
 
 import ast
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
