@@ -55,6 +55,16 @@ def test_every_chapter_is_on_the_site(site):
     assert {"book/index.html", START} <= built and chapters <= built and built == set(pages())
 
 
+def test_the_sidebar_leads_to_every_page(site):
+    for path in pages():
+        text = (site / path).read_text(encoding="utf-8")
+        sidebar = text[text.index('<nav class="bd-links') :].partition("</nav>")[0]
+        here = (site / path).parent
+        links = [path if x == "#" else (here / x).resolve() for x in re.findall(r'href="([^"]*)"', sidebar)]
+        assert {str(x if x == path else x.relative_to(site.resolve())) for x in links} == set(pages()), path
+        assert sidebar.count(' current active"') == 1, path
+
+
 @pytest.fixture(scope="module")
 def phone(chromium):
     """A phone in a dark room, which keeps the scripts that all pages share."""
