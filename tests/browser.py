@@ -46,12 +46,21 @@ def browser():
 
 @contextlib.contextmanager
 def open_page(chromium, **settings):
-    """A page in a fresh profile that notes what it should not do: `outside` requests (not met), `errors`, `missing`."""
+    """A page in a fresh profile, which is closed with it."""
     context = chromium.new_context(**settings)
+    try:
+        with watched(context) as page:
+            yield page
+    finally:
+        context.close()
+
+
+@contextlib.contextmanager
+def watched(context):
+    """A page that notes what it should not do: `outside` requests (not met), `errors`, `missing`."""
     page = context.new_page()
     page.set_default_timeout(120_000)  # the longest page is set for half a minute where other work shares the cores
     page.outside, page.errors, page.missing = [], [], []
-
     page.on("request", lambda one: None if one.url.startswith(OWN) else page.outside.append(one.url))
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     page.on("console", lambda said: page.errors.append(said.text) if said.type == "error" else None)
@@ -60,7 +69,7 @@ def open_page(chromium, **settings):
     try:
         yield page
     finally:
-        context.close()
+        page.close()
 
 
 @contextlib.contextmanager

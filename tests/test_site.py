@@ -13,7 +13,7 @@ from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
-from .browser import answered, chosen, drag, open_page
+from .browser import answered, chosen, drag, open_page, watched
 from .support import calculators, python_says
 
 BOX = ".sb-calculator:not(.sb-gantt)"
@@ -61,14 +61,32 @@ def test_every_chapter_is_on_the_site(site):
     assert {"book/index.html", START} <= built and chapters <= built and built == set(pages())
 
 
+def test_the_sidebar_leads_to_every_page(site):
+    for path in pages():
+        text = (site / path).read_text(encoding="utf-8")
+        sidebar = text[text.index('<nav class="bd-links') :].partition("</nav>")[0]
+        here = (site / path).parent
+        links = [path if x == "#" else (here / x).resolve() for x in re.findall(r'href="([^"]*)"', sidebar)]
+        assert {str(x if x == path else x.relative_to(site.resolve())) for x in links} == set(pages()), path
+        assert sidebar.count(' current active"') == 1, path
+
+
+@pytest.fixture(scope="module")
+def phone(chromium):
+    """A phone in a dark room, which keeps the scripts that all pages share."""
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    yield context
+    context.close()
+
+
 @pytest.mark.parametrize("path", pages())
-def test_page(chromium, address, path):
+def test_page(phone, address, path):
     """No error, nothing from outside, no formula or icon left undrawn, readable contrast, and no wider than a phone.
 
     A page is set once, which takes longest, and looked at in both colour schemes: it opens in dark, and follows the
     reader's system to light.
     """
-    with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
+    with watched(phone) as page:
         visit(page, f"{address}/{path}")
         look(page, path, "dark")
         assert page.locator("mjx-merror").count() == 0
@@ -583,7 +601,7 @@ def test_one_switch_opens_all_code_and_is_remembered(chromium, address, width):
         assert switch.get_attribute("aria-pressed") == "false" and opened(page)[0] == 0
         page.reload()
         assert switch.get_attribute("aria-pressed") == "false" and opened(page)[0] == 0
-        page.goto(f"{address}/book/reference/notation.html")
+        page.goto(f"{address}/book/reference/links.html")
         assert switch.count() == 0, "a page without code has no switch"
         check(page)
 
