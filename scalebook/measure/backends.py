@@ -148,7 +148,6 @@ class Torch(Backend):
 
     def __init__(self):
         self.torch = import_module("torch")
-        self.torch.set_grad_enabled(False)
         accelerated = [x for x in ("cuda", "xpu", "mps") if _is_available(self.torch, x)]
         self.kind = accelerated[0] if accelerated else "cpu"
         self.precisions = ("bf16", "fp16", "fp32", "fp64") if self.kind in ("cuda", "xpu") else ("fp32", "bf16")
@@ -163,8 +162,10 @@ class Torch(Backend):
         return self.torch.randn(shape, device=self.kind, dtype=getattr(self.torch, _DTYPES[precision])) * 0.1
 
     def given(self, values, precision=None):
-        made = self.torch.from_numpy(np.ascontiguousarray(values)).to(self.kind)
-        return made.to(getattr(self.torch, _DTYPES[precision])) if precision else made
+        made = self.torch.from_numpy(np.ascontiguousarray(values))
+        if precision:
+            made = made.to(getattr(self.torch, _DTYPES[precision]))  # first: not every device has 64 bits
+        return made.to(self.kind)
 
     def wait(self, *made):
         if self.kind != "cpu":
@@ -351,7 +352,10 @@ class Jax(Backend):
     def memory(self):
         if self.is_cpu:
             return super().memory
-        return self.jax.devices()[0].memory_stats()["bytes_limit"]
+        stats = self.jax.devices()[0].memory_stats()
+        if not stats:
+            raise ValueError(f"{self.device} does not tell JAX how much memory it has: measure with 'torch' or 'numpy'")
+        return stats["bytes_limit"]
 
 
 _KINDS = {"numpy": (NumPy, "numpy"), "torch": (Torch, "torch"), "jax": (Jax, "jax")}
