@@ -108,6 +108,11 @@ def drag(page, handle, by: float):
     page.mouse.up()
 
 
+def settled(page):
+    """Wait until what was moved is shown: a calculator answers in the next frame."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+
+
 def chosen(calculator) -> dict:
     """What the controls of a calculator stand at."""
     return json.loads(calculator.get_attribute("data-state"))

@@ -13,7 +13,7 @@ from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
-from .browser import answered, chosen, drag, open_page, watched
+from .browser import answered, chosen, drag, open_page, settled, watched
 from .support import calculators, python_says
 
 BOX = ".sb-calculator:not(.sb-gantt)"
@@ -208,10 +208,10 @@ def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
             for handle in box.locator(SLIDERS).all():
                 before = chosen(box), answered(box), drawn(box)
                 drag(page, handle, -40)
-                page.wait_for_timeout(80)
+                settled(page)
                 if chosen(box) == before[0]:  # it stood at its left end
                     drag(page, handle, 40)
-                    page.wait_for_timeout(80)
+                    settled(page)
                 assert chosen(box) != before[0]
                 assert answered(box) == python_says(calc, chosen(box)) != before[1]
                 assert drawn(box) != before[2] or answered(box)[0] == before[1][0]  # the curve is of the first answer
@@ -231,14 +231,14 @@ def test_a_calculator_is_live_from_the_keyboard(chromium, address):
             before = answered(box), handle.get_attribute("aria-valuetext")
             handle.focus()
             page.keyboard.press("ArrowLeft")
-            page.wait_for_timeout(80)
+            settled(page)
             assert answered(box) == python_says(calc, chosen(box)) != before[0]
             assert handle.get_attribute("aria-valuetext") != before[1]
         assert handle.get_attribute("aria-valuetext").replace(",", "") == f"{chosen(box)[name]:g}"
         before = answered(box)
         box.locator("select").first.focus()
         page.keyboard.press("ArrowDown")
-        page.wait_for_timeout(80)
+        settled(page)
         assert answered(box) == python_says(calc, chosen(box)) != before
         assert box.locator(".sb-first .sb-value").get_attribute("aria-live") == "polite"
         check(page)
@@ -289,7 +289,7 @@ def test_values_are_typed_and_what_is_not_understood_is_said(chromium, address):
         field, wrong = box.locator(".sb-typed").first, box.locator(".sb-wrong").first
         field.fill("12")
         field.press("Enter")
-        page.wait_for_timeout(80)
+        settled(page)
         assert chosen(box)["batch"] == 12 and answered(box) == python_says(calc, chosen(box))
         for text, said in [
             ("fast", "“fast” is not understood here"),
@@ -301,7 +301,7 @@ def test_values_are_typed_and_what_is_not_understood_is_said(chromium, address):
             assert said in wrong.inner_text() and chosen(box)["batch"] == 12
         field.fill("1,000")
         field.press("Enter")
-        page.wait_for_timeout(80)
+        settled(page)
         assert wrong.is_hidden() and chosen(box)["batch"] == 1000 and field.input_value() == "1,000"
         check(page)
 
@@ -314,10 +314,10 @@ def test_a_precision_that_the_device_lacks_is_not_offered(chromium, address):
         offered = "(x) => [...x.options].filter((o) => !o.disabled).map((o) => o.value)"
         assert "fp4" not in precision.evaluate(offered)
         device.select_option("b200")
-        page.wait_for_timeout(80)
+        settled(page)
         precision.select_option("fp4")
         device.select_option("h100")
-        page.wait_for_timeout(80)
+        settled(page)
         assert chosen(box)["precision"] == "bf16" and "fp4" not in precision.evaluate(offered)
         check(page)
 
@@ -331,7 +331,7 @@ def test_menus_are_grouped_and_filtered(chromium, address):
             menu.evaluate("(x) => [...x.querySelectorAll('optgroup')].map((g) => g.label)")
         )
         words.fill("h200")
-        page.wait_for_timeout(80)
+        settled(page)
         assert chosen(box)["device"].startswith("h200")
         words.press("Escape")
         assert menu.evaluate("(x) => [...x.options].every((o) => !o.hidden)")
@@ -353,10 +353,10 @@ def test_the_dot_is_dragged_the_curve_is_read_and_kept(chromium, address):
         page.mouse.down()
         page.mouse.move(place["x"] + 160, middle, steps=3)
         page.mouse.up()
-        page.wait_for_timeout(80)
+        settled(page)
         assert chosen(box)["batch"] not in (calc.state["batch"],) and answered(box) == python_says(calc, chosen(box))
         box.get_by_role("button", name="reset").click()
-        page.wait_for_timeout(80)
+        settled(page)
         assert chosen(box) == calc.state and box.locator(".sb-pinned").count() == 0
         check(page)
 
@@ -369,7 +369,7 @@ def test_a_link_opens_the_calculator_as_it_was(chromium, address):
         box.locator("[data-name=device] select").select_option("h200")
         box.locator(".sb-typed").first.fill("12")
         box.locator(".sb-typed").first.press("Enter")
-        page.wait_for_timeout(80)
+        settled(page)
         box.get_by_role("button", name="link").click()
         before, link = (chosen(box), answered(box)), page.url
         assert "#c1=device:h200" in link

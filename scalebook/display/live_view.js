@@ -324,17 +324,17 @@ function build(model, el, spec, first) {
 function bar(one, answered) {
   const share = (x) => `${Math.min(100, (100 * x) / (one.most * 1.02))}%`;
   const largest = Math.max(...one.rows.map((x) => x.total)), over = one.limit !== undefined && largest > one.limit;
-  const words = (x) => `${x.label} ${show(x.value, one.unit)}`;
+  const say = (x) => show(x, one.unit).replaceAll(" ", "\u00a0"), words = (x) => `${x.label} ${say(x.value)}`;
   const rows = one.rows.map((row) => make("div", { class: `sb-bar-row${one.rows.length > 1 && row.total === largest ? " sb-largest" : ""}` },
-    one.rows.length > 1 ? make("span", { class: "sb-bar-label" }, `${row.label}: ${show(row.total, one.unit)}`) : null,
+    one.rows.length > 1 ? make("span", { class: "sb-bar-label" }, `${row.label}: ${say(row.total)}`) : null,
     make("div", { class: "sb-track", "aria-hidden": "true" }, ...row.pieces.map((x) => make("span", { class: `sb-tone-${x.tone}`, style: `width:${share(x.value)}`, title: words(x) })),
       one.limit === undefined ? null : make("b", { class: "sb-limit", style: `left:${share(one.limit)}` }))));
   const seen = new Map(one.rows.flatMap((row) => row.pieces.map((x) => [`${x.label}|${x.value}`, x])));
   const key = one.rows.every((row) => row.pieces.length === 1 && row.pieces[0].label === row.label) ? null
     : make("ul", { class: "sb-bar-key" }, ...[...seen.values()].map((x) => make("li", {}, make("i", { class: `sb-swatch sb-tone-${x.tone}` }), words(x))));
-  const line = one.limit === undefined ? "" : `, of ${show(one.limit, one.unit)}`;
+  const line = one.limit === undefined ? "" : `, of ${say(one.limit)}`;
   return make("section", { class: `sb-bar${over ? " sb-over" : ""}`, "aria-label": `${one.meaning}: ${show(largest, one.unit)}${line}` },
-    answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${one.meaning}: ${show(largest, one.unit)}${line}`), ...rows, key);
+    answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${one.meaning}: ${say(largest)}${line}`), ...rows, key);
 }
 
 function picture(spec, get, move) {
