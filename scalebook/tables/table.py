@@ -41,7 +41,7 @@ class Device(Row):
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": Cell(cell.value, cell.origin, cell.source, note)}
-        for kind in ("matmul", "training"):
+        for kind in ("matmul", "training", "grouped"):
             cells.pop(f"{kind}_efficiency", None)  # that of another precision
             if f"{kind}_{precision}" in cells:
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
@@ -113,7 +113,7 @@ class Table(Mapping):
 
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
-        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
+        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")
         letters = [x for x in NOTATION if x not in chosen and any(x in row for row in self.values())]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
