@@ -166,7 +166,7 @@ def _product(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool
     if grouped:
         if phase == "weight_gradient":
             traffic += size.rows * size.columns * size.copies * symbol("gradient_bits") / 8
-        reached = symbol("training_efficiency") * symbol("sustained_rate")
+        reached = symbol("grouped_efficiency") * symbol("sustained_rate")
         return kernels.matmul_time_grouped.of(**size._asdict(), traffic=traffic, matmul_efficiency=reached)
     peak, reached, half = (symbol(x) for x in ("peak_flops", "training_efficiency", "inner_half"))
     if wide:  # writing a result takes as long as before, and fewer multiplications

@@ -135,6 +135,21 @@ for _precision in ["bf16", "fp16", "fp8", "fp4"]:
         f"\\eta_{{\\mathrm{{tr,{_precision}}}}}",
         "share",
     )
+letter(
+    "grouped_efficiency",
+    "%",
+    "rate of products of experts over the peak, in training",
+    r"\eta_{\mathrm{tr},E}",
+    "share",
+)
+for _precision in ["bf16", "fp8"]:
+    letter(
+        f"grouped_{_precision}",
+        "%",
+        f"rate of products of experts over the peak, in training, in {_precision}",
+        f"\\eta_{{\\mathrm{{tr,{_precision}}},E}}",
+        "share",
+    )
 for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
     letter(
         f"efficiency_{_which}",

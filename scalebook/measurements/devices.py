@@ -47,6 +47,11 @@ def _is_large(row):
     return all(number(row, x) >= 1024 for x in "mnk")
 
 
+def _tuned(row):
+    """What AITER's kernels have of their own."""
+    return AITER | {"kernel_launch": STARTS.get(row["library"], STARTS[""])}
+
+
 def _trains(row):
     """Products of the MI355X by its library, of which cells of training are; those of AITER serve."""
     return row["device"] == "mi355x" and not row["source"].startswith("aiter")
@@ -61,7 +66,7 @@ def _rates(rows):
         _letters(row["device"], precision)
         | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if row["precision"] == "fp8_block" else {})
         | ({"matmul_efficiency": accelerators[row["device"]].at(precision).training_efficiency} if _trains(row) else {})
-        | (AITER | {"kernel_launch": STARTS.get(row["library"], STARTS[""])} if "library" in row else {})
+        | (_tuned(row) if row["device"] == "mi355x" and "library" in row else {})
         for row, (precision, _) in zip(rows, formats, strict=True)
     ]
     bits = np.array([bits for _, bits in formats])

@@ -31,12 +31,11 @@ __all__ = [
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
 # its traffic, in seconds on Hopper and on Blackwell, fitted on the even rows.
 OPERATOR = {
-    ("TRTLLM", "fp8"): (9.5e-6, 12.0e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6,
+    ("TRTLLM", "fp8"): (9.7e-6, 12.3e-6), ("TRTLLM", "fp8_block"): (3.0e-6, 4.0e-6), ("TRTLLM", "nvfp4"): (6.1e-6,
     6.1e-6), ("VLLM", "fp8"): (3.5e-6, 4.0e-6), ("VLLM", "nvfp4"): (3.6e-6, 3.6e-6),
 }  # fmt: skip
-# How often its traffic passes, fitted on the same rows: where a scale for each tensor or token is looked for first, the
-# activations are read twice or more; kernels with a scale for each block do all at once.
-PASSES = {("TRTLLM", "fp8"): 2, ("VLLM", "fp8"): 3}
+# How often its traffic passes, fitted on the same rows: vLLM looks for a scale of each token first.
+PASSES = {("VLLM", "fp8"): 3}
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on the same rows.
 SCALED_BLOCKS = {"h100": 0.547, "h200": 0.568, "b200": 0.682, "gb200": 0.655, "b300": 0.81, "gb300": 0.778}
 

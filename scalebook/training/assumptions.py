@@ -15,7 +15,8 @@ from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
-    "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "host_efficiency", "one_port",
+    "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "grouped_efficiency_same",
+    "host_efficiency", "one_port",
     "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
 ]  # fmt: skip
 
@@ -41,6 +42,16 @@ def training_efficiency_alone(matmul_efficiency):
     0.7
     """
     return matmul_efficiency
+
+
+@formula("grouped_efficiency", "simumax-b200")
+def grouped_efficiency_same(training_efficiency):
+    """Products of experts reach what others do, their reading and writing counted apart: 0.52 and 0.50 on a B200.
+
+    >>> grouped_efficiency_same(training_efficiency=0.6)
+    0.6
+    """
+    return training_efficiency
 
 
 @formula("training_bf16", "deepseek2024-v3 §3.3.1")
@@ -185,5 +196,5 @@ def expert_ways_same(tp):
 MEASURED = (
     sustained_rate, training_efficiency_alone, training_wide_alone, collective_cores, attention_efficiency,
     attention_backward, attended_half, quantized_bits, one_port, every_expert, expert_ways_same, host_efficiency,
-    grouped_hidden, *FABRIC,
+    grouped_hidden, grouped_efficiency_same, *FABRIC,
 )  # fmt: skip
