@@ -8,7 +8,8 @@
 - A computed letter (`step_time`, `memory`): what no formula has.  The draws of the other letters leave so much of each
   row unexplained, each set's own rows not asked; the ends are the least that leave a tenth of the rows beyond each.
 
-A set counts as the square root of its rows.  Everything is in logarithms, in which causes add up as squares.
+A set counts as the square root of its rows that are asked, a hundred at the most where each is a step of its own, so
+that no set decides alone.  Everything is in logarithms, in which causes add up as squares.
 """
 
 from collections.abc import Iterable
