@@ -128,6 +128,8 @@ function planEngine(data) {
     const marks = holds.flatMap((tests, i) => (tests.length ? [`ok${i}`] : [])).join(" && ") || "true";
     const last = levels.length, write = outputs.map((x, i) => `out[${i + 1}] = ${own.has(x) || sheet.by.has(x) ? `$${x}` : "NaN"};`).join(" ");
     const lines = [`let ${["_", ...new Set(declared)].join(", ")};`, ...given.filter((x) => !level.has(x)).map((x) => `const $${x} = known.${x};`)];
+    const made = new Set(list.map((f) => f.letter)), lacking = new Set(list.flatMap((f) => f.inputs).filter((x) => !own.has(x) && !made.has(x)));
+    lacking.forEach((x) => lines.push(`const $${x} = NaN;`));
     const moved = levels.flat();
     if (moved.length) lines.push(`let ${moved.map((x) => `$${x}`).join(", ")};`);
     lines.push(code[0].join("\n"), `const out = new Float64Array(${outputs.length + 1}), at = [];`);
@@ -135,9 +137,9 @@ function planEngine(data) {
       + `${code[i + 1].join("\n")}\n${i + 1 === last ? `out[0] = (${marks}) ? 1 : 0; ${write}` : ""} });`));
     if (!last) lines.push(`out[0] = (${marks}) ? 1 : 0; ${write}`);
     lines.push("return { at, out };");
-    const made = new Function("known", lines.join("\n"));
-    compiled.set(key, made);
-    return made;
+    const written = new Function("known", lines.join("\n"));
+    compiled.set(key, written);
+    return written;
   }
 
   const SIGNS = { positive: (x) => x > 0, nonnegative: (x) => x >= 0, share: (x) => x >= 0 && x <= 1, real: () => true };

@@ -145,7 +145,7 @@ def serving(graph: Graph) -> dict:
     sheets = {}
     for kind, row in _shapes(True).items():
         dense, moe = served_blocks(row)
-        for exchange in EXCHANGES if moe else ("all_reduce", "none"):
+        for exchange in EXCHANGES:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
