@@ -190,6 +190,7 @@ function planCases(engine) {
     at(plan, chosen) {
       const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
       const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
+      delete known.devices; // they follow from the ways
       let exchange = exchanged({ ...known, ...chosen.words });
       if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
       const own = this.sheet(plan, exchange);

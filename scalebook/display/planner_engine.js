@@ -52,94 +52,92 @@ function planEngine(data) {
 
   const INFIX = { "+": " + ", ">=": " >= ", ">": " > ", "<=": " <= ", "<": " < ", "==": " === ", "!=": " !== ", "&": " && ", "|": " || " };
   const CALLS = { max: "Math.max", min: "Math.min", ceil: "Math.ceil", floor: "Math.floor", log: "Math.log", exp: "Math.exp", abs: "Math.abs" };
-  function power(base, exponent, said) {
-    const e = nodes[exponent];
-    if (e === -1) return `1/${base}`;
-    if (e === 2) return `${base}*${base}`;
-    if (Array.isArray(e) && e[0] === "/" && e[1] === 1 && e[2] === 2) return `Math.sqrt(${base})`;
-    return `Math.pow(${base}, ${said(exponent)})`;
-  }
-  function operation([kind, ...of], said) {
-    if (kind === "/") return `(${of[0]}/${of[1]})`;
-    if (kind in CALLS) return `${CALLS[kind]}(${of.map(said).join(", ")})`;
-    if (kind === "^") return `(${power(said(of[0]), of[1], said)})`;
-    if (kind === "%") return `(${said(of[0])} - ${said(of[1])}*Math.floor(${said(of[0])}/${said(of[1])}))`;
-    if (kind === "!") return `(!${said(of[0])})`;
-    if (kind === "?") return `(${pairs(of).map(([value, holds]) => `${said(holds)} ? ${said(value)} : `).join("")}NaN)`;
-    if (kind !== "*") return `(${of.map(said).join(INFIX[kind])})`;
-    const under = of.filter((x) => nodes[x][0] === "^" && nodes[nodes[x][2]] === -1), over = of.filter((x) => !under.includes(x));
-    return `(${over.map(said).join("*") || "1"}${under.map((x) => `/${said(nodes[x][1])}`).join("")})`;
-  }
   const pairs = (of) => of.flatMap((x, i) => (i % 2 ? [] : [[x, of[i + 1]]]));
 
-  // A function of known letters: letters of `levels` may change, those of the first level the least often.  What rests
-  // on none of them is computed once, when the known are given; then `at[i](...letters of level i)`, and the last of these
-  // writes the outputs, after a mark of whether all domains hold.
+  // A function of known letters that prices several sheets together: what is the same in two of them is computed once,
+  // what rests on no letter of `levels` once for all, and what rests on the first levels only when these change.
+  // `at[i](...letters of level i)`; after the last of these `out` has, sheet by sheet, whether all domains hold (1 or 0)
+  // and the outputs.
   const compiled = new Map();
-  function compile(sheet, known, levels, outputs, domains = true) {
-    const key = [sheet.key, [...known].sort().join(), levels.join("/"), outputs.join(), domains].join(";");
+  function compile(list, known, levels, outputs, domains = true) {
+    const key = [list.map((x) => x.key).join("|"), [...known].sort().join(), levels.join("/"), outputs.join(), domains].join(";");
     if (compiled.has(key)) return compiled.get(key);
-    const own = new Set([...known, ...levels.flat()]), list = needed(sheet, own, outputs), level = new Map();
-    levels.forEach((names, i) => names.forEach((x) => level.set(x, i + 1)));
-    const depth = new Map(), deep = (place) => {
-      if (!depth.has(place)) {
-        const node = nodes[place];
-        depth.set(place, typeof node === "string" ? level.get(node) ?? 0 : Array.isArray(node) && node[0] !== "/"
-          ? Math.max(0, ...node.slice(1).map(deep)) : 0);
-      }
-      return depth.get(place);
+    const values = [], places = new Map(), given = new Set(), moved = new Map(levels.flatMap((names, i) => names.map((x) => [x, i + 1])));
+    const enter = (key, make) => {
+      if (!places.has(key)) { places.set(key, values.length); values.push({ uses: 0, ...make() }); }
+      return places.get(key);
     };
-    const uses = new Map(), count = (place) => {
-      const node = nodes[place], seen = uses.get(place) ?? 0;
-      uses.set(place, seen + 1);
-      if (!seen && Array.isArray(node) && node[0] !== "/") {
-        node.slice(1).forEach(count);
-        if (node[0] === "%") node.slice(1).forEach(count);
-      }
-    };
-    const roots = list.flatMap((f) => [f.root, ...(domains ? f.domain.map((x) => x.place) : [])]);
-    roots.forEach(count);
-    const code = [[], ...levels.map(() => [])], names = new Map(), declared = [];
-    const said = (parent) => (place) => {
-      const node = nodes[place];
-      if (typeof node === "string") return `$${node}`;
-      if (typeof node === "number") return node < 0 ? `(${node})` : `${node}`;
-      if (typeof node === "boolean") return `${node}`;
-      const own = deep(place);
-      if (names.has(place)) return names.get(place);
-      const text = operation(node, said(own));
-      if (node[0] === "/" || (uses.get(place) < 2 && own === parent)) return text;
-      const name = `n${place}`;
-      names.set(place, name);
-      declared.push(name);
-      code[own].push(`${name} = ${text};`);
-      return name;
-    };
-    const given = [...own].filter((x) => list.some((f) => f.inputs.includes(x) || f.domain.some((d) => d.letters.includes(x))) || outputs.includes(x));
-    const holds = levels.concat([0]).map(() => []);
-    for (const f of list) {
-      const own = deep(f.root);
-      level.set(f.letter, own);
-      declared.push(`$${f.letter}`);
-      code[own].push(`$${f.letter} = ${said(own)(f.root)};`);
-      if (domains) for (const x of f.domain) holds[deep(x.place)].push(said(deep(x.place))(x.place));
+    function numbering(own) {
+      const found = new Map(), letters = new Map(), leaf = (text, level) => enter(text, () => ({ text, level }));
+      const letter = (x) => {
+        if (!letters.has(x)) {
+          if (known.has(x)) given.add(x);
+          letters.set(x, moved.has(x) ? leaf(`$${x}`, moved.get(x)) : known.has(x) ? leaf(`$${x}`, 0) : own.by.has(x) ? number(own.by.get(x).root) : leaf("NaN", 0));
+        }
+        return letters.get(x);
+      };
+      const number = (place) => {
+        if (!found.has(place)) {
+          const node = nodes[place], [kind, ...of] = Array.isArray(node) ? node : [];
+          found.set(place, typeof node === "string" ? letter(node) : !kind ? leaf(node < 0 ? `(${node})` : `${node}`, 0)
+            : kind === "/" ? leaf(`(${of[0]}/${of[1]})`, 0) : operation(kind, of.map(number)));
+        }
+        return found.get(place);
+      };
+      return { letter, number };
     }
-    holds.forEach((tests, i) => { if (tests.length) { declared.push(`ok${i}`); code[i].push(`ok${i} = ${tests.join(" && ")};`); } });
-    const marks = holds.flatMap((tests, i) => (tests.length ? [`ok${i}`] : [])).join(" && ") || "true";
-    const last = levels.length, write = outputs.map((x, i) => `out[${i + 1}] = ${own.has(x) || sheet.by.has(x) ? `$${x}` : "NaN"};`).join(" ");
-    const lines = [`let ${["_", ...new Set(declared)].join(", ")};`, ...given.filter((x) => !level.has(x)).map((x) => `const $${x} = known.${x};`)];
-    const made = new Set(list.map((f) => f.letter)), lacking = new Set(list.flatMap((f) => f.inputs).filter((x) => !own.has(x) && !made.has(x)));
-    lacking.forEach((x) => lines.push(`const $${x} = NaN;`));
-    const moved = levels.flat();
-    if (moved.length) lines.push(`let ${moved.map((x) => `$${x}`).join(", ")};`);
-    lines.push(code[0].join("\n"), `const out = new Float64Array(${outputs.length + 1}), at = [];`);
-    levels.forEach((names, i) => lines.push(`at.push((${names.map((x) => `a${x}`).join(", ")}) => { ${names.map((x) => `$${x} = a${x};`).join(" ")}\n`
-      + `${code[i + 1].join("\n")}\n${i + 1 === last ? `out[0] = (${marks}) ? 1 : 0; ${write}` : ""} });`));
-    if (!last) lines.push(`out[0] = (${marks}) ? 1 : 0; ${write}`);
+    const minus = enter("(-1)", () => ({ text: "(-1)", level: 0 }));
+    const operation = (kind, of) => enter(`${kind}${of}`, () => {
+      of.forEach((x) => (values[x].uses += kind === "%" || (kind === "^" && values[of[1]].text === "2") ? 2 : 1));
+      return { kind, of, level: Math.max(...of.map((x) => values[x].level)) };
+    });
+    const numbered = list.map(numbering), use = (x) => { values[x].uses += 2; return x; };
+    const roots = list.map((own, i) => {
+      const { letter, number } = numbered[i], out = outputs.map((x) => use(letter(x)));
+      const tests = domains ? needed(own, new Set([...known, ...moved.keys()]), outputs).flatMap((f) => f.domain.map((x) => use(number(x.place)))) : [];
+      return { tests, out };
+    });
+    // Each value once, before what is made of it; what is used once stands where it is used.
+    const code = [[], ...levels.map(() => [])], names = [], declared = [];
+    const said = (x, level) => {
+      const value = values[x];
+      if (value.text !== undefined) return value.text;
+      if (names[x]) return names[x];
+      const text = written(value, level);
+      if (value.uses < 2 && value.level === level) return text;
+      names[x] = `n${x}`;
+      declared.push(names[x]);
+      code[value.level].push(`${names[x]} = ${value.level === level ? text : written(value, value.level)};`);
+      return names[x];
+    };
+    const written = ({ kind, of, level: own }, level) => {
+      const at = (x) => said(x, Math.min(own, level));
+      if (kind in CALLS) return `${CALLS[kind]}(${of.map(at).join(", ")})`;
+      if (kind === "%") return `(${at(of[0])} - ${at(of[1])}*Math.floor(${at(of[0])}/${at(of[1])}))`;
+      if (kind === "!") return `(!${at(of[0])})`;
+      if (kind === "?") return `(${pairs(of).map(([value, holds]) => `${at(holds)} ? ${at(value)} : `).join("")}NaN)`;
+      if (kind === "^") {
+        const e = values[of[1]].text;
+        return of[1] === minus ? `(1/${at(of[0])})` : e === "2" ? `(${at(of[0])}*${at(of[0])})` : e === "(1/2)" ? `Math.sqrt(${at(of[0])})` : `Math.pow(${at(of[0])}, ${at(of[1])})`;
+      }
+      if (kind !== "*") return `(${of.map(at).join(INFIX[kind])})`;
+      const under = of.filter((x) => values[x].kind === "^" && values[x].of[1] === minus), over = of.filter((x) => !under.includes(x));
+      return `(${over.map(at).join("*") || "1"}${under.map((x) => (names[x] ? `*${names[x]}` : `/${at(values[x].of[0])}`)).join("")})`;
+    };
+    const last = levels.length, stride = outputs.length + 1, write = roots.map(({ tests, out }, i) => {
+      const marks = tests.map((x) => said(x, values[x].level)), texts = out.map((x) => said(x, values[x].level));
+      return [`out[${i * stride}] = ${marks.length ? `(${marks.join(" && ")}) ? 1 : 0` : 1};`, ...texts.map((x, k) => `out[${i * stride + k + 1}] = ${x};`)].join(" ");
+    }).join("\n");
+    const lines = [`let ${["_", ...declared, ...[...moved.keys()].map((x) => `$${x}`)].join(", ")};`];
+    given.forEach((x) => moved.has(x) || lines.push(`const $${x} = known.${x};`));
+    lines.push(code[0].join("\n"), `const out = new Float64Array(${stride * list.length}), at = [];`);
+    levels.forEach((own, i) => lines.push(`at.push((${own.map((x) => `a${x}`).join(", ")}) => { ${own.map((x) => `$${x} = a${x};`).join(" ")}\n`
+      + `${code[i + 1].join("\n")}\n${i + 1 === last ? write : ""} });`));
+    if (!last) lines.push(write);
     lines.push("return { at, out };");
-    const written = new Function("known", lines.join("\n"));
-    compiled.set(key, written);
-    return written;
+    const made = new Function("known", lines.join("\n"));
+    compiled.set(key, made);
+    return made;
   }
 
   const SIGNS = { positive: (x) => x > 0, nonnegative: (x) => x >= 0, share: (x) => x >= 0 && x <= 1, real: () => true };
@@ -148,7 +146,7 @@ function planEngine(data) {
   // Every letter of a sheet; what has no value here is not among them, and `missing` says why.
   function evaluate(sheet, known) {
     const outputs = sheet.order.map((f) => f.letter).filter((x) => !(x in known));
-    const { out } = compile(sheet, new Set(Object.keys(known)), [], outputs, false)(known);
+    const { out } = compile([sheet], new Set(Object.keys(known)), [], outputs, false)(known);
     const values = { ...known }, missing = {};
     const found = new Map(outputs.map((x, i) => [x, out[i + 1]]));
     for (const f of sheet.order) {

@@ -87,35 +87,41 @@ function planSearch(cases) {
     const whole = layouts(s), rows = product(s.rows.map((x) => s.letters[x])), inLayout = rows.length;
     const rules = thing.rules.filter((r) => !lift.includes(r.name));
     const fixedWords = job === "train" ? { context_exchange: "gather", offload: thing.offloads(s.known) } : { overlap: "none" };
-    const v = { ...s.known, ...fixedWords };
     const sample = { ...(s.layout.length ? named(s.layout, whole[0] ?? []) : {}), ...named(s.rows, rows[0] ?? []) };
     const names = new Set(Object.keys(thing.derived({ ...s.known, ...sample })).filter((x) => thing.derived({ ...s.known, ...sample })[x] !== undefined));
     const wordNames = [...Object.keys(s.words), ...Object.keys(fixedWords)];
     const isWordy = (r) => r.needs.some((x) => wordNames.includes(x) || (job === "train" ? x in thing.words : x === "exchange" || x === "overlap"));
-    const [plainRules, plainly] = ruled(rules.filter((r) => !isWordy(r)), names, {});
+    // Rules about a layout alone are asked once for all that is searched beside it.
+    const isRowy = (r) => !s.layout.length || r.needs.some((x) => s.rows.includes(x) || x === "microbatches"), plain = rules.filter((r) => !isWordy(r));
+    const [layoutRules, laidOut] = ruled(plain.filter((r) => !isRowy(r)), names, {}), [plainRules, plainly] = ruled(plain.filter(isRowy), names, {});
     const priced = combos.map((words) => {
       const all = { ...fixedWords, ...(job === "train" ? thing.words : {}), ...words };
       const [own, wordly] = ruled(rules.filter(isWordy), new Set([...names, ...Object.keys(all)]), all);
       return { words, all, own, wordly, at: null };
     });
+    // Only what rules and layouts ask for, so that it stays an object of few fields, which engines read fast.
+    const asked = new Set([...rules.flatMap((r) => r.needs), ...s.layout, ...s.rows, "devices", "layers", "users", "experts", "global_batch", "etp", "microbatches", "stage_blocks"]);
+    const v = Object.fromEntries([...asked].map((x) => [x, fixedWords[x] ?? thing.words[x] ?? s.known[x]]));
     const outputs = [...new Set([first, second, ...limits.flatMap(([a, , b]) => (typeof b === "string" ? [a, b] : [a]))])];
     const place = Object.fromEntries(outputs.map((x, i) => [x, i + 1]));
     const moved = job === "train" ? [["tp", "cp", "ep", "batch"], ["pp", "chunks"]] : [["tp", "pp", "ep", "attention_dp", "replicas", "scaleout_bandwidth"]];
+    // All sheets are priced together, so that what they share is computed once.
+    const still = { ...s.known };
+    let lent;
     for (const one of priced) {
-      if (job === "train") {
-        const own = thing.sheet(plan, one.all, fixedWords.offload), known = { ...s.known };
-        for (const x of ["dp", "microbatches", ...moved.flat()]) delete known[x];
+      if (job === "train") one.sheet = thing.sheet(plan, one.all, fixedWords.offload);
+      else {
+        const { own, known } = thing.at(plan, { letters: {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
         one.sheet = own;
-        one.run = engine.compile(own, new Set(Object.keys(cases.used(own, known))), moved, outputs)(known);
-      } else {
-        const { own, known } = thing.at(plan, { letters: {}, words: { exchange: one.words.exchange ?? "all_reduce" } }), still = { ...known };
-        for (const x of ["devices", ...moved.flat()]) delete still[x];
-        one.sheet = own;
-        one.out = known.scaleout_bandwidth;
-        one.run = engine.compile(own, new Set(Object.keys(cases.used(own, still))), moved, outputs)(still);
+        Object.assign(still, known);
+        lent = known.scaleout_bandwidth;
       }
-      one.limits = limits.filter(([a, , b]) => (own => own.by.has(a) && (typeof b !== "string" || own.by.has(b) || b in s.known))(one.sheet));
+      one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known));
     }
+    for (const x of ["dp", "microbatches", ...moved.flat(), ...(job === "serve" ? ["devices"] : [])]) delete still[x];
+    const sheets = priced.map((x) => x.sheet), run = engine.compile(sheets, new Set(sheets.flatMap((x) => Object.keys(cases.used(x, still)))), moved, outputs)(still);
+    const stride = outputs.length + 1, priceAt = run.at, found = run.out;
+    let priced1 = -1;
     const rejected = {}, out = (name, n = 1) => (rejected[name] = (rejected[name] ?? 0) + n);
     let count = 0, fitting = 0, kept = [], front = [], mark = Date.now(), done = 0;
     const known = plan.device.letters, near = known.scaleup_bandwidth;
@@ -141,36 +147,44 @@ function planSearch(cases) {
     });
     const strategy = ([value, other, combo, , letters]) => ({ values: { [first]: sign * value, [second]: first === second ? sign * value : other }, letters, words: combos[combo] });
 
+    const brokenAt = whole.map(() => undefined), lives = new Map();
+    function live() {
+      const key = job === "train" ? 16 * v.chunks + (v.pp > 1) + 2 * (v.dp * v.cp > 1) + 4 * (v.tp > 1) : (v.tp * v.attention_dp > 1) + 2 * (v.tp * v.pp * v.attention_dp * v.replicas <= v.devices);
+      if (!lives.has(key)) lives.set(key, priced.flatMap(({ words }, i) => (distinct(s, job, { ...v, ...words }) ? [i] : [])));
+      return lives.get(key);
+    }
     function price(layout, lay, digits, r, order) {
-      Object.assign(v, layout, named(s.rows, digits));
-      if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? Math.ceil(v.layers / v.pp); v.etp = s.known.etp ?? v.tp; v.devices = s.known.devices; }
+      for (let i = 0; i < layout.length; i++) v[s.layout[i]] = layout[i];
+      for (let i = 0; i < digits.length; i++) v[s.rows[i]] = digits[i];
+      if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? Math.ceil(v.layers / v.pp); v.etp = s.known.etp ?? v.tp; }
       else { v.batch = Math.max(1, v.users / (v.replicas * v.attention_dp)); v.etp = v.experts ? (v.tp * v.attention_dp) / v.ep : 1; }
-      const live = [];
-      for (let i = 0; i < priced.length; i++) { Object.assign(v, priced[i].words); if (distinct(s, job, v)) live.push(i); }
-      if (!live.length) return;
+      const own = live();
+      if (!own.length) return;
+      const whole1 = (brokenAt[lay] ??= laidOut(v));
+      if (whole1 >= 0) { out(layoutRules[whole1].name, own.length); return; }
       const broken = plainly(v);
-      if (broken >= 0) { out(plainRules[broken].name, live.length); return; }
-      for (const i of live) {
-        const one = priced[i], wrong = one.wordly(v);
+      if (broken >= 0) { out(plainRules[broken].name, own.length); return; }
+      let isPriced = false;
+      for (const i of own) {
+        const one = priced[i], wrong = one.own.length ? one.wordly(v) : -1, at = i * stride;
         if (wrong >= 0) { out(one.own[wrong].name); continue; }
-        const { at, out: found } = one.run;
-        if (job === "train") {
-          if (one.at !== order) { at[0](v.tp, v.cp, v.ep, v.batch); one.at = order; }
-          at[1](v.pp, v.chunks);
-        } else {
-          const inside = v.tp * v.pp * v.attention_dp <= known.scaleup_size;
-          at[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, one.out ?? (inside ? near : NaN));
+        if (!isPriced) {
+          isPriced = true;
+          if (job === "train") {
+            if (priced1 !== order) { priceAt[0](v.tp, v.cp, v.ep, v.batch); priced1 = order; }
+            priceAt[1](v.pp, v.chunks);
+          } else priceAt[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, lent ?? (v.tp * v.pp * v.attention_dp <= known.scaleup_size ? near : NaN));
         }
-        if (found[0] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[place[x]])))) { out("a formula holds"); continue; }
+        if (found[at] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[at + place[x]])))) { out("a formula holds"); continue; }
         count++;
         const over = one.limits.find(([a, relation, b]) => {
-          const own = found[place[a]], bound = typeof b === "string" ? found[place[b]] : b;
+          const own = found[at + place[a]], bound = typeof b === "string" ? found[at + place[b]] : b;
           return relation === "<=" ? !(own <= bound) : !(own >= bound);
         });
         if (over) { out(over[3]); continue; }
         fitting++;
-        const value = sign * found[place[first]];
-        if (Number.isFinite(value)) take(value, found[place[second]], i, lay * inLayout + r, { ...layout, ...named(s.rows, digits) });
+        const value = sign * found[at + place[first]];
+        if (Number.isFinite(value)) take(value, found[at + place[second]], i, lay * inLayout + r, named([...s.layout, ...s.rows], [...layout, ...digits]));
       }
     }
 
@@ -182,13 +196,13 @@ function planSearch(cases) {
       const total = groups.size * s.letters.batch.length, each = s.letters.chunks.length;
       for (const group of groups.values()) for (let b = 0; b < s.letters.batch.length; b++) {
         order++;
-        for (const lay of group) for (let c = 0; c < each; c++) price(named(s.layout, whole[lay]), lay, rows[b * each + c], b * each + c, order);
+        for (const lay of group) for (let c = 0; c < each; c++) price(whole[lay], lay, rows[b * each + c], b * each + c, order);
         done++;
         if (Date.now() - mark > 80) { mark = Date.now(); yield result(done / total); }
       }
     } else {
       for (const [r, digits] of rows.entries()) {
-        price({}, 0, digits, r, ++order);
+        price([], 0, digits, r, ++order);
         if (r % 64 === 63 && Date.now() - mark > 80) { mark = Date.now(); yield result(r / rows.length); }
       }
     }
@@ -200,10 +214,15 @@ function planSearch(cases) {
   }
 
   // Each step away from a strategy: what changes, what it costs, and why it is worse or not possible.
-  function neighbours(plan, s, chosen) {
+  function neighbours(plan, s, chosen, paired = false) {
     const job = plan.job, thing = cases.of(job), own = { ...chosen.letters, ...chosen.words }, found = new Map();
     const axes = plan.axes ?? thing.axes, whole = new Set(layouts(s).map(String));
     for (const [said, x] of steps(s, job, own, whole)) if (!same(x, own)) found.set(said, x);
+    if (paired) { // a service keeps its devices: what one way gives another takes
+      const ways = ["tp", "pp", "replicas", ...(s.letters.attention_dp.length > 1 ? ["attention_dp"] : [])], devices = (x) => x.tp * x.pp * x.attention_dp * x.replicas;
+      for (const a of ways) for (const b of ways) if (a !== b && own[a] % 2 === 0) found.set(...step(s, job, own, { [a]: own[a] / 2, [b]: own[b] * 2 }));
+      for (const [said, x] of found) if (devices(x) !== devices(own)) found.delete(said);
+    }
     const split = (x) => ({ letters: pickOf(x, Object.keys(chosen.letters)), words: pickOf(x, Object.keys(chosen.words)) });
     const here = thing.answer(plan, chosen), rows = [];
     for (const [said, x] of found) {
