@@ -23,6 +23,7 @@ from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import USUAL
 from scalebook.training.strategy import CHOICES
 
+from .planner_flags import flag_texts
 from .planner_rules import configurations, rules
 from .planner_sheets import Graph, serving, training
 from .planner_trust import measured, trust
@@ -50,7 +51,7 @@ def planner_data() -> dict:
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
-    said |= dict(trust=trust(), measured=measured())
+    said |= dict(trust=trust(), measured=measured(), flags=flag_texts())
     return said | _words(said)
 
 
