@@ -29,7 +29,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
 
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${show(answer.values[letter], unit(letter), digits)}, why`, onclick: () => open(letter) },
-    show(answer.values[letter], unit(letter), digits));
+    letter === "million_cost" ? `$${show(answer.values[letter], "", 3)}` : show(answer.values[letter], unit(letter), digits).replace(/ tokens\/s$/, ""));
 
   // The range that eight of ten public measurements like this one lie in. An interval of its own takes its place here.
   function range(job, letter, value) {
@@ -49,7 +49,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
         one("memory", `of ${show(capacity, "B", 3)}, the fullest stage`, left >= 0 ? `${show(left, "B", 3)} left` : `${show(-left, "B", 3)} too much`),
         one("train_time", `for ${show(values.train_tokens, "token", 3)}`, values.train_cost ? `$${show(values.train_cost, "", 3)}, ${range(job, "train_time", values.train_time)}` : undefined));
     }
-    return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "from each device"),
+    return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "tokens a second from each device"),
       values.million_cost !== undefined ? one("million_cost", "for a million output tokens") : one("filled", "of the memory that may be used", "no price is known: give one below"));
   }
 
@@ -78,13 +78,14 @@ function planAnswer({ engine, cases, words, draw, base }) {
     const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? schedule : "", recompute === "full" ? "all run again" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
   }
-  const SAID = { request_rate: "requests/s", device_rate: "tokens/s", devices: "devices" };
+  const SAID = { request_rate: "", device_rate: "", devices: "devices" };
   function reason(row) {
     if (row.why) return row.why;
     if (row.over) { const [letter, x, name, most, relation] = row.over; return `${meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
-    if (row.value === null) return "it has no value here";
-    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
+    if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
+    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)}${SAID[x] === "" ? "" : " "}${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
   }
+  const same = (a, b) => JSON.stringify([a.letters, a.words]) === JSON.stringify([b.letters, b.words]);
   function table(job, result, rows, take) {
     const axis = result.axes[0], own = result.best[0], best = own.values[axis];
     const line = (label, value, second, why, chosen, me) => h("tr", { class: me ? "pl-me" : undefined }, h("th", { scope: "row" }, chosen && !me ? h("button", { type: "button", class: "pl-link", onclick: () => take(chosen) }, label) : label),
@@ -92,7 +93,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
     const by = (value) => (value === null ? "–" : `${value >= best ? "+" : "−"}${show(Math.abs(value / best - 1), "%", 2)}`);
     return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", {}, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", job === "train" ? "step" : "tokens/s a device", job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
       h("tbody", {}, line(layout(own, job), show(best, unit(axis)), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
-        result.best.slice(1, 4).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "next best", x)),
+        result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "next best", x)),
         rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.memory ? show(x.memory, "B", 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
   }
 

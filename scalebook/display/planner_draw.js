@@ -38,16 +38,19 @@ function planDraw(words) {
   };
 
   // Lines [{ points: [[x, y]], look, name }], dots [{ x, y, look, title }], a marker that moves, and a target.
-  function curve({ lines, dots = [], marker, target, xUnit, yUnit, xName, yName, label, moved, targeted, doubling }) {
+  function curve({ lines, dots = [], marker, target, xUnit, yUnit, xName, yName, label, moved, targeted, doubling, steps, ends }) {
     const width = 420, height = 250, left = 62, right = 12, top = 12, bottom = 40, all = [...lines.flatMap((l) => l.points), ...dots.map((d) => [d.x, d.y])].filter((p) => p.every((v) => Number.isFinite(v) && v > 0));
     if (!all.length) return h("p", { class: "pl-soft" }, "There is nothing to draw here.");
     const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]), lowX = Math.min(...xs), highX = Math.max(...xs), lowY = Math.min(...ys), highY = Math.max(...ys), wide = (a, b) => b / a > 5;
     const X = scale(lowX, highX, left, width - right, wide(lowX, highX)), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY);
     const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "img", "aria-label": label });
     for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, show(t, yUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
-    for (const t of X.ticks) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : "middle" }, show(t, xUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
+    const few = steps?.filter((_, i) => i % Math.ceil(steps.length / 5) === 0) ?? X.ticks;
+    for (const t of few) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : X.at(t) < left + 20 ? "start" : "middle" }, show(t, xUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
     svg.append(s("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "pl-axis" }), s("text", { x: width - right, y: height - 6, "text-anchor": "end", class: "pl-name" }, xName), s("text", { x: 4, y: top - 1, class: "pl-name" }, yName));
     for (const d of dots) if (d.x > 0 && d.y > 0) svg.append(s("circle", { cx: X.at(d.x), cy: Y.at(d.y), r: 3, class: d.look }, s("title", {}, d.title)));
+    // Where a hyperbola ends: no faster than the one, no cheaper than the other.
+    if (ends) svg.append(s("line", { x1: X.at(ends[0]), x2: X.at(ends[0]), y1: top, y2: height - bottom, class: "pl-end" }), s("line", { x1: left, x2: width - right, y1: Y.at(ends[1]), y2: Y.at(ends[1]), class: "pl-end" }));
     for (const { points, look, isSteps } of lines) {
       let path = "", pen = "M";
       for (const [x, y] of points) { const ok = y > 0 && Number.isFinite(y); if (ok) path += `${pen}${X.at(x).toFixed(1)} ${Y.at(y).toFixed(1)}`; pen = ok ? "L" : "M"; if (ok && isSteps) svg.append(s("circle", { cx: X.at(x), cy: Y.at(y), r: 2.5, class: "pl-point" })); }

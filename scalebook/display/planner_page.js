@@ -19,7 +19,7 @@ function planPage(root, data, text, { base, linked, state: given }) {
   // The sentence
   const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on" })[name] ?? meaning(name);
   function field(name, store = state.letters, whole = true) {
-    const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)));
+    const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ tokens?$/, ""));
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
     const fit = () => (input.style.width = `${Math.max(2, input.value.length) + 0.6}ch`);
     const set = (x) => {
@@ -56,7 +56,7 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
-      ? [verb, " ", model, " on ", field("devices"), " × ", device, ", batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, ", for ", field("train_tokens", state.letters, false), "."]
+      ? [verb, " ", model, " on ", field("devices"), " × ", device, ", batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, ", for ", field("train_tokens", state.letters, false), " tokens."]
       : [verb, " ", model, " to ", field("users"), " users of ", field("prompt"), " + ", field("output"), " tokens on ", field("devices"), " × ", device, " in ", precision, " with ", menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }),
         ", first token within ", field("ttft", state.targets, false), ", ", field("tpot", state.targets, false), " a token."])));
   }

@@ -78,7 +78,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(meaning(y).split(/[,:;]/)[0])} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x.replaceAll("_", " ")}`}`)), found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
     };
     const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : meaning(x).split(/[,:;]/)[0], yName: "",
-      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, targeted: (v) => { target = v; solved(); } });
+      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || WHOLE.includes(x) ? along.map((p) => p[0]) : null, targeted: (v) => { target = v; solved(); } });
     const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y)); if (v > 0) { target = v; paintCurve(); } } });
     part.curve.replaceChildren(h("h2", {}, "Against one unknown"), h("p", {}, choose("y", ys), " against ", choose("x", xs)), drawn, h("p", { class: "pl-soft" }, "Drag the dot, or the dashed target: ", asked), said);
     solved();
@@ -86,6 +86,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   }
 
   // Speed against cost: users from one to all who have room, the ends of the hyperbola, and public measured runs.
+  const runsOf = (model) => data.measured.filter((x) => x[0] === model).flatMap((x) => x[7].map((run) => [...x.slice(0, 7), ...run]));
   function speedCost() {
     const { state, answer, chosen } = get(), price = answer.values.price_hour, most = answer.values.max_users ?? state.letters.users, line = [], model = state.model;
     for (let users = 1; users <= most; users = Math.ceil(users * 1.4)) {
@@ -93,13 +94,13 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       if (values.tpot && values.device_rate) line.push([1 / values.tpot, price ? values.million_cost : values.device_rate]);
     }
     const cost = (rate, device) => { const hour = data.devices[device].letters.price_hour; return price ? (hour / 3600 / rate) * 1e6 : rate; };
-    const dots = typeof model !== "string" ? [] : data.measured.filter((x) => x[0] === model && (!price || data.devices[x[1]].letters.price_hour)).map(([, device, eng, precision, devices, isl, osl, users, first, each]) => {
+    const dots = typeof model !== "string" ? [] : runsOf(model).filter((x) => !price || data.devices[x[1]].letters.price_hour).map(([, device, eng, precision, devices, isl, osl, users, first, each]) => {
       const rate = (users * osl) / ((first + (osl - 1) * each) / 1e3) / devices, own = device === state.device;
       return { x: 1e3 / each, y: cost(rate, device), look: own ? "pl-seen pl-own-seen" : "pl-seen", title: `measured: ${data.devices[device].name} × ${devices}, ${data.engines[eng].name}, ${precision}, ${users} users of ${isl} + ${osl} tokens` };
     });
     const now = [1 / answer.values.tpot, price ? answer.values.million_cost : answer.values.device_rate];
     const fastest = Math.max(...line.map((p) => p[0])), least = price ? Math.min(...line.map((p) => p[1])) : Math.max(...line.map((p) => p[1]));
-    return [h("h2", {}, price ? "Speed against cost" : "Speed against tokens a device"), draw.curve({ lines: [{ points: line }], dots, marker: { x: now[0], y: now[1] }, xUnit: "token/s", yUnit: price ? "$" : "token/s", xName: "tokens a second of one user", yName: "", label: `cost against speed, ${dots.length} measured runs beside it`,
+    return [h("h2", {}, price ? "Speed against cost" : "Speed against tokens a device"), draw.curve({ lines: [{ points: line }], dots, marker: { x: now[0], y: now[1] }, ends: [fastest, least], xUnit: "token/s", yUnit: price ? "$" : "token/s", xName: "tokens a second of one user", yName: "", label: `cost against speed, ${dots.length} measured runs beside it`,
       moved: (v) => { const near = line.reduce((a, b) => (Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)), k = line.indexOf(near); let users = 1; for (let i = 0; i < k; i++) users = Math.ceil(users * 1.4); state.letters.users = users; sentence(); update(); } }),
       h("p", { class: "pl-soft" }, `One user alone gets ${show(fastest, "token/s", 3)}; ${price ? `no million tokens costs less than $${show(least, "", 3)}` : `a device gives at most ${show(least, "token/s", 3)}`} here. `,
         dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the darker ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
@@ -139,9 +140,9 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const { state } = get(), { train, serve, without } = data.trust, job = state.job;
     const rows = job === "train" ? h("ul", {}, train.sets.map(([name, what, n, median]) => h("li", {}, `${what.replace(/\.$/, "")}: ${n} rows, median error ${show(median, "%", 2)}`)))
       : h("p", {}, `Eight of ten public times per output token lie between ${show(serve.ends[0], "%")} and ${show(serve.ends[1], "%")} of what is predicted; of first tokens between ${show(serve.first[0], "%")} and ${show(serve.first[1], "%")}, for queues and hosts make the most of them.`);
-    const model = typeof state.model === "string" ? state.model : null, here = job === "serve" ? data.measured.filter((x) => x[0] === model) : [];
-    part.trust.replaceChildren(h("h2", {}, "How far to trust it"), job === "train" ? h("p", {}, `${train.rows} published steps like these: median error ${show(train.median, "%", 2)}; eight of ten lie between ${show(train.ends[0], "%", 3)} and ${show(train.ends[1], "%", 3)} of what is predicted.`) : null, rows,
-      job === "serve" ? h("p", {}, here.length ? `${here.length} of these runs are of this model, ${here.filter((x) => x[1] === state.device).length} of them on this device.` : "None of these runs is of this model.") : null, h("p", { class: "pl-soft" }, `Not modelled: ${without[job]}.`));
+    const model = typeof state.model === "string" ? state.model : null, here = job === "serve" ? runsOf(model) : [];
+    part.trust.replaceChildren(h("div", {}, h("h2", {}, "How far to trust it"), job === "train" ? h("p", {}, `${train.rows} published steps like these: median error ${show(train.median, "%", 2)}; eight of ten lie between ${show(train.ends[0], "%", 3)} and ${show(train.ends[1], "%", 3)} of what is predicted.`) : null, rows,
+      job === "serve" ? h("p", {}, here.length ? `${here.length} of these runs are of this model, ${here.filter((x) => x[1] === state.device).length} of them on this device.` : "None of these runs is of this model.") : null, h("p", { class: "pl-soft" }, `Not modelled: ${without[job]}.`)));
   }
 
   function assume(plan) {

@@ -45,14 +45,15 @@ def _set(result) -> list:
 
 
 def measured() -> list:
-    """Public runs of services: model, device, engine, precision, devices, lengths, users, and times in ms.
+    """Public runs of services: model, device, engine, precision, devices and lengths, then for each run its users and
+    its times in ms.
 
     >>> measured()[0][:4]
     ['minimax_m2_5', 'b300', 'vllm', 'fp8']
     """
     with (files("scalebook.measurements") / "serving.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    found = []
+    found: dict[tuple, list] = {}
     for row in rows:
         if row["mode"] != "agg" or not _model(row) or row["system"] not in SYSTEMS or row["backend"] not in engines:
             continue
@@ -63,5 +64,6 @@ def measured() -> list:
             continue
         said = [_model(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
         said += [round(x) for x in lengths(row).values()]
-        found.append([*said, int(users_of(row)), round(first, 1), round(each, 2)])
-    return found
+        run = [int(users_of(row)), *(float(f"{x:.3g}") for x in (first, each))]
+        found.setdefault(tuple(said), []).append(run)
+    return [[*said, runs] for said, runs in found.items()]

@@ -11,7 +11,7 @@ function planWords(engine) {
       if (k.startsWith("on")) made.addEventListener(k.slice(2), v);
       else made.setAttribute(k, v === true ? "" : v);
     }
-    made.append(...children.flat().filter((x) => x !== null && x !== undefined && x !== ""));
+    made.append(...children.flat(Infinity).filter((x) => x !== null && x !== undefined && x !== ""));
     return made;
   }
   const h = (tag, attributes, ...children) => node(null, tag, attributes, ...children);
