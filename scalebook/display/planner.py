@@ -85,10 +85,13 @@ def planner(job: str = "train", model: str = "", device: str = "", precision: st
     return Planner(plan=plan, data=planner_json())
 
 
-def planner_script() -> str:
-    """The same for a page without a kernel, as one classic script: it fills the element `sb-planner`."""
+def planner_script(small=lambda script: script) -> str:
+    """The same for a page without a kernel, as one classic script: it fills the element `sb-planner`.
+
+    `small` may shorten the scripts, as a bundler does, but for names.
+    """
     return (
-        f"(() => {{\n{_scripts()}\nconst text = {json.dumps(planner_json(), ensure_ascii=False)}, data = JSON.parse(text);\n"
+        f"(() => {{\n{small(_scripts())}\nconst text = {json.dumps(planner_json(), ensure_ascii=False)}, data = JSON.parse(text);\n"
         "const go = () => planPage(document.getElementById('sb-planner'), data, text, { base: '../', linked: true });\n"
         "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"
     )
