@@ -21,7 +21,7 @@ from .planner_data import planner_json
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = files(__name__.rpartition(".")[0])
-_PARTS = ("engine", "cases", "search", "words", "rows", "draw", "state", "answer", "side", "worker", "page")
+_PARTS = ("engine", "cases", "search", "words", "rows", "draw", "state", "answer", "form", "side", "worker", "page")
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(

@@ -106,7 +106,7 @@ def planner_json() -> str:
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"
     if kept.exists():
         return kept.read_text("utf-8")
-    text = json.dumps(planner_data(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    text = json.dumps(planner_data(), separators=(",", ":"), ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("planner-*.json"):
