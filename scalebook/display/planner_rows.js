@@ -112,7 +112,7 @@ function planRows(engine, words) {
   // A device of cells: lines such as `hbm_capacity = "80 GB"`, or `{value = "80 GB", note = "..."}`; others stay those of `base`.
   const USUAL = ["kernel_launch", "near_efficiency", "switch_efficiency", "far_efficiency", "near_latency", "far_latency", "collective_launch", "mesh_peers", "torus_neighbours", "chunk_time"];
   function device(text, base) {
-    const letters = {}, words = {}, sources = {};
+    const letters = {}, named = {}, sources = {};
     let name = "a device of my own", cells = 0;
     if (text.length > 20_000) fail("a device is described in some twenty lines; this is far more");
     for (const [i, raw] of text.split("\n").entries()) {
@@ -121,7 +121,7 @@ function planRows(engine, words) {
       const found = /^(\w+)\s*=\s*(.+)$/.exec(line);
       if (!found) fail(`line ${i + 1} is no cell: write hbm_capacity = "80 GB"`);
       const [, key, said] = found, inner = /value\s*=\s*("[^"]*"|[-\d.e+_]+)/.exec(said), value = (said.startsWith("{") ? inner?.[1] ?? "" : said).replace(/^"|"$/g, "");
-      if (["name", "vendor", "fabric", "source", "note"].includes(key)) { if (key === "name") name = clean(value); else words[key] = clean(value); continue; }
+      if (["name", "vendor", "fabric", "source", "note"].includes(key)) { if (key === "name") name = clean(value); else named[key] = clean(value); continue; }
       if (!Object.hasOwn(data.letters, key)) fail(`line ${i + 1}: no letter is called '${key.slice(0, 40)}'`);
       const own = words_(key), number = words.read(value.replaceAll("_", ""), own);
       if (!engine.good(key, number)) fail(`line ${i + 1}: ${key} is a number with the unit ${own || "of a count"}, not ${brief(value)}`);
@@ -136,7 +136,7 @@ function planRows(engine, words) {
     const all = { ...usual, ...letters };
     for (const x of ["hbm_capacity", "hbm_bandwidth"]) if (!(x in all)) fail(`a device needs ${x}`);
     if (!peaks(all)) fail("a device needs a peak, such as peak_bf16");
-    return { name, words, letters: all, source: base?.source ?? "", sources: { ...(base?.sources ?? {}), ...sources } };
+    return { name, words: named, letters: all, source: base?.source ?? "", sources: { ...(base?.sources ?? {}), ...sources } };
   }
   const words_ = (key) => data.letters[key][2];
   return { model, device, clean, finished };
