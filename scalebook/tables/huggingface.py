@@ -193,6 +193,18 @@ def _null_is_none(field):
     return lambda config, letters: 0 if config.get(field, 1) is None else _count(config, field, least=0)
 
 
+def _same(letter):
+    return lambda config, letters: letters[letter]
+
+
+def _or_times(field, factor, letter):
+    return lambda config, letters: _count(config, field, factor * letters[letter])
+
+
+def _plus(field, more):
+    return lambda config, letters: _count(config, field) + more
+
+
 def _unprojected_vocab(config, letters):
     if _count(config, "word_embed_proj_dim", letters["hidden"]) != letters["hidden"]:
         raise ValueError("an 'opt' configuration whose word_embed_proj_dim is not hidden_size has no letters here")
@@ -307,19 +319,19 @@ _GEMMA3 = _LLAMA | {
     "vocab": ("vocab_size", 262208),
     "max_context": ("max_position_embeddings", 131072),
 }
-_NEOX = _LLAMA | {"kv_heads": lambda config, letters: letters["heads"], "gating": 0}
+_NEOX = _LLAMA | {"kv_heads": _same("heads"), "gating": 0}
 _GPT2 = _NEOX | {
     "layers": "n_layer",
     "hidden": "n_embd",
     "heads": "n_head",
-    "ffn": lambda config, letters: _count(config, "n_inner", 4 * letters["hidden"]),
+    "ffn": _or_times("n_inner", 4, "hidden"),
     "learned_positions": "n_positions",
     "max_context": "n_positions",
 }
 _OPT = _NEOX | {
     "ffn": "ffn_dim",
     "vocab": _unprojected_vocab,
-    "learned_positions": lambda config, letters: _count(config, "max_position_embeddings") + 2,  # two for padding
+    "learned_positions": _plus("max_position_embeddings", 2),  # two for padding
 }
 _LOCAL_EXPERTS = {"experts": "num_local_experts", "top_k": "num_experts_per_tok", "expert_ffn": "intermediate_size"}
 _LLAMA4 = _MISTRAL | _LOCAL_EXPERTS
@@ -354,7 +366,7 @@ _HYBRID_NEXT = _HYBRID_MOE | {"ffn": "intermediate_size"}  # of blocks that mlp_
 _LINEAR = _listed(_all_but_full, "linear_attention")
 _FALCON = _NEOX | {
     "kv_heads": _falcon_kv_heads,
-    "ffn": lambda config, letters: _count(config, "ffn_hidden_size", 4 * letters["hidden"]),
+    "ffn": _or_times("ffn_hidden_size", 4, "hidden"),
     "max_context": ("max_position_embeddings", 2048),
 }
 _GPTJ = _GPT2 | {"learned_positions": 0}

@@ -1,0 +1,102 @@
+"""The planner: what a training run or a service needs, asked in a sentence and answered by the package's own formulas.
+
+The page evaluates and searches by itself: in JupyterLab as an anywidget, on the site without a kernel.
+
+>>> planner("serve", model="llama3_70b", device="h200", devices=4, users=32)
+planner: serve llama3_70b on 4 h200
+"""
+
+import json
+from importlib.resources import files
+
+import anywidget
+import traitlets
+
+from scalebook.language import NOTATION
+from scalebook.language.row import quantity
+from scalebook.tables import accelerators, engines, models
+
+from .planner_data import planner_json
+
+__all__ = ["Planner", "planner", "planner_script", "planner_style"]
+
+_HERE = files(__name__.rpartition(".")[0])
+_PARTS = ("engine", "cases", "search", "words", "rows", "draw", "state", "answer", "form", "side", "worker", "page")
+BASE = "https://scalebook.github.io/scalebook/"
+USUAL = {
+    "train": dict(
+        job="train", model="llama3_405b", device="h100", precision="bf16", targets={}, fixed={}, beside=[],
+        letters=dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12),
+    ),
+    "serve": dict(
+        job="serve", model="deepseek_v3", device="b200", precision="fp8", engine="vllm", fixed={}, beside=[],
+        letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
+    ),
+}  # fmt: skip
+
+
+def _scripts() -> str:
+    return "\n".join((_HERE / f"planner_{x}.js").read_text("utf-8") for x in _PARTS)
+
+
+class Planner(anywidget.AnyWidget):
+    """What `planner` returns; `plan` is what is asked first, as a link has it."""
+
+    _esm = _scripts() + (
+        "\nexport default { render({ model, el }) { const text = model.get('data'), data = JSON.parse(text);"
+        " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan') });"
+        " return () => page.close(); } };\n"
+    )
+    _css = (_HERE / "planner.css").read_text("utf-8")
+    data = traitlets.Unicode().tag(sync=True)
+    base = traitlets.Unicode(BASE).tag(sync=True)
+    plan = traitlets.Dict().tag(sync=True)
+
+    def __repr__(self):
+        x = self.plan
+        return f"planner: {x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']}"
+
+
+def planner(job: str = "train", model: str = "", device: str = "", precision: str = "", engine: str = "", **letters):
+    """A planner that begins with this plan; models, devices and engines by their names in the tables.
+
+    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets.  Raises ValueError for
+    a job that is neither "train" nor "serve", LookupError for a name that no table has.
+
+    >>> planner("server")
+    Traceback (most recent call last):
+        ...
+    ValueError: a planner is asked to 'train' or to 'serve', not 'server'
+    """
+    if job not in USUAL:
+        raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
+    plan = json.loads(json.dumps(USUAL[job]))
+    for name, said, table in (("model", model, models), ("device", device, accelerators), ("engine", engine, engines)):
+        if said:
+            table[said]  # answers with the nearest names
+            plan[name] = said
+    row = accelerators[plan["device"]]
+    if precision or f"peak_{plan['precision']}" not in row:
+        plan["precision"] = precision or next(x for x in ("bf16", "fp16", "fp8", "fp4") if f"peak_{x}" in row)
+    row.at(plan["precision"])
+    for name, value in letters.items():
+        where = plan["targets"] if name in plan["targets"] else plan["letters"]
+        where[NOTATION[name].name] = float(quantity(name, value))
+    return Planner(plan=plan, data=planner_json())
+
+
+def planner_script(small=lambda script: script) -> str:
+    """The same for a page without a kernel, as one classic script: it fills the element `sb-planner`.
+
+    `small` may shorten the scripts, as a bundler does, but for names.
+    """
+    return (
+        f"(() => {{\n{small(_scripts())}\nconst text = {json.dumps(planner_json(), ensure_ascii=False)}, data = JSON.parse(text);\n"
+        "const go = () => planPage(document.getElementById('sb-planner'), data, text, { base: '../', linked: true });\n"
+        "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"
+    )
+
+
+def planner_style() -> str:
+    """The style sheet of it."""
+    return (_HERE / "planner.css").read_text("utf-8")

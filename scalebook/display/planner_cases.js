@@ -1,0 +1,215 @@
+// What a plan says as letters of a sheet, and which plans can run: training steps and services.  A plan is
+// { job, model, device, precision, words, letters, layout }, its rows { name, letters, words }.
+
+function planCases(engine) {
+  const { data, sheet, evaluate } = engine;
+  const whole = (x) => x % 1 === 0 && x >= 1;
+  const g = (x) => (typeof x === "string" || typeof x === "boolean" ? `${x}` : Math.abs(x) >= 1e6 && Math.abs(x) < 1e15
+    ? Math.round(x).toLocaleString("en-US") : `${Number(x.toPrecision(6))}`);
+  const either = (x) => (x.length < 2 ? x.join("") : `${x.slice(0, -1).join(", ")} or ${x[x.length - 1]}`);
+
+  // A device at a precision: its peak, and the share of it that products reach.
+  function at(device, precision) {
+    const { matmul_efficiency: _, ...letters } = device.letters;
+    letters.peak_flops = letters[`peak_${precision}`];
+    if (`matmul_${precision}` in letters) letters.matmul_efficiency = letters[`matmul_${precision}`];
+    return letters;
+  }
+  const peaks = (device) => Object.keys(device.letters).filter((x) => x.startsWith("peak_") && x !== "peak_flops" && x !== "peak_vector")
+    .map((x) => x.slice(5));
+
+  function kind({ letters, words }, served) {
+    let attention = "kv_rank" in letters ? (letters.q_rank ? "latent" : "plain latent") : "grouped";
+    if (served && letters.index_heads) attention = "indexed";
+    if (served && letters.output_gate) attention = "gated";
+    const routed = letters.experts && letters.moe_layers, experts = !routed ? "dense" : routed === letters.layers ? "all" : "some";
+    const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
+    return [attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
+      ...(served && letters.linear_layers ? ["linear"] : [])].join(" ");
+  }
+
+  // Rules
+
+  const conditions = new Map();
+  function holds(rule, values) {
+    if (rule.needs.some((x) => values[x] === undefined)) return null;
+    const said = rule.words ? rule.words.map((x) => (typeof values[x] === "boolean" ? (values[x] ? "True" : "False") : values[x])).join("|") : "";
+    const js = rule.words ? rule.js[said] : rule.js, names = rule.needs.filter((x) => !rule.words?.includes(x)), key = `${names}:${js}`;
+    if (!conditions.has(key)) conditions.set(key, new Function("v", `const {${names}} = v; return !!(${js});`));
+    return conditions.get(key)(values);
+  }
+  const filled = (says, said) => says.replace(/\{(\w+)(!r)?\}/g, (_, name, quoted) => (quoted ? `'${said[name]}'` : said[name]));
+  const notWhole = (letter, x) => `${letter}=${g(x)} is no whole number: ${letter}=${either([Math.floor(x), Math.ceil(x)].filter((n, i, a) => n >= 1 && a.indexOf(n) === i).map(g))} would do`;
+
+  // Training
+
+  function derivedTraining(values) {
+    const known = { tp: 1, cp: 1, ep: 1, pp: 1, batch: 1, chunks: 1, experts: 0, near_blocks: 3, offload: false, ...values };
+    known.etp ??= known.tp;
+    const model = known.tp * known.cp * known.pp;
+    if (known.dp === undefined && known.devices !== undefined) known.dp = known.devices / model;
+    if (known.dp !== undefined) {
+      known.devices ??= known.dp * model;
+      if (known.microbatches === undefined && known.global_batch !== undefined) known.microbatches = known.global_batch / (known.dp * known.batch);
+      else if (known.microbatches !== undefined) known.global_batch ??= known.microbatches * known.dp * known.batch;
+    }
+    if (known.layers !== undefined) known.stage_blocks ??= Math.ceil(known.layers / known.pp);
+    return known;
+  }
+  const COUNTS = ["devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group"];
+  function sentenceTraining(rule, known, isGiven) {
+    const said = Object.fromEntries(Object.entries(known).map(([n, x]) => [n, typeof x === "number" ? g(x) : `${x}`]));
+    const { tp, cp, pp, ep, etp, dp = 1 } = known;
+    Object.assign(said, { product: g(tp * cp * pp * dp), own_seq: g((known.seq ?? 0) / cp), own_batch: g((known.global_batch ?? 0) / dp),
+      shards: g(dp * cp), spread: g((dp * cp * tp) / etp), routed_shards: g((dp * cp * tp) / (ep * etp)), others: g(pp - 1) });
+    const first = rule.letter === "ep" && rule.needs.includes("etp") ? ["etp"] : [];
+    let letter, values = [];
+    for (letter of [...first, rule.letter, ...(rule.needs.includes("devices") ? ["devices"] : [])]) {
+      const others = data.rules.train.filter((x) => x === rule || (x.letter === letter && !x.advice && x.name !== "global_batch in micro-batches"));
+      values = wouldDo(letter, known, others, isGiven, Math.min(4096 + 2 * Math.min(known[letter] ?? 1, 1e5), 1e5) - 1);
+      if (values.length) break;
+    }
+    return filled(rule.says, said) + listedTraining(letter, values, known[letter]);
+  }
+  function wouldDo(letter, known, rules, isGiven, most) {
+    const found = [];
+    for (let x = 1; x <= most; x++) {
+      const now = { ...known, [letter]: x };
+      if (letter === "pp" && !isGiven.stage_blocks) now.stage_blocks = Math.ceil(now.layers / x);
+      if (letter === "tp" && !isGiven.etp) now.etp = x;
+      if (rules.every((r) => holds(r, now) !== false)) found.push(x);
+    }
+    return found;
+  }
+  function listedTraining(letter, values, near) {
+    if (!values.length) return `: no ${letter} would do`;
+    if (values.length > 12 && ["global_batch", "microbatches", "devices"].includes(letter)) {
+      values = [...values].sort((a, b) => Math.abs(a - near) - Math.abs(b - near) || a - b).slice(0, 4).sort((a, b) => a - b);
+    }
+    const said = values.slice(0, 12).map(g);
+    return values.length > 12 ? `: ${letter}=${said.slice(0, 8).join(", ")}, ... would do` : `: ${letter}=${either(said)} would do`;
+  }
+  function domainFails(list, known) {
+    for (const f of list) for (const x of f.domain) if (x.letters.every((y) => known[y] !== undefined) && !engine.truth(x.place, known)) return [f, x];
+  }
+  function reasonTraining(values, own, advice = true) {
+    const known = derivedTraining(values), isGiven = { stage_blocks: "stage_blocks" in values, etp: "etp" in values };
+    for (const letter of COUNTS) {
+      if ((letter in values || letter === "dp") && known[letter] !== undefined && !whole(known[letter])) {
+        if (letter in values) return notWhole(letter, known[letter]);
+        const ways = ["tp", "cp", "pp"], product = ways.reduce((x, n) => x * known[n], 1), most = product * Math.floor(known.devices / product);
+        return `devices=${g(known.devices)} is no multiple of ${g(product)} (${ways.map((n) => `${n}=${g(known[n])}`).join(", ")})`
+          + `: devices=${either([most, most + product].filter((x) => x).map(g))} would do`;
+      }
+    }
+    for (const rule of data.rules.train) {
+      if ((advice || !rule.advice) && holds(rule, known) === false) return sentenceTraining(rule, known, isGiven);
+    }
+    const [f, x] = (own && domainFails(own.order, known)) ?? [];
+    return f ? `${f.name} holds for ${x.words}, not at ${x.letters.map((n) => `${n}=${g(known[n])}`).join(", ")}` : null;
+  }
+
+  const training = {
+    job: "train", axes: ["step_time", "memory"], rising: false, rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
+    limits: [["memory", "hbm_capacity", "memory <= hbm_capacity"], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
+    layout: ["tp", "cp", "ep", "pp", "dp"], ways: ["tp", "cp", "pp", "dp"], beside: ["ep"],
+    words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b" },
+
+    // The sheet for a plan's rows and words.
+    sheet(plan, words, offload) {
+      const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
+      const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, own = `${kind(model, false)}|${words.recompute}|${quantized}`;
+      if (model.letters.linear_layers) throw new Error(`${model.name} has linear attention in some blocks, whose training has no listing; take another model`);
+      if (!blocks[own]) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
+      const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
+      const attended = swaps.attended[slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "half"];
+      return sheet([...always, attended, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
+        ...others[`${words.sharding}|${words.schedule}|${offload ? 1 : 0}`], ...blocks[own]]);
+    },
+    known(plan) {
+      const bits = data.formats[`peak_${plan.precision}`] ?? 16;
+      return { ...data.usual.train, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
+    },
+    offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
+    answer(plan, chosen = plan.layout) {
+      const words = { ...this.words, ...plan.words, ...chosen.words }, known = { ...this.known(plan), ...chosen.letters };
+      const own = this.sheet(plan, words, this.offloads(known));
+      delete known.dp;
+      const found = evaluate(own, used(own, known));
+      const why = reasonTraining({ ...known, ...words, offload: this.offloads(known) }, own, false);
+      return { ...found, sheet: own, words, why, known };
+    },
+  };
+
+  // Serving
+
+  const NETWORK = ["scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth"];
+  function derivedServing(values) {
+    const known = { tp: 1, ep: 1, pp: 1, attention_dp: 1, experts: 0, overlap: "none", ...values };
+    if (known.users !== undefined) known.batch = Math.max(1, known.users / ((known.replicas ?? 1) * known.attention_dp));
+    known.etp ??= known.experts ? (known.tp * known.attention_dp) / known.ep : 1;
+    return known;
+  }
+  function reasonServing(values) {
+    for (const letter of ["tp", "pp", "ep", "etp", "attention_dp", "replicas", "users"]) {
+      if (letter in values && !whole(values[letter])) return notWhole(letter, values[letter]);
+    }
+    const known = derivedServing(values);
+    for (const rule of data.rules.serve) {
+      if (holds(rule, known) !== false) continue;
+      const said = Object.fromEntries(Object.entries(known).map(([n, x]) => [n, typeof x === "number" ? `${Number(x.toPrecision(6))}` : x]));
+      said.group = `${known.tp * known.attention_dp}`;
+      const text = filled(rule.says, said);
+      if (text.includes("would do")) return text;
+      const fine = Array.from({ length: 1024 }, (_, i) => `${i + 1}`).filter((x) => data.rules.serve.every((r) => r.letter !== rule.letter
+        || holds(r, derivedServing({ ...values, [rule.letter]: Number(x) })) !== false));
+      return text + (fine.length ? `: ${rule.letter}=${fine.length <= 12 ? either(fine) : `${fine.slice(0, 8).join(", ")}, ...`} would do` : `: no ${rule.letter} would do`);
+    }
+    return null;
+  }
+  const exchanged = ({ exchange, attention_dp = 1, ep = 1 }) => exchange ?? (attention_dp <= 1 ? "all_reduce" : ep > 1 ? "all_to_all" : "gather");
+
+  const serving = {
+    job: "serve", axes: ["device_rate", "tpot"], rising: true, rules: data.rules.serve, derived: derivedServing, reason: reasonServing,
+    limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
+    known(plan) {
+      const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
+      const own = { ...data.engines[plan.engine ?? "ideal"].letters };
+      if (!("scale_block" in given && plan.precision === "fp8")) delete own.scale_kernels;
+      const usual = { ...data.usual.serve, ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
+      return { usual, given: { ...own, ...given } };
+    },
+    sheet(plan, exchange) {
+      const key = kind(plan.model, true), { sheets, swaps } = data.serve, given = { ...plan.device.letters, ...plan.letters };
+      const numbers = sheets[`${key}|${exchange}`];
+      if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
+      const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];
+      return sheet([...numbers, ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index]);
+    },
+    // All letters of a way to serve, and its sheet.
+    at(plan, chosen) {
+      const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
+      const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
+      delete known.devices; // they follow from the ways
+      let exchange = exchanged({ ...known, ...chosen.words });
+      if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
+      const own = this.sheet(plan, exchange);
+      const filled = { ...usual };
+      if ("scaleup_size" in known && "scaleup_bandwidth" in known && ways <= known.scaleup_size) filled.scaleout_bandwidth = known.scaleup_bandwidth;
+      for (const x of Object.keys(filled)) if (own.by.has(x) && x !== "scaleout_bandwidth") delete filled[x];
+      if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
+      return { own, known: { ...filled, ...known }, exchange };
+    },
+    answer(plan, chosen = plan.layout) {
+      const { own, known, exchange } = this.at(plan, chosen), found = evaluate(own, used(own, known));
+      const why = reasonServing({ ...known, ...chosen.words });
+      return { ...found, sheet: own, words: { ...chosen.words, exchange }, why, known };
+    },
+  };
+
+  function used(own, known) {
+    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
+    return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
+  }
+  return { engine, training, serving, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
+}

@@ -1,0 +1,90 @@
+// Bars of what a whole is made of, and curves with a dot that can be dragged.
+
+function planDraw(words) {
+  const { h, s, show } = words;
+
+  // Pieces of a whole: [{ letter, name, value, look }], and a line where the capacity is.
+  function bar(pieces, { unit, label, capacity, capacityName, open, chapter }) {
+    const total = pieces.reduce((x, p) => x + p.value, 0), whole = Math.max(total, capacity ?? 0) || 1, shown = pieces.filter((p) => p.value > 1e-4 * total);
+    const strip = h("div", { class: "pl-bar", role: "group", "aria-label": label }, shown.map((p) => {
+      const share = (100 * p.value) / whole;
+      return h("button", { type: "button", class: `pl-piece ${p.look}`, style: `width:${share}%`, title: `${p.name}: ${show(p.value, unit)}`, "aria-label": `${p.name}, ${show(p.value, unit)}: why`, onclick: () => open(p.letter) },
+        share > 9 ? h("span", {}, show(p.value, unit, 3)) : null);
+    }), capacity ? h("i", { class: `pl-cap${total > capacity ? " pl-over" : ""}`, style: `left:${(100 * capacity) / whole}%`, title: `${capacityName}: ${show(capacity, unit)}` }) : null);
+    const key = h("ul", { class: "pl-key" }, shown.map((p) => h("li", {}, h("i", { class: p.look }), h("button", { type: "button", class: "pl-link", onclick: () => open(p.letter) }, p.name),
+      ` ${show(p.value, unit, 3)} `, chapter(p.letter))), capacity ? h("li", {}, h("i", { class: "pl-line" }), `${capacityName} ${show(capacity, unit, 3)}`) : null);
+    return h("div", {}, strip, key);
+  }
+
+  // What each stage holds, as columns under the line of the capacity.
+  function columns(stages, capacity, label) {
+    const most = Math.max(capacity, ...stages), width = 640, height = 54, each = width / stages.length;
+    return s("svg", { viewBox: `0 0 ${width} ${height + 4}`, class: "pl-stages", role: "img", "aria-label": label, preserveAspectRatio: "none" },
+      stages.map((x, i) => s("rect", { x: i * each + 0.5, width: Math.max(1, each - 1), y: height - (height * x) / most, height: (height * x) / most, class: x > capacity ? "pl-full" : "pl-held" }, s("title", {}, `stage ${i + 1}: ${show(x, "B")}`))),
+      s("line", { x1: 0, x2: width, y1: height - (height * capacity) / most, y2: height - (height * capacity) / most, class: "pl-capline" }));
+  }
+
+  const scale = (low, high, from, to, log) => {
+    if (log) [low, high] = [Math.log10(low), Math.log10(high)];
+    if (low === high) [low, high] = [low - 0.5, high + 0.5];
+    const at = (v) => from + ((to - from) * ((log ? Math.log10(v) : v) - low)) / (high - low);
+    const back = (p) => { const v = low + ((high - low) * (p - from)) / (to - from); return log ? 10 ** v : v; };
+    const span = high - low, step = log ? Math.max(1, Math.ceil(span / 4)) : 10 ** Math.floor(Math.log10(span)) / (span / 10 ** Math.floor(Math.log10(span)) > 4 ? 1 : 2);
+    let ticks = [];
+    if (log && span < 1.6) for (let e = Math.floor(low); e <= high; e++) for (const k of span < 0.8 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5]) { const v = Math.log10(k) + e; if (v >= low && v <= high) ticks.push(10 ** v); }
+    else for (let t = Math.ceil(low / step); t * step <= high + 1e-9; t++) ticks.push(log ? 10 ** (t * step) : t * step);
+    if (ticks.length > 6) ticks = ticks.filter((_, i) => i % Math.ceil(ticks.length / 6) === 0);
+    return { at, back, ticks };
+  };
+
+  // Lines [{ points: [[x, y]], look, name }], dots [{ x, y, look, title }], a marker that moves, and a target.
+  function curve({ lines, dots = [], marker, target, xUnit, yUnit, xName, yName, label, moved, targeted, doubling, steps, ends }) {
+    const width = 420, height = 250, left = 62, right = 12, top = 12, bottom = 40, all = [...lines.flatMap((l) => l.points), ...dots.map((d) => [d.x, d.y])].filter((p) => p.every((v) => Number.isFinite(v) && v > 0));
+    if (!all.length) return h("p", { class: "pl-soft" }, "There is nothing to draw here.");
+    const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]), lowX = Math.min(...xs), highX = Math.max(...xs), lowY = Math.min(...ys), highY = Math.max(...ys), wide = (a, b) => b / a > 5;
+    const X = scale(lowX, highX, left, width - right, wide(lowX, highX)), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY);
+    const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "img", "aria-label": label });
+    for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, show(t, yUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
+    const few = steps?.filter((_, i) => i % Math.ceil(steps.length / 5) === 0) ?? X.ticks;
+    for (const t of few) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : X.at(t) < left + 20 ? "start" : "middle" }, show(t, xUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
+    svg.append(s("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "pl-axis" }), s("text", { x: width - right, y: height - 6, "text-anchor": "end", class: "pl-name" }, xName), s("text", { x: 4, y: top - 1, class: "pl-name" }, yName));
+    for (const d of dots) if (d.x > 0 && d.y > 0) svg.append(s("circle", { cx: X.at(d.x), cy: Y.at(d.y), r: 3, class: d.look }, s("title", {}, d.title)));
+    // Where a hyperbola ends: no faster than the one, no cheaper than the other.
+    if (ends) svg.append(s("line", { x1: X.at(ends[0]), x2: X.at(ends[0]), y1: top, y2: height - bottom, class: "pl-end" }), s("line", { x1: left, x2: width - right, y1: Y.at(ends[1]), y2: Y.at(ends[1]), class: "pl-end" }));
+    for (const { points, look, isSteps } of lines) {
+      let path = "", pen = "M";
+      for (const [x, y] of points) { const ok = y > 0 && Number.isFinite(y); if (ok) path += `${pen}${X.at(x).toFixed(1)} ${Y.at(y).toFixed(1)}`; pen = ok ? "L" : "M"; if (ok && isSteps) svg.append(s("circle", { cx: X.at(x), cy: Y.at(y), r: 2.5, class: "pl-point" })); }
+      if (path) svg.append(s("path", { d: path, class: `pl-stroke ${look ?? ""}` }));
+    }
+    const place = (event) => { const box = svg.getBoundingClientRect(); return [((event.clientX - box.left) * width) / box.width, ((event.clientY - box.top) * height) / box.height]; };
+    const drag = (handle, move, end) => handle.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      svg.setPointerCapture(event.pointerId);
+      const go = (e) => move(place(e)), stop = () => { svg.removeEventListener("pointermove", go); svg.removeEventListener("pointerup", stop); end(); };
+      svg.addEventListener("pointermove", go);
+      svg.addEventListener("pointerup", stop);
+    });
+    if (target) {
+      const y = Y.at(Math.min(Math.max(target.value, Math.min(...ys)), Math.max(...ys)));
+      const line = s("g", { class: "pl-target" }, s("line", { x1: left, x2: width - right, y1: y, y2: y }), s("rect", { x: left, y: y - 9, width: width - left - right, height: 18, class: "pl-grab" }), s("text", { x: left + 6, y: y - 5 }, `target ${show(target.value, yUnit, 3)}`));
+      let now = target.value;
+      drag(line, ([, py]) => { now = Y.back(Math.min(height - bottom, Math.max(top, py))); const at = Y.at(now); line.setAttribute("transform", `translate(0 ${at - y})`); line.lastChild.textContent = `target ${show(now, yUnit, 3)}`; }, () => targeted(now));
+      svg.append(line);
+    }
+    if (marker && marker.y > 0) {
+      const dot = s("circle", { cx: X.at(marker.x), cy: Y.at(marker.y), r: 8, class: "pl-marker" }, s("title", {}, "drag me"));
+      let now = marker.x;
+      drag(dot, ([px]) => {
+        now = X.back(Math.min(width - right, Math.max(left, px)));
+        if (doubling) now = doubling.reduce((a, b) => (Math.abs(Math.log(b / now)) < Math.abs(Math.log(a / now)) ? b : a));
+        dot.setAttribute("cx", X.at(now));
+        const points = lines[0].points.filter((p) => p[1] > 0), i = Math.max(1, points.findIndex((p) => p[0] >= now));
+        const [a, b] = [points[i - 1], points[i] ?? points[i - 1]];
+        dot.setAttribute("cy", Y.at(a[0] === b[0] ? a[1] : a[1] + ((b[1] - a[1]) * (now - a[0])) / (b[0] - a[0])));
+      }, () => moved(now));
+      svg.append(dot);
+    }
+    return svg;
+  }
+  return { bar, columns, curve };
+}

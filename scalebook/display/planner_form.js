@@ -1,0 +1,65 @@
+// The parts of the sentence: numbers that are typed or dragged, menus, and pickers that take a pasted model or device.
+
+function planForm({ states, cases, words, view, rows, engine, data, at, current, taken, update, say }) {
+  const { h, show, unit, meaning } = words;
+  const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on" })[name] ?? meaning(name);
+  function field(name, store = current().letters, whole = true) {
+    const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ tokens?$/, ""));
+    const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
+    const fit = () => (input.style.width = `${Math.max(2, input.value.length) + 0.6}ch`);
+    const set = (x) => {
+      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${label(name)} is ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+      if (["devices", "global_batch", "users"].includes(name) && x > 1e6) { say(`${label(name)} go up to a million here.`); input.value = said(); return; }
+      store[name] = x;
+      input.value = said();
+      fit();
+      update();
+    };
+    input.addEventListener("input", fit);
+    input.addEventListener("change", () => set(words.read(input.value, unit(name))));
+    input.addEventListener("keydown", (e) => {
+      if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
+      e.preventDefault();
+      const x = store[name] * (e.key === "ArrowUp" ? 2 : 0.5);
+      set(whole ? Math.max(1, Math.round(x)) : x);
+    });
+    input.addEventListener("pointerdown", (down) => {
+      const begin = store[name];
+      let x = begin, moved = false;
+      const move = (e) => { const by = Math.round((e.clientX - down.clientX) / 28); if (!by && !moved) return; moved = true; x = whole ? Math.max(1, Math.round(begin * 2 ** by)) : begin * 2 ** (by / 2); input.value = whole ? words.grouped(x) : show(x, unit(name)); fit(); };
+      const up = () => { removeEventListener("pointermove", move); removeEventListener("pointerup", up); if (moved) { input.blur(); set(x); } };
+      addEventListener("pointermove", move);
+      addEventListener("pointerup", up);
+    });
+    fit();
+    return input;
+  }
+  const menu = (options, value, name, set) => h("select", { class: "pl-field", "aria-label": name, onchange: (e) => set(e.target.value) }, options.map(([key, said]) => h("option", { value: key, selected: key === value }, said)));
+  const pill = (said, name, open) => h("button", { type: "button", class: "pl-pill", "aria-label": `${name}: ${said}`, "aria-expanded": "false", onclick: open }, said);
+  // Menus of models and devices: a filter, groups, and one's own by pasting.
+  function family(row, key, kind) { return kind === "device" ? row.words.vendor ?? "others" : /^[A-Za-z]+/.exec(row.name)?.[0] ?? "others"; }
+  function pick(kind, take = (x) => taken(kind, x)) {
+    const table = kind === "model" ? data.models : data.devices, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); };
+    if (!at.pick.hidden && at.pick.dataset.kind === kind) { close(); return; }
+    const usable = Object.entries(table).filter(([, row]) => (kind === "model" ? current().job === "serve" || !row.letters.linear_layers : cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth));
+    const list = h("div", { class: "pl-list" }), filter = h("input", { type: "search", class: "pl-filter", placeholder: `find a ${kind}`, "aria-label": `find a ${kind}` });
+    const fill = () => {
+      const asked = filter.value.toLowerCase().split(/\s+/), found = usable.filter(([k, row]) => asked.every((x) => `${k} ${row.name} ${row.words.vendor ?? ""}`.toLowerCase().includes(x))), groups = new Map();
+      for (const [k, row] of found) { const g = family(row, k, kind); groups.set(g, [...(groups.get(g) ?? []), h("button", { type: "button", onclick: () => { close(); take(k); } }, row.name)]); }
+      list.replaceChildren(...(found.length ? [...groups].map(([g, x]) => h("div", {}, h("h3", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
+    };
+    filter.addEventListener("input", fill);
+    filter.addEventListener("keydown", (e) => { if (e.key === "Enter") list.querySelector("button")?.click(); if (e.key === "Escape") close(); });
+    const paste = h("textarea", { rows: 6, "aria-label": kind === "model" ? "a config.json" : "a device's cells", spellcheck: "false", placeholder: kind === "model" ? '{"model_type": "llama", "num_hidden_layers": 32, ...}' : 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = "8 TB/s"\npeak_bf16 = "2.25 PFLOP/s"' });
+    const wrong = h("p", { class: "pl-wrong", role: "alert" });
+    const read = (own) => { try { const found = own(); close(); take(found); } catch (error) { wrong.textContent = `${view.upper(error.message)}.`; } };
+    const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
+      : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `the rest as ${states.device(current().device).name}`)];
+    at.pick.dataset.kind = kind;
+    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, list), h("div", { class: "pl-own" }, h("h3", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
+    at.pick.hidden = false;
+    fill();
+    filter.focus();
+  }
+  return { field, menu, pill, pick };
+}

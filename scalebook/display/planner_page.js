@@ -1,0 +1,174 @@
+// The planner's page: a sentence that is the form, and below it the answer.
+
+function planPage(root, data, text, { base, linked, state: given }) {
+  const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
+  const states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base }), searching = planSearch(cases);
+  const worker = planWorker([planEngine, planCases, planSearch], data, text), { h, show, unit, meaning } = words;
+  let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
+  let curveOf = { x: "devices", y: "step_time" };
+
+  // Places
+  const place = (name, tag = "div", more = {}) => h(tag, { class: `pl-${name}`, ...more });
+  const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), main: place("main", "section", { "aria-label": "answer" }),
+    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why" }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy" }) };
+  const part = Object.fromEntries(["figures", "bars", "table", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
+  at.main.append(part.figures, part.bars, part.table, part.compare, part.buttons);
+  at.aside.append(part.binds, part.curve, part.trust, part.assume);
+  root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
+
+  // The sentence
+  const { field, menu, pill, pick } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  function sentence() {
+    const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
+    const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
+    const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
+    at.ask.replaceChildren(h("p", {}, ...(job === "train"
+      ? [verb, " ", model, " on ", field("devices"), " × ", device, ", batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, ", for ", field("train_tokens", state.letters, false), " tokens."]
+      : [verb, " ", model, " to ", field("users"), " users of ", field("prompt"), " + ", field("output"), " tokens on ", field("devices"), " × ", device, " in ", precision, " with ", menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }),
+        ", first token within ", field("ttft", state.targets, false), ", ", field("tpot", state.targets, false), " a token."])));
+  }
+
+  // What no longer fits with another model or device goes.
+  function settle() {
+    if (!states.precisions(state).includes(state.precision)) { const all = states.precisions(state); state.precision = ["bf16", "fp8", "fp16"].find((x) => all.includes(x)) ?? all[0]; }
+    state.fixed = {};
+    const keep = states.usual(state.job);
+    for (const x of Object.keys(state.letters)) if (!(x in keep)) delete state.letters[x];
+  }
+  const say = (said) => { at.said.textContent = said; };
+
+  // The answer: the best layout, found by a search, then what stands beside it.
+  const task = (n) => (x) => (n === turn ? x : new Promise(() => {}));
+  async function update() {
+    const now = ++turn, only = task(now), plan = states.plan(state);
+    if (linked && changed) history.replaceState(null, "", states.write(state));
+    changed = true;
+    say("");
+    root.firstChild.setAttribute("aria-busy", "true");
+    const bar = h("progress", { max: 1, value: 0, "aria-label": "search" }), count = h("span", {}, "searching"), timer = setTimeout(() => { if (now === turn) at.verdict.replaceChildren(bar, " ", count, " ", h("button", { type: "button", class: "pl-btn", onclick: stop }, "stop")); }, 250);
+    let last = null;
+    const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); };
+    const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(plan, found, now); };
+    try {
+      settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced`; }).then(only));
+    } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
+  }
+  function show_nothing(why) {
+    at.verdict.replaceChildren(h("p", { class: "pl-bad" }, `${view.upper(why)}.`));
+    for (const x of Object.values(part)) x.replaceChildren();
+  }
+  function solve(plan, layout) {
+    const found = cases.of(plan.job).answer(plan, layout);
+    return { ...found, given: cases.used(found.sheet, found.known) };
+  }
+  async function finish(plan, found, now) {
+    result = found;
+    root.firstChild.removeAttribute("aria-busy");
+    if (!found.best.length) { await nothing(plan, now); return; }
+    chosen = found.best[0];
+    answer = solve(plan, chosen);
+    near = helped = along = [];
+    verdict(plan);
+    paint(plan);
+    const only = task(now);
+    worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
+    help(plan, only);
+    points(plan, only);
+    compare(plan, only);
+  }
+  function verdict(plan) {
+    const seconds = result.seconds >= 0.01 ? ` in ${show(result.seconds, "s", 2)}` : "", out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
+    const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
+    const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
+    const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)),
+      h("small", {}, `  of ${words.grouped(result.count)} strategies priced${out > 0 ? ` and ${words.grouped(out)} that cannot run` : ""}${seconds}`), pinned));
+  }
+
+  // Nothing fits: the smallest change that would do.
+  async function nothing(plan, now) {
+    for (const x of Object.values(part)) x.replaceChildren();
+    const only = task(now), name = plan.device.name, try_ = async (said, more, change) => {
+      const found = await worker.ask("search", { plan: states.plan(state, more) }).then(only);
+      return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
+    };
+    const most = Object.entries(result.rejected).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
+    at.verdict.replaceChildren(head, list);
+    const fixed = Object.keys(state.fixed).length ? await try_("another layout", { fixed: {} }, () => (state.fixed = {})) : null;
+    if (fixed) list.append(fixed);
+    for (let by = 2; by <= 64 && list.childElementCount < 2; by *= 2) {
+      const devices = state.letters.devices * by;
+      if (devices > 1e6) break;
+      const found = await try_(`${show(devices)} × ${name}`, { letters: { devices }, fixed: {} }, () => { state.letters.devices = devices; state.fixed = {}; });
+      if (found) { list.append(found); break; }
+    }
+    if (state.job === "train") {
+      const found = await try_("optimizer state in the host's memory", { letters: { optimizer_offload: 1 } }, () => (state.letters.optimizer_offload = 1));
+      if (found) list.append(found);
+      for (const seq of [state.letters.seq / 2, state.letters.seq / 4]) {
+        if (!Number.isInteger(seq)) break;
+        const shorter = await try_(`sequences of ${show(seq)} tokens`, { letters: { seq } }, () => (state.letters.seq = seq));
+        if (shorter) { list.append(shorter); break; }
+      }
+    } else {
+      const free = await try_("without the targets", { targets: { ttft: 1e6, tpot: 1e6 } }, () => (state.targets = { ttft: 1e3, tpot: 10 }));
+      if (free) list.append(free);
+      for (let users = Math.floor(state.letters.users / 2); users >= 1; users = Math.floor(users / 2)) {
+        const fewer = await try_(`${show(users)} users`, { letters: { users } }, () => (state.letters.users = users));
+        if (fewer) { list.append(fewer); break; }
+      }
+      for (const precision of states.precisions(state).filter((x) => ["fp8", "fp4"].includes(x) && x !== state.precision)) {
+        const found = await worker.ask("search", { plan: { ...plan, precision } }).then(only);
+        if (found.best.length) list.append(h("li", {}, `${precision}: `, h("b", {}, view.layout(found.best[0], "serve")), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.precision = precision; sentence(); update(); } }, "do that")));
+      }
+    }
+    head.lastChild.textContent = list.childElementCount ? " What would do:" : " No single change that was tried would do: many more devices, another device or another model.";
+  }
+
+  // What would help: the same layout with more of one thing; more memory lets in other layouts.
+  async function help(plan, only) {
+    const letters = state.job === "train" ? ["peak_flops", "hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth"] : ["peak_flops", "hbm_bandwidth", "scaleup_bandwidth"];
+    const aim = state.job === "train" ? "step_time" : "tpot", now = answer.values[aim];
+    helped = letters.filter((x) => answer.values[x] > 0).map((x) => [x, solve(states.plan(state, { letters: { [x]: 2 * answer.values[x] } }), chosen).values[aim]]).map(([x, then]) => [`twice the ${({ peak_flops: "arithmetic", hbm_bandwidth: "memory bandwidth", scaleup_bandwidth: "scale-up network", scaleout_bandwidth: "scale-out network" })[x]}`, 1 - then / now, x]);
+    paintBinds();
+    const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity }, fixed: {} }) }).then(only);
+    if (more.best.length) {
+      const axis = more.axes[0], gain = state.job === "train" ? 1 - more.best[0].values[axis] / answer.values[axis] : 1 - answer.values[axis] / more.best[0].values[axis];
+      helped.push([`a quarter more memory${state.job === "serve" ? " (more tokens a second)" : ""}`, Math.max(0, gain), "hbm_capacity"]);
+    }
+    paintBinds();
+  }
+  function paintBinds() {
+    const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));
+    const of = state.job === "train" ? "step" : "token";
+    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2)} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
+      h("ul", { class: "pl-help" }, list.map(([said, gain, letter]) => h("li", {}, h("span", {}, said), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, gain > 0.0005 ? `−${show(gain, "%", 2)}` : "nothing")))));
+  }
+  const best = () => [h("h3", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); })];
+  const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
+  const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, searching,
+    get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, replace: (x) => { state = x; settle_(); } };
+  const settle_ = () => { sentence(); update(); };
+  const side = planSide(more), { points, compare, open } = side;
+  function paint(plan) {
+    const stages = [];
+    if (state.job === "train" && answer.values.pp > 1 && answer.values.pp <= 256) {
+      for (let stage = 1; stage <= answer.values.pp; stage++) stages.push(solve(states.plan(state, { letters: { stage } }), chosen).values.train_memory);
+    }
+    part.figures.replaceChildren(view.figures(state.job, answer, open, state));
+    part.bars.replaceChildren(...view.bars(state.job, answer, open, stages.every((x) => x > 0) ? stages : []));
+    part.table.replaceChildren(...best());
+    side.paint(plan);
+  }
+
+  // Begin: with a link, with what a notebook asks, or with the usual.
+  let wrong = "";
+  if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
+  const follow = () => { try { const found = states.read(location.hash); if (found) state = found; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  if (linked) { follow(); addEventListener("hashchange", () => { wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
+  sentence();
+  update();
+  say(wrong);
+  return { close: worker.close, get: () => state };
+}

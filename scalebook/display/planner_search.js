@@ -1,0 +1,289 @@
+// The search over all layouts and words of a plan, and why the neighbours of a layout are worse.  It gives what
+// scalebook.search gives, in the same order: of equal strategies the first is the better.
+
+function planSearch(cases) {
+  const { engine, holds } = cases, { data } = engine;
+  const divisors = (n) => Array.from({ length: Math.floor(Math.sqrt(n)) }, (_, i) => i + 1).filter((x) => n % x === 0)
+    .flatMap((x) => (x * x === n ? [x] : [x, n / x])).sort((a, b) => a - b);
+  const powers = (n) => Array.from({ length: Math.floor(Math.log2(n)) + 1 }, (_, i) => 2 ** i);
+  const shared = (dp, cp, schedule) => dp * cp > 1 || data.schedules[schedule].copies > 1;
+
+  // What is searched where a plan does not fix it: letters and words with their values, the first the usual.
+  function space(plan) {
+    const fixed = plan.fixed ?? {}, pick = (values) => Object.fromEntries(Object.entries(values).map(([x, y]) => [x, x in fixed ? [fixed[x]].flat() : y]));
+    const known = plan.job === "serve" ? { ...plan.model.letters, ...plan.letters } : cases.training.known(plan), { devices } = known;
+    if (plan.job === "serve") {
+      const several = Boolean(known.experts), all = divisors(devices), some = powers(devices);
+      const letters = pick({ tp: some, pp: some, ep: several ? some.filter((x) => x <= known.experts) : [1], attention_dp: several ? some : [1], replicas: all });
+      return { words: pick(several ? { exchange: ["all_reduce", "all_to_all", "gather"] } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known };
+    }
+    const ways = divisors(devices), seq = known.seq ?? known.max_context ?? 0;
+    const letters = pick({
+      tp: ways.filter((x) => x <= (known.heads ?? x)), cp: ways.filter((x) => x === 1 || seq >= 4096 * x),
+      ep: ways.filter((x) => x === 1 || (known.experts && known.experts % x === 0)), pp: ways.filter((x) => x <= (known.layers ?? x)),
+      batch: [1, 2, 4, 8], chunks: [1, 2, 3, 4, 6, 8],
+    });
+    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"] });
+    words.sharding.sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
+    words.schedule.sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
+    return { words, letters, layout: cases.training.layout, ways: cases.training.ways, beside: ["ep"], rows: ["batch", "chunks"], known: { ...known, seq } };
+  }
+
+  // Whether a letter or word says anything; where it does not, it has its first value.
+  const IDLE = {
+    train: {
+      sequence_parallel: (v) => v.tp > 1, sharding: (v) => shared(v.dp, v.cp, v.schedule), schedule: (v) => v.pp > 1, chunks: (v) => v.pp > 1,
+    },
+    serve: { exchange: (v) => v.tp * v.attention_dp > 1 },
+  };
+  function distinct(s, job, v) {
+    for (const [name, says] of Object.entries(IDLE[job])) {
+      const values = s.words[name] ?? s.letters[name];
+      if (values?.length > 1 && v[name] !== values[0] && !says(v)) return false;
+    }
+    if (job === "serve") return v.tp * v.pp * v.attention_dp * v.replicas <= s.known.devices;
+    const { schedule, chunks } = v;
+    return data.schedules[schedule].plain ? chunks > 1 || !s.words.schedule.includes("1f1b") : chunks === 1 || s.letters.chunks[0] !== 1;
+  }
+
+  function layouts(s) {
+    if (!s.layout.length) return [[]];
+    const { devices } = s.known, found = [], whole = (x) => devices % x === 0;
+    for (const tp of s.letters.tp.filter(whole)) for (const cp of s.letters.cp.filter(whole)) for (const ep of s.letters.ep) {
+      for (const pp of s.letters.pp.filter(whole)) {
+        const dp = devices / (tp * cp * pp);
+        if (Number.isInteger(dp)) found.push([tp, cp, ep, pp, dp]);
+      }
+    }
+    return found;
+  }
+  const product = (lists) => lists.reduce((all, list) => all.flatMap((x) => list.map((y) => [...x, y])), [[]]);
+  const named = (names, values) => Object.fromEntries(names.map((x, i) => [x, values[i]]));
+
+  // The rules that are about what is known, as one function: the place of the first that fails, or -1.
+  function ruled(rules, known, words) {
+    const own = rules.filter((r) => r.needs.every((x) => known.has(x)));
+    const lines = own.map((r, i) => {
+      const js = r.words ? r.js[r.words.map((x) => (words[x] === true ? "True" : words[x] === false ? "False" : words[x])).join("|")] : r.js;
+      return js === undefined ? "" : `if (!(${js})) return ${i};`;
+    });
+    const letters = [...new Set(own.flatMap((r) => r.needs))].filter((x) => !own.some((r) => r.words?.includes(x)));
+    return [own, new Function("v", `const {${letters}} = v; ${lines.join(" ")} return -1;`)];
+  }
+
+  function limitsOf(plan) {
+    const targets = plan.targets ?? {};
+    const own = plan.job === "serve"
+      ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), ["devices", ">=", plan.letters.devices, `devices >= ${plan.letters.devices}`]]
+      : cases.training.limits.map(([a, b, name]) => [a, "<=", b, name]);
+    return [...own, ...(plan.limits ?? [])];
+  }
+
+  // A generator: yields what is found so far, and how much of the whole is done.
+  function* search(plan, best = 10, lift = []) {
+    const start = Date.now(), job = plan.job, thing = cases.of(job), s = space(plan), limits = limitsOf(plan).filter(([, , , name]) => !lift.includes(name));
+    const axes = plan.axes ?? thing.axes, rising = plan.rising ?? thing.rising, [first, second] = axes, sign = rising ? -1 : 1;
+    const combos = product(Object.values(s.words)).map((x) => named(Object.keys(s.words), x));
+    const whole = layouts(s), rows = product(s.rows.map((x) => s.letters[x])), inLayout = rows.length;
+    const rules = thing.rules.filter((r) => !lift.includes(r.name));
+    const fixedWords = job === "train" ? { context_exchange: "gather", offload: thing.offloads(s.known) } : { overlap: "none" };
+    const sample = { ...(s.layout.length ? named(s.layout, whole[0] ?? []) : {}), ...named(s.rows, rows[0] ?? []) };
+    const names = new Set(Object.keys(thing.derived({ ...s.known, ...sample })).filter((x) => thing.derived({ ...s.known, ...sample })[x] !== undefined));
+    const wordNames = [...Object.keys(s.words), ...Object.keys(fixedWords)];
+    const isWordy = (r) => r.needs.some((x) => wordNames.includes(x) || (job === "train" ? x in thing.words : x === "exchange" || x === "overlap"));
+    // Rules about a layout alone are asked once for all that is searched beside it.
+    const isRowy = (r) => !s.layout.length || r.needs.some((x) => s.rows.includes(x) || x === "microbatches"), plain = rules.filter((r) => !isWordy(r));
+    const [layoutRules, laidOut] = ruled(plain.filter((r) => !isRowy(r)), names, {}), [plainRules, plainly] = ruled(plain.filter(isRowy), names, {});
+    const priced = combos.map((words) => {
+      const all = { ...fixedWords, ...(job === "train" ? thing.words : {}), ...words };
+      const [own, wordly] = ruled(rules.filter(isWordy), new Set([...names, ...Object.keys(all)]), all);
+      return { words, all, own, wordly, at: null };
+    });
+    // Only what rules and layouts ask for, so that it stays an object of few fields, which engines read fast.
+    const asked = new Set([...rules.flatMap((r) => r.needs), ...s.layout, ...s.rows, "devices", "layers", "users", "experts", "global_batch", "etp", "microbatches", "stage_blocks"]);
+    const v = Object.fromEntries([...asked].map((x) => [x, fixedWords[x] ?? thing.words[x] ?? s.known[x]]));
+    const outputs = [...new Set([first, second, ...limits.flatMap(([a, , b]) => (typeof b === "string" ? [a, b] : [a]))])];
+    const place = Object.fromEntries(outputs.map((x, i) => [x, i + 1]));
+    const moved = job === "train" ? [["tp", "cp", "ep", "batch"], ["pp", "chunks"]] : [["tp", "pp", "ep", "attention_dp", "replicas", "scaleout_bandwidth"]];
+    // All sheets are priced together, so that what they share is computed once.
+    const still = { ...s.known };
+    let lent;
+    for (const one of priced) {
+      if (job === "train") one.sheet = thing.sheet(plan, one.all, fixedWords.offload);
+      else {
+        const { own, known } = thing.at(plan, { letters: {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
+        one.sheet = own;
+        Object.assign(still, known);
+        lent = known.scaleout_bandwidth;
+      }
+      one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known));
+    }
+    for (const x of ["dp", "microbatches", ...moved.flat(), ...(job === "serve" ? ["devices"] : [])]) delete still[x];
+    const sheets = priced.map((x) => x.sheet), run = engine.compile(sheets, new Set(sheets.flatMap((x) => Object.keys(cases.used(x, still)))), moved, outputs)(still);
+    const stride = outputs.length + 1, priceAt = run.at, found = run.out;
+    let priced1 = -1;
+    const rejected = {}, out = (name, n = 1) => (rejected[name] = (rejected[name] ?? 0) + n);
+    let count = 0, fitting = 0, kept = [], front = [], mark = Date.now(), done = 0;
+    const known = plan.device.letters, near = known.scaleup_bandwidth;
+    const compare = (a, b) => a[0] - b[0] || a[2] - b[2] || a[3] - b[3];
+    function take(value, other, combo, row, letters) {
+      const entry = [value, other, combo, row, letters];
+      if (kept.length < best || compare(entry, kept[kept.length - 1]) < 0) {
+        kept.push(entry);
+        kept.sort(compare);
+        kept.length = Math.min(kept.length, best);
+      }
+      let i = front.findIndex((x) => x[1] > other || (x[1] === other && x[0] > value));
+      if (i < 0) i = front.length;
+      if (i && front[i - 1][0] <= value) return;
+      front.splice(i, 0, entry);
+      let j = i + 1;
+      while (j < front.length && front[j][0] >= value) j++;
+      front.splice(i + 1, j - i - 1);
+    }
+    const result = (share) => ({
+      share, count, fitting, rejected, seconds: (Date.now() - start) / 1e3, axes, rising,
+      best: kept.map(strategy), front: front.map(strategy), space: s, layouts: whole,
+    });
+    const strategy = ([value, other, combo, , letters]) => ({ values: { [first]: sign * value, [second]: first === second ? sign * value : other }, letters, words: combos[combo] });
+
+    const brokenAt = whole.map(() => undefined), lives = new Map();
+    function live() {
+      const key = job === "train" ? 16 * v.chunks + (v.pp > 1) + 2 * (v.dp * v.cp > 1) + 4 * (v.tp > 1) : (v.tp * v.attention_dp > 1) + 2 * (v.tp * v.pp * v.attention_dp * v.replicas <= v.devices);
+      if (!lives.has(key)) lives.set(key, priced.flatMap(({ words }, i) => (distinct(s, job, { ...v, ...words }) ? [i] : [])));
+      return lives.get(key);
+    }
+    function price(layout, lay, digits, r, order) {
+      for (let i = 0; i < layout.length; i++) v[s.layout[i]] = layout[i];
+      for (let i = 0; i < digits.length; i++) v[s.rows[i]] = digits[i];
+      if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? Math.ceil(v.layers / v.pp); v.etp = s.known.etp ?? v.tp; }
+      else { v.batch = Math.max(1, v.users / (v.replicas * v.attention_dp)); v.etp = v.experts ? (v.tp * v.attention_dp) / v.ep : 1; }
+      const own = live();
+      if (!own.length) return;
+      const whole1 = (brokenAt[lay] ??= laidOut(v));
+      if (whole1 >= 0) { out(layoutRules[whole1].name, own.length); return; }
+      const broken = plainly(v);
+      if (broken >= 0) { out(plainRules[broken].name, own.length); return; }
+      let isPriced = false;
+      for (const i of own) {
+        const one = priced[i], wrong = one.own.length ? one.wordly(v) : -1, at = i * stride;
+        if (wrong >= 0) { out(one.own[wrong].name); continue; }
+        if (!isPriced) {
+          isPriced = true;
+          if (job === "train") {
+            if (priced1 !== order) { priceAt[0](v.tp, v.cp, v.ep, v.batch); priced1 = order; }
+            priceAt[1](v.pp, v.chunks);
+          } else priceAt[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, lent ?? (v.tp * v.pp * v.attention_dp <= known.scaleup_size ? near : NaN));
+        }
+        if (found[at] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[at + place[x]])))) { out("a formula holds"); continue; }
+        count++;
+        const over = one.limits.find(([a, relation, b]) => {
+          const own = found[at + place[a]], bound = typeof b === "string" ? found[at + place[b]] : b;
+          return relation === "<=" ? !(own <= bound) : !(own >= bound);
+        });
+        if (over) { out(over[3]); continue; }
+        fitting++;
+        const value = sign * found[at + place[first]];
+        if (Number.isFinite(value)) take(value, found[at + place[second]], i, lay * inLayout + r, named([...s.layout, ...s.rows], [...layout, ...digits]));
+      }
+    }
+
+    // What kernels cost rests on tp, cp, ep and batch alone: layouts that share these are priced one after another.
+    let order = 0;
+    if (job === "train") {
+      const groups = new Map();
+      whole.forEach((x, lay) => { const key = x.slice(0, 3).join(); groups.set(key, [...(groups.get(key) ?? []), lay]); });
+      const total = groups.size * s.letters.batch.length, each = s.letters.chunks.length;
+      for (const group of groups.values()) for (let b = 0; b < s.letters.batch.length; b++) {
+        order++;
+        for (const lay of group) for (let c = 0; c < each; c++) price(whole[lay], lay, rows[b * each + c], b * each + c, order);
+        done++;
+        if (Date.now() - mark > 80) { mark = Date.now(); yield result(done / total); }
+      }
+    } else {
+      for (const [r, digits] of rows.entries()) {
+        price([], 0, digits, r, ++order);
+        if (r % 64 === 63 && Date.now() - mark > 80) { mark = Date.now(); yield result(r / rows.length); }
+      }
+    }
+    return result(1);
+  }
+  function searched(plan, ...more) {
+    const running = search(plan, ...more);
+    for (;;) { const { value, done } = running.next(); if (done) return value; }
+  }
+
+  // Each step away from a strategy: what changes, what it costs, and why it is worse or not possible.
+  function neighbours(plan, s, chosen, paired = false) {
+    const job = plan.job, thing = cases.of(job), own = { ...chosen.letters, ...chosen.words }, found = new Map();
+    const axes = plan.axes ?? thing.axes, whole = new Set(layouts(s).map(String));
+    for (const [said, x] of steps(s, job, own, whole)) if (!same(x, own)) found.set(said, x);
+    if (paired) { // a service keeps its devices: what one way gives another takes
+      const ways = ["tp", "pp", "replicas", ...(s.letters.attention_dp.length > 1 ? ["attention_dp"] : [])], devices = (x) => x.tp * x.pp * x.attention_dp * x.replicas;
+      for (const a of ways) for (const b of ways) if (a !== b && own[a] % 2 === 0) found.set(...step(s, job, own, { [a]: own[a] / 2, [b]: own[b] * 2 }));
+      for (const [said, x] of found) if (devices(x) !== devices(own)) found.delete(said);
+    }
+    const split = (x) => ({ letters: pickOf(x, Object.keys(chosen.letters)), words: pickOf(x, Object.keys(chosen.words)) });
+    const here = thing.answer(plan, chosen), rows = [];
+    for (const [said, x] of found) {
+      const all = { ...s.known, ...x }, there = thing.answer(plan, split(x));
+      const why = job === "train" ? thing.reason({ ...all, context_exchange: "gather", offload: thing.offloads(all) }, there.sheet) : thing.reason(all);
+      rows.push({ said, ...split(x), ...worth(plan, axes[0], there, here, why) });
+    }
+    const sign = thing.rising ? -1 : 1;
+    return rows.map((x, i) => [x, i]).sort(([a, i], [b, j]) => (a.value === null) - (b.value === null) || sign * ((a.value ?? 0) - (b.value ?? 0)) || i - j).map(([x]) => x);
+  }
+  const pickOf = (x, names) => Object.fromEntries(names.map((n) => [n, x[n]]));
+  const same = (a, b) => Object.keys(a).every((x) => a[x] === b[x]);
+  function worth(plan, objective, there, here, why) {
+    if (why) return { value: null, why, parts: [] };
+    for (const [letter, relation, bound] of limitsOf(plan)) {
+      if (!(letter in there.values)) continue;
+      const most = typeof bound === "string" ? there.values[bound] ?? there.known[bound] : bound, x = there.values[letter];
+      if (relation === "<=" ? x > most : x < most) return { value: null, over: [letter, x, typeof bound === "string" ? bound : "", most, relation], parts: [] };
+    }
+    if (!(objective in there.values)) return { value: null, missing: there.missing[objective], parts: [] };
+    let parts = [objective], of = objective, more;
+    while (parts.length === 1 && (more = (there.sheet.by.get(parts[0])?.inputs ?? []).filter((x) => there.sheet.by.has(x))).length) [of, parts] = [parts[0], more];
+    const changes = parts.map((x) => [x, (there.values[x] ?? 0) - (here.values[x] ?? 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 2);
+    return { value: there.values[objective], parts: changes.filter(([, x]) => Math.abs(x) > 1e-9 * Math.abs(here.values[of])), memory: there.values.memory };
+  }
+  function* steps(s, job, own, whole) {
+    const primes = s.layout.length ? divisors(s.known.devices).filter((x) => x > 1 && divisors(x).length === 2) : [];
+    for (const a of s.ways) for (const b of s.ways) for (const factor of a === b ? [] : primes) {
+      if (own[a] % factor) continue;
+      const changed = { [a]: own[a] / factor, [b]: own[b] * factor }, all = { ...own, ...changed };
+      if (whole.has(String(s.layout.map((x) => all[x])))) yield step(s, job, own, changed);
+    }
+    for (const name of [...s.beside, ...s.rows]) {
+      const values = s.letters[name] ?? [], up = values.filter((x) => x > own[name]).sort((a, b) => a - b);
+      for (const side of [values.filter((x) => x < own[name]).sort((a, b) => b - a), up]) {
+        const found = side.map((x) => step(s, job, own, { [name]: x })).filter(([, x]) => !same(x, own));
+        const more = job === "train" ? { context_exchange: "gather", offload: cases.training.offloads(s.known) } : {};
+        if (found.length) yield found.find(([, x]) => !cases.of(job).reason({ ...s.known, ...x, ...more })) ?? found[0];
+      }
+    }
+    for (const [name, words] of Object.entries(s.words)) for (const x of words) if (x !== own[name]) yield step(s, job, own, { [name]: x });
+  }
+  function step(s, job, own, changed) {
+    changed = { ...changed, ...(job === "train" ? settle(s, { ...own, ...changed }, changed) : {}) };
+    const said = Object.entries(changed).filter(([n, x]) => x !== own[n]).map(([n, x]) => `${n} ${own[n]} → ${x}`).join(", ");
+    const now = { ...own, ...changed };
+    for (const [name, says] of Object.entries(IDLE[job])) if (name in now && !says({ ...s.known, ...now })) now[name] = (s.words[name] ?? s.letters[name])[0];
+    return [said, now];
+  }
+  function settle(s, now, changed) {
+    const more = {};
+    if ("pp" in changed) {
+      const stage = Math.ceil(s.known.layers / now.pp), fits = s.letters.chunks.filter((x) => stage % x === 0 && x <= now.chunks);
+      if (fits.length && stage % now.chunks) more.chunks = Math.max(...fits);
+    }
+    const all = { ...changed, ...more }, at = { ...now, ...more }, { words: { schedule: schedules = [] } } = s, plain = data.schedules[at.schedule].plain;
+    if ("chunks" in all && at.chunks === 1 && schedules.includes(plain)) return { ...more, schedule: plain };
+    const chunked = schedules.find((x) => data.schedules[x].plain === at.schedule);
+    if ("chunks" in all && at.chunks > 1 && chunked) return { ...more, schedule: chunked };
+    if ("schedule" in all && plain === null && s.letters.chunks.includes(1)) return { ...more, chunks: 1 };
+    return more;
+  }
+  return { search, searched, neighbours, space, limitsOf, divisors, powers };
+}

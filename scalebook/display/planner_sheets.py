@@ -1,0 +1,154 @@
+"""The formulas of the planner's sheets, each distinct one once, as a graph that a page turns into code or into print.
+
+A node of the graph is a letter, a number, or an operation with the places of what it is of.  A formula is a letter, the
+place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is put
+together of what its blocks cost (`blocks`, by kind of block, recomputation and width of products), of what its words
+say (`words`, by sharding, schedule and offload), and of single formulas that rows decide about (`swaps`).
+
+>>> graph = Graph()
+>>> from scalebook.language import symbol
+>>> graph.place(symbol("tp") / 2), graph.nodes
+(2, ['tp', ['/', 1, 2], ['*', 1, 0]])
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+import sympy
+
+from scalebook.attention import sparse
+from scalebook.block import blocks_of, served_blocks
+from scalebook.inference.serving import serve_sheet
+from scalebook.language import FORMULAS, Formula
+from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
+from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.tables import models
+from scalebook.training import assumptions
+from scalebook.training.block_costs import block_formulas
+from scalebook.training.shardings import SHARDINGS
+from scalebook.training.step import training_sheet
+from scalebook.training.strategy import Strategy
+from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
+
+__all__ = ["EXCHANGES", "RECOMPUTED", "Graph", "kind_of", "serving", "training"]
+
+RECOMPUTED, EXCHANGES = ("none", "full"), ("all_reduce", "all_to_all", "gather", "none")
+_OPERATIONS = {
+    sympy.Add: "+", sympy.Mul: "*", sympy.Pow: "^", sympy.Max: "max", sympy.Min: "min", sympy.ceiling: "ceil",
+    sympy.floor: "floor", sympy.log: "log", sympy.exp: "exp", sympy.Abs: "abs", sympy.Mod: "%", sympy.Piecewise: "?",
+    sympy.Ge: ">=", sympy.Gt: ">", sympy.Le: "<=", sympy.Lt: "<", sympy.Eq: "==", sympy.Ne: "!=", sympy.And: "&",
+    sympy.Or: "|", sympy.Not: "!",
+}  # fmt: skip
+
+
+class Graph:
+    """Nodes, formulas by number, and their numbers by what they say."""
+
+    def __init__(self):
+        self.nodes, self.formulas = [], []
+        self._places, self._numbers = {}, {}
+
+    def place(self, expr: sympy.Basic) -> int:
+        """Where an expression stands, entered after its parts if it is new."""
+        if expr not in self._places:
+            node = self._node(expr)
+            self._places[expr] = len(self.nodes)
+            self.nodes.append(node)
+        return self._places[expr]
+
+    def _node(self, expr):
+        if expr.is_Symbol:
+            return expr.name
+        if expr in (sympy.true, sympy.false):
+            return bool(expr)
+        if expr.is_Rational and not expr.is_Integer and expr.q < 1000:
+            return ["/", int(expr.p), int(expr.q)]
+        if expr.is_number:
+            value = float(expr)
+            return int(value) if value.is_integer() and abs(value) < 2**53 else value
+        if expr.func not in _OPERATIONS:
+            raise NotImplementedError(f"the planner has no {expr.func.__name__}")
+        parts = expr.args
+        if expr.func is sympy.Piecewise:  # values and conditions one after another
+            parts = [x for case in expr.args for x in case.args]
+        return [_OPERATIONS[expr.func], *map(self.place, parts)]
+
+    def number(self, f: Formula) -> int:
+        """The number of a formula, entered if it is new."""
+        key = f.letter, f.rhs, f.domain
+        if key not in self._numbers:
+            self._numbers[key] = len(self.formulas)
+            domain = [[x.words, self.place(x.relation), list(x.letters)] for x in f.domain]
+            own = FORMULAS.get(f.name)
+            stated = own is not None and own.letter == f.letter and own.rhs == f.rhs
+            said = (f.__doc__ or "").strip().split("\n\n")[0].split(". ")[0].rstrip(".") + "."
+            self.formulas.append(
+                [f.letter, self.place(f.rhs), f.name, list(f.sources), " ".join(said.split()), domain, int(stated)]
+            )
+        return self._numbers[key]
+
+    def numbers(self, formulas: Iterable[Formula]) -> list[int]:
+        """The numbers of several."""
+        return [self.number(f) for f in formulas]
+
+
+def kind_of(row: Mapping, served: bool) -> str:
+    """Which blocks a model's row has, as a word: rows of one kind share their sheets."""
+    attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
+    if served and row.get("index_heads"):
+        attention = "indexed"
+    if served and row.get("output_gate"):
+        attention = "gated"
+    routed = row.get("experts", 0) and row.get("moe_layers", 0)
+    experts = "dense" if not routed else "all" if routed == row["layers"] else "some"
+    is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
+    words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
+    words += ["shared"] if routed and row.get("shared_experts", 0) else []
+    return " ".join([*words, *(["linear"] if served and row.get("linear_layers") else [])])
+
+
+def _shapes(served: bool) -> dict[str, Mapping]:
+    """A row of every kind of block: those of the table, and those that configurations may have."""
+    rows = [row for row in models.values() if served or not row.get("linear_layers")]
+    routed = dict(experts=8, layers=4, gating=1)
+    latent = dict(kv_rank=512, q_rank=1536)
+    for shape, several, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (2, 4), (0, 1)):
+        if shared or not shape:  # DeepSeek's and its like have shared experts
+            rows.append(routed | shape | dict(moe_layers=several, shared_experts=shared))
+    return {kind_of(row, served): row for row in reversed(rows)}
+
+
+def training(graph: Graph) -> dict:
+    """What sheets of training steps are put together of."""
+    blocks, words = {}, {}
+    for kind, row in _shapes(False).items():
+        for recompute, quantized in itertools.product(RECOMPUTED, (False, True)):
+            own = block_formulas(*blocks_of(row), Strategy(recompute=recompute, quantized=quantized).of_block)
+            blocks[f"{kind}|{recompute}|{int(quantized)}"] = graph.numbers(own)
+    dense = blocks_of(models.llama3_8b)
+    common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
+    for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
+        sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
+        own = [f for f in sheet.formulas.values() if f.letter not in common]
+        words[f"{sharding}|{schedule}|{int(offload)}"] = graph.numbers(own)
+    swaps = {
+        "attended": {x: graph.number(getattr(assumptions, f"attended_{x}")) for x in ("half", "windows", "chunks")},
+        "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
+    }
+    more = [x for x in assumptions.MEASURED if x.letter != "attended_share"]
+    always = graph.numbers([microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more])
+    return dict(blocks=blocks, words=words, swaps=swaps, always=always)
+
+
+def serving(graph: Graph) -> dict:
+    """The sheets of services, by kind of block and exchange, and what rows decide about."""
+    sheets = {}
+    for kind, row in _shapes(True).items():
+        dense, moe = served_blocks(row)
+        for exchange in EXCHANGES:
+            sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
+    swaps = {
+        "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
+        "index": {"fp8": graph.number(sparse.index_peak_fp8), "same": graph.number(sparse.index_peak_same)},
+    }
+    return dict(sheets=sheets, swaps=swaps)

@@ -1,0 +1,60 @@
+// Searches off the page's own thread: a worker that is made of the same functions, or slices of time where there is none.
+
+function planWorker(functions, data, text) {
+  const source = () => `${functions.map((f) => f.toString()).join("\n")}
+    const data = ${text}, engine = planEngine(data), cases = planCases(engine), searching = planSearch(cases);
+    (${serve.toString()})(searching, self);`;
+  // What is asked last counts: of each kind of question only the newest is answered to its end.
+  function serve(searching, port) {
+    const newest = {};
+    port.onmessage = async ({ data: { id, kind, plan, chosen } }) => {
+      newest[kind] = id;
+      if (kind === "stop") { for (const x of Object.keys(newest)) newest[x] = id; return; }
+      const turn = () => new Promise((resolve) => setTimeout(resolve));
+      await turn();
+      try {
+        if (newest[kind] !== id) return;
+        if (kind === "neighbours") {
+          port.postMessage({ id, done: true, rows: searching.neighbours(plan, searching.space(plan), chosen, plan.job === "serve") });
+          return;
+        }
+        const running = searching.search(plan);
+        for (;;) {
+          const { value: { space, layouts, ...value }, done } = running.next();
+          port.postMessage({ id, done, value });
+          if (done) return;
+          await turn();
+          if (newest[kind] !== id) return;
+        }
+      } catch (error) { port.postMessage({ id, done: true, error: error.message }); }
+    };
+  }
+  let port, next = 0;
+  const waiting = new Map();
+  const heard = ({ data: said }) => {
+    const one = waiting.get(said.id);
+    if (!one) return;
+    if (!said.done) { one.progress?.(said.value); return; }
+    waiting.delete(said.id);
+    if (said.error) one.fail(new Error(said.error));
+    else one.resolve(said.rows ?? said.value);
+  };
+  function start() {
+    try {
+      const made = new Worker(URL.createObjectURL(new Blob([source()], { type: "text/javascript" })));
+      made.onmessage = heard;
+      return made;
+    } catch { // where a page may have no worker
+      const own = { postMessage: (said) => setTimeout(() => heard({ data: said })) };
+      const engine = planEngine(data);
+      serve(planSearch(planCases(engine)), own);
+      return { postMessage: (said) => own.onmessage({ data: said }), terminate() {} };
+    }
+  }
+  const ask = (kind, said, progress) => new Promise((resolve, fail) => {
+    port ??= start();
+    waiting.set(++next, { resolve, fail, progress });
+    port.postMessage({ id: next, kind, ...said });
+  });
+  return { ask, stop: () => port?.postMessage({ id: ++next, kind: "stop" }), close: () => { port?.terminate(); port = undefined; } };
+}

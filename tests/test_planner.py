@@ -1,0 +1,351 @@
+"""The planner: in the page's own JavaScript what Python says, to the digit; and nothing that is pasted or linked harms."""
+
+import contextlib
+import io
+import json
+import random
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from py_mini_racer import MiniRacer
+
+from scalebook.display import planner as made
+from scalebook.display.planner import planner, planner_script, planner_style
+from scalebook.display.planner_data import planner_json
+from scalebook.display.planner_sheets import Graph, kind_of
+from scalebook.inference import serve
+from scalebook.inference.rules import reason as serving_reason
+from scalebook.language import symbol
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+from scalebook.training.knobs import flags
+from scalebook.training.rules import reason
+
+from .browser import open_page
+from .browser import serve as web
+from .test_huggingface import CONFIGS
+
+NEAR = 1e-9
+ASK = """
+const engine = planEngine(data), cases = planCases(engine), searching = planSearch(cases), words = planWords(engine);
+const rows = planRows(engine, words), states = planState({ engine, cases, words, rows });
+const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data.devices[p.device] ?? p.device });
+const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
+const find = (p) => { const q = row(p), r = searching.searched(q); return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) }; };
+const attempt = (f) => { try { return { is: f() }; } catch (error) { return { error: error.message }; } };
+const CALLS = { answer, find, reason: ([job, v]) => cases.of(job).reason(v), config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
+  device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)), show: (x) => x.map(([v, u]) => words.show(v, u)), python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f), csv: ([s, c]) => { const p = states.plan(s), r = cases.of(s.job).answer(p, c); return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c); } };
+const ask = (name, said) => JSON.stringify(CALLS[name](JSON.parse(said)) ?? null);
+"""
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The page's functions, as `page(name, argument)`."""
+    context = MiniRacer()
+    context.eval(f"{made._scripts()}\nconst data = {planner_json()};\n{ASK}")
+    return lambda name, said: json.loads(context.call("ask", name, json.dumps(said)))
+
+
+def near(a, b):
+    return abs(a - b) <= NEAR * max(abs(a), abs(b))
+
+
+# Answers
+
+TRAINED = [
+    ("llama3_8b", "h100", "bf16", dict(recompute="none", sharding="zero1", schedule="1f1b")),
+    ("llama3_405b", "b200", "fp8", dict(recompute="full", sharding="zero3", schedule="interleaved")),
+    ("deepseek_v3", "gb200", "fp8", dict(recompute="none", sharding="zero2", schedule="zb_h1")),
+]
+SERVED = [("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal")]
+
+
+def drawn(rng, model, words):
+    """Letters of a training step, most of which can run."""
+    tp, pp, cp, dp = (rng.choice(x) for x in ((1, 2, 4, 8), (1, 2, 4), (1, 2), (1, 2, 4, 8)))
+    batch, share = rng.choice((1, 2)), 2 * pp * rng.choice((1, 2, 4))
+    chunks = rng.choice((1, 2)) if words["schedule"] == "interleaved" else 1
+    ep = rng.choice((1, 2, 4)) if models[model].experts else 1
+    said = dict(devices=tp * pp * cp * dp, global_batch=dp * batch * share, seq=rng.choice((4096, 8192, 12288)))
+    return said | dict(tp=tp, pp=pp, cp=cp, ep=ep, batch=batch, chunks=chunks)
+
+
+def held(page, job, model, device, precision, several, call, **words):
+    """Each plan by itself on the page, and all together in Python."""
+    engine = words.pop("engine", None)
+    plans = [
+        dict(job=job, model=model, device=device, precision=precision, letters=x, words=words, engine=engine,
+             layout=dict(letters={}, words={}))
+        for x in several
+    ]  # fmt: skip
+    said = [page("answer", x) for x in plans]
+    fine = [i for i, x in enumerate(said) if x["why"] is None]
+    columns = {n: np.array([several[i][n] for i in fine], float) for n in several[0]}
+    row = call(models[model], accelerators[device].at(precision), **columns)
+    for letter in ("step_time", "memory", "mfu") if job == "train" else ("tpot", "ttft", "device_rate", "filled"):
+        for i, value in zip(fine, np.broadcast_to(row[letter], len(fine)), strict=True):
+            assert near(said[i]["values"][letter], value), (letter, plans[i])
+    for i in sorted({*range(len(several))} - {*fine}):
+        known = {**models[model], **accelerators[device].at(precision), **several[i]}
+        python = reason(known | words, lifted=("tp within scaleup_size",)) if job == "train" else serving_reason(known)
+        assert python == said[i]["why"] or python is None, plans[i]
+    return len(fine)
+
+
+@pytest.mark.parametrize(("model", "device", "precision", "words"), TRAINED)
+def test_a_training_step_is_the_same_in_the_page(page, model, device, precision, words):
+    rng = random.Random(model)
+    several = [drawn(rng, model, words) for _ in range(240)]
+    count = held(page, "train", model, device, precision, several, lambda *x, **y: training_step(*x, **y, **words), **words)
+    assert count > 60
+
+
+@pytest.mark.parametrize(("model", "device", "precision", "engine"), SERVED)
+def test_a_service_is_the_same_in_the_page(page, model, device, precision, engine):
+    rng = random.Random(model)
+    several = [
+        dict(users=rng.randint(1, 24), prompt=rng.randint(64, 4000), output=rng.randint(2, 1000), tp=rng.choice((4, 8)),
+             pp=1, attention_dp=1, replicas=rng.choice((1, 2)), ep=rng.choice((1, 2, 4)) if models[model].experts else 1)
+        for _ in range(140)
+    ]  # fmt: skip
+    call = lambda *x, **y: serve(*x, **y, engine=engine)  # noqa: E731
+    assert held(page, "serve", model, device, precision, several, call, engine=engine) > 100
+
+
+# Searches
+
+SEARCHED = [
+    dict(job="train", model="llama3_8b", device="h100", precision="bf16", letters=dict(devices=64, global_batch=256, seq=8192)),
+    dict(job="train", model="gpt3_175b", device="a100", precision="bf16", letters=dict(devices=96, global_batch=192, seq=2048)),
+    dict(job="serve", model="llama3_70b", device="h200", precision="fp8", engine="vllm", targets=dict(ttft=1, tpot=0.03),
+         letters=dict(devices=8, users=64, prompt=1024, output=1024)),
+]  # fmt: skip
+
+
+def searched(p):
+    knowns = models[p["model"]], accelerators[p["device"]].at(p["precision"])
+    if p["job"] == "train":
+        return search(training_step, *knowns, **p["letters"], progress=False)
+    powers, devices = [1, 2, 4, 8], p["letters"]["devices"]
+    layout = dict(tp=powers, pp=powers, ep=[1], attention_dp=[1], replicas=powers)
+    aim = dict(maximize="device_rate", against="tpot", subject_to=f"devices >= {devices}", progress=False)
+    return search(serve, *knowns, **p["letters"], **p["targets"], **layout, **aim, engine=p["engine"])
+
+
+@pytest.mark.parametrize("plan", SEARCHED, ids=lambda p: p["model"])
+def test_a_search_and_its_neighbours_are_the_same(page, plan):
+    own, python = page("find", plan), searched(plan)
+    assert (own["count"], own["fitting"]) == (python.count, python.fitting)
+    for a, b in zip(own["best"], python.best, strict=True):
+        assert all(near(a["values"][x], b.values[x]) for x in b.values)
+    assert own["best"][0]["letters"] == python.best[0].letters
+    assert len(own["front"]) == len(python.pareto)
+    steps = python.neighbours().steps
+    assert [x["said"] for x in own["near"]] == [said for said, _, _ in steps]
+    for x, (_, value, why) in zip(own["near"], steps, strict=True):
+        assert (x["value"] is None) == (value is None) and (value is None or near(x["value"], value))
+        assert "why" not in x or x["why"] == why
+
+
+# What is pasted
+
+
+@pytest.mark.parametrize("key", CONFIGS)
+def test_a_configuration_is_read_as_python_reads_it(page, key):
+    row = models.read(CONFIGS[key], name=models[key].name)
+    own = page("config", json.dumps(CONFIGS[key]))["is"]
+    assert own["letters"] == dict(row)
+    assert {x: y for x, y in own["words"].items()} == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
+
+
+WRONG = [None, True, [], {}, "8", "</script><img src=x onerror=alert(1)>", -1, 0, 2.5, 1e30, 10**18, [1, "x"], {"a": 1}, "__proto__"]
+
+
+def hostile_configs():
+    rng, found = random.Random(0), []
+    for _ in range(200):
+        config = json.loads(json.dumps(CONFIGS[rng.choice(sorted(CONFIGS))]))
+        inner = config.get("text_config") if isinstance(config.get("text_config"), dict) and rng.random() < 0.8 else config
+        field = rng.choice(sorted(inner))
+        if rng.random() < 0.3:
+            inner.pop(field)
+        else:
+            inner[field] = rng.choice(WRONG)
+        found.append(config)
+    return found
+
+
+def test_hostile_configurations_are_refused_where_python_refuses_them(page):
+    refused = 0
+    for config in hostile_configs():
+        own = page("config", json.dumps(config))
+        try:
+            row = models.read(config, name="x")
+        except (ValueError, TypeError):
+            refused += 1
+            assert "error" in own and 10 < len(own["error"]) < 400, config
+        else:
+            assert "is" in own and own["is"]["letters"] == dict(row), config
+    assert refused > 50
+    for text in ("", "{", "[1]", "null", '{"model_type": 7}', '{"model_type": "__proto__"}', "9" * 10_000):
+        assert "error" in page("config", text)
+
+
+def hostile_links():
+    rng = random.Random(1)
+    start = {"train": planner().plan, "serve": planner("serve").plan}
+    for _ in range(200):
+        said = json.loads(json.dumps(start[rng.choice(("train", "serve"))]))
+        place = said if rng.random() < 0.6 else said[rng.choice(("letters", "targets", "fixed"))]
+        place[rng.choice([*place, "tp", "__proto__", "constructor", "x"])] = rng.choice([*WRONG, "alert(1)", "javascript:alert(1)"])
+        yield "#plan=" + quote(json.dumps(said))
+    yield from ("#plan=", "#plan=%", "#plan=%7B", "#plan=null", "#plan=[]", "#plan=1", "#plan=" + "a" * 70_000)
+
+
+def test_hostile_links_are_refused_in_one_sentence_or_harmless(page):
+    kept = 0
+    for link in hostile_links():
+        own = page("link", link)
+        if "error" in own:
+            assert own["error"].startswith("This link cannot be read (") and len(own["error"]) < 200
+        else:
+            kept += 1
+            state = json.dumps(own["is"])
+            assert "<" not in state and "alert" not in state and "__proto__" not in state
+    assert kept < 120
+
+
+def test_a_link_opens_as_it_was_written(page):
+    for plan in (planner().plan, planner("serve").plan):
+        plan = plan | dict(model=page("config", json.dumps(CONFIGS["llama3_8b"]))["is"])
+        link = page("again", "#plan=" + quote(json.dumps(plan)))
+        assert page("again", link) == link and page("link", link)["is"]["letters"] == plan["letters"]
+
+
+def test_a_device_is_read_from_its_cells(page):
+    own = page("device", 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = {value = "8 TB/s", note = "seen"}\npeak_bf16 = "2 PFLOP/s"')
+    assert own["is"]["letters"]["hbm_bandwidth"] == 8e12 and own["is"]["name"] == "Mine"
+    for text in ("", "hbm_capacity = <b>", 'hbm_capacty = "1 GB"', 'hbm_capacity = "-1 GB"', "x" * 30_000):
+        assert "error" in page("device", text)
+
+
+# What is copied
+
+
+@pytest.mark.parametrize("plan", SEARCHED[1:], ids=lambda p: p["model"])
+def test_the_call_prints_the_same_answer(page, plan):
+    state, best = plan | dict(fixed={}, beside=[]), page("find", plan)["best"][0]
+    answer = page("answer", plan | dict(layout=best))["values"]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(page("python", [state, best]), {})
+    letters = ("step_time", "mfu", "memory") if plan["job"] == "train" else ("ttft", "tpot", "device_rate")
+    for letter, value in zip(letters, said.getvalue().split(), strict=True):
+        assert near(answer[letter], float(value))
+    assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
+
+
+def test_flags_are_those_of_the_knobs(page):
+    best = page("find", SEARCHED[1])["best"][0]
+    known = SEARCHED[1]["letters"] | {x: int(y) for x, y in best["letters"].items() if x != "dp"}
+    words = {x: best["words"][x] for x in ("recompute", "sharding", "schedule")}
+    known = {x: y for x, y in known.items() if x not in ("devices", "cp", "ep", "chunks") or (y > 1 and x != "devices")}
+    python = flags(known | words | dict(precision="bf16", sequence_parallel=True), "megatron")
+    assert sorted(page("flags", [SEARCHED[1], best, "megatron"]).split()) == sorted(python.split())
+
+
+# The graph
+
+
+def test_expressions_that_are_equal_stand_once():
+    graph, x = Graph(), symbol("tp")
+    assert graph.place(x / 2 + x**2) == graph.place(x**2 + x / 2)
+    with pytest.raises(NotImplementedError, match="the planner has no"):
+        graph.place(__import__("sympy").sin(x))
+
+
+def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(page):
+    assert kind_of(models.deepseek_v3, True) == "latent gate some shared"
+    assert {kind_of(row, True) for row in models.values()} <= {x.split("|")[0] for x in json.loads(planner_json())["serve"]["sheets"]}
+
+
+def test_what_is_asked_wrongly_is_said():
+    with pytest.raises(KeyError, match="did you mean"):
+        planner(model="llama3_405")
+    with pytest.raises(LookupError):
+        planner(device="v100", precision="fp8")
+    assert planner(device="v100").plan["precision"] == "fp16"
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The planner on a bare page."""
+    place: Path = tmp_path_factory.mktemp("planner")
+    (place / "planner.js").write_text(planner_script(), "utf-8")
+    scheme = "document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
+    (place / "index.html").write_text(
+        f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>x</title>"
+        f"<script>{scheme}</script><style>body{{margin:0}}{planner_style()}</style><main><h1>Planner</h1>"
+        "<div id=sb-planner></div></main><script defer src=planner.js></script>",
+        "utf-8",
+    )
+    with web(place) as address:
+        yield address
+
+
+READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy]') && !document.querySelector('progress')"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (390, "dark")])
+def test_a_run_is_planned_in_a_browser(chromium, folder, width, scheme):
+    with open_page(chromium, viewport={"width": width, "height": 900}, color_scheme=scheme) as page:
+        said = lambda letter: page.locator(f".pl-num[data-letter={letter}]").inner_text()  # noqa: E731
+        ready = lambda: page.wait_for_function(READY)  # noqa: E731
+        page.goto(folder)
+        ready()
+        first = said("step_time")
+        page.locator(".pl-pill").first.click()  # a model of one's own
+        page.locator(".pl-own textarea").fill('{"model_type": "<img src=x onerror=alert(1)>"}')
+        page.get_by_text("use this config.json").click()
+        assert "is not one that can be read" in page.locator(".pl-wrong").inner_text()
+        page.locator(".pl-own textarea").fill(json.dumps(CONFIGS["llama3_8b"]))
+        page.get_by_text("use this config.json").click()
+        page.locator("input[aria-label=devices]").fill("64")
+        page.locator("input[aria-label=devices]").press("Enter")
+        page.wait_for_function("(old) => document.querySelector('.pl-num')?.innerText !== old", arg=first)
+        ready()
+        link = page.evaluate("location.href")
+        found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=1024, seq=8192, progress=False)
+        own = page.evaluate("document.querySelector('.pl-num').getAttribute('aria-label')")
+        assert f"{found.best[0].row.step_time:.4g} s" in own
+        page.get_by_text("+ another device").click()
+        page.locator(".pl-filter").fill("b200 ")
+        page.locator(".pl-filter").press("Enter")
+        page.locator(".pl-beside").wait_for()
+        ready()
+        page.locator("input[aria-label=target]").fill("3 s")
+        page.locator("input[aria-label=target]").press("Enter")
+        assert page.locator(".pl-solved").inner_text()
+        page.locator(".pl-num").first.click()  # why
+        page.locator(".pl-tree summary").nth(1).click()
+        assert page.locator(".pl-tree math").count() > 2 and page.locator(".pl-tree a").count() > 1
+        page.keyboard.press("Escape")
+        step = said("step_time")
+        page.goto("about:blank")
+        page.goto(link)
+        ready()
+        assert said("step_time") == step
+        page.goto("about:blank")
+        page.goto(f"{folder}#plan={quote('<img src=x onerror=alert(1)>')}")
+        ready()
+        assert "This link cannot be read" in page.locator(".pl-said").inner_text()
+        page.select_option("select[aria-label='train or serve']", "serve")
+        page.locator(".pl-num[data-letter=tpot]").wait_for()
+        assert page.locator("img").count() == 0 and page.evaluate("document.documentElement.scrollWidth") <= width
+        assert (page.outside, page.errors, page.missing) == ([], [], [])
