@@ -13,6 +13,7 @@ from scalebook.claims import claims
 from scalebook.display import calculator, drawings
 from scalebook.inference import decoding, latency_floor
 from scalebook.language import FORMULAS, show
+from scalebook.measurements.record import recorded
 from scalebook.memory.state import replicated
 from scalebook.pipeline import bubble_interleaved, simulate
 from scalebook.tables import accelerators, links, models
@@ -216,15 +217,27 @@ def parts() -> str:
     return "\n".join(["````{grid} 1 2 2 2", ":gutter: 3", ":class-container: sb-parts", *cards, "````"])
 
 
+def medians() -> dict[str, str]:
+    """How far off what is asked for most is at the median, as the record has it."""
+    families = {x["name"]: x for x in recorded()["families"]}
+    named = {"a training step": "step time", "a token of a service": "decoding"}
+    return {what: f"{families[name]['median']:.0%}".replace("%", " %") for what, name in named.items()}
+
+
 def evidence() -> str:
     """What the book rests on, counted now."""
     imported()
-    counts = claims.verdicts()
+    counts, rows = claims.verdicts(), sum(x["rows"] for x in recorded()["sets"].values())
     facts = [
         (f"{counts.total.total()}", "sentences of four articles judged", "reference/claims.html"),
         (f"{len(FORMULAS)}", "formulas, each with its source", "reference/formulas.html"),
+        (
+            f"{sum(x['rows'] for x in recorded()['sets'].values()):,}",
+            "measured rows beside them",
+            "reference/trust.html",
+        ),
+        *((off, f"off at the median: {what}", "reference/trust.html") for what, off in medians().items()),
         (f"{len(accelerators)}", "accelerators, a source for each cell", "reference/accelerators.html"),
-        (f"{len(models)}", "models", "reference/models.html"),
     ]
     items = "".join(f'<li><a href="{at}"><b>{number}</b> {words}</a></li>' for number, words, at in facts)
     return f'<ul class="sb-evidence">{items}</ul>'
