@@ -369,12 +369,17 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
 
 # Products of experts, and splits of the inner size
 
-# Rows an expert, columns, inner size; what the forward product, that of the inputs' gradient and that of the weights' (in
-# 32 bits) reach of a B200's peak, as SimuMax's system description lists them.
+# Rows an expert, columns, inner size; what the forward product, that of the inputs' gradient and that of the weights'
+# (in 32 bits) reach of a B200's peak, as SimuMax's system description lists them.
 GROUPED = [
-    (154, 3072, 5120, 0.200, 0.195, 0.094), (128, 4096, 7168, 0.208, 0.226, 0.077), (616, 3072, 5120, 0.462, 0.321, 0.258),
-    (512, 7168, 2048, 0.427, 0.294, 0.215), (1232, 3072, 5120, 0.513, 0.422, 0.328), (1024, 4096, 7168, 0.457, 0.435, 0.289),
-    (2460, 5120, 1536, 0.496, 0.489, 0.403), (9832, 3072, 5120, 0.475, 0.476, 0.419),
+    (154, 3072, 5120, 0.200, 0.195, 0.094),
+    (128, 4096, 7168, 0.208, 0.226, 0.077),
+    (616, 3072, 5120, 0.462, 0.321, 0.258),
+    (512, 7168, 2048, 0.427, 0.294, 0.215),
+    (1232, 3072, 5120, 0.513, 0.422, 0.328),
+    (1024, 4096, 7168, 0.457, 0.435, 0.289),
+    (2460, 5120, 1536, 0.496, 0.489, 0.403),
+    (9832, 3072, 5120, 0.475, 0.476, 0.419),
 ]  # fmt: skip
 
 
@@ -385,8 +390,8 @@ def grouped_share(rows, columns, inner, gradient=False):
         dict(rows=rows, columns=columns, inner=inner) if not gradient else dict(rows=columns, columns=inner, inner=rows)
     )
     time = matmul_time_grouped(
-        accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64, tile_columns=64,
-        grouped_hidden=grouped_hidden(),
+        accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64,
+        tile_columns=64, grouped_hidden=grouped_hidden(),
     )  # fmt: skip
     return 2 * 64 * rows * columns * inner / (time * accelerators.b200.peak_bf16)
 
