@@ -260,7 +260,7 @@ def matmul_time_split(
     ...     peak_flops="312 TFLOP/s", matmul_efficiency=0.837, inner_half=38, traffic="6.4 MB",
     ...     hbm_bandwidth="2.04 TB/s", stream_efficiency=0.737, kernel_launch="3.8 us",
     ... ).__round__(8)
-    1.9e-05
+    2.018e-05
     """
     pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
