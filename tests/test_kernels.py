@@ -10,9 +10,12 @@ from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
 from scalebook.machine.kernels import (
+    grouped_hidden,
     matmul_share,
     matmul_time,
+    matmul_time_grouped,
     matmul_time_ideal,
+    matmul_time_split,
     matrix_product,
     product_traffic,
     stream_time,
@@ -362,3 +365,67 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
             **letters,
         )
         assert 0.4 * best < run.model_flops / run.step_time / run.devices / 1e12 < 0.85 * best
+
+
+# Products of experts, and splits of the inner size
+
+# Rows an expert, columns, inner size; what the forward product, that of the inputs' gradient and that of the weights'
+# (in 32 bits) reach of a B200's peak, as SimuMax's system description lists them.
+GROUPED = [
+    (154, 3072, 5120, 0.200, 0.195, 0.094),
+    (128, 4096, 7168, 0.208, 0.226, 0.077),
+    (616, 3072, 5120, 0.462, 0.321, 0.258),
+    (512, 7168, 2048, 0.427, 0.294, 0.215),
+    (1232, 3072, 5120, 0.513, 0.422, 0.328),
+    (1024, 4096, 7168, 0.457, 0.435, 0.289),
+    (2460, 5120, 1536, 0.496, 0.489, 0.403),
+    (9832, 3072, 5120, 0.475, 0.476, 0.419),
+]  # fmt: skip
+
+
+def grouped_share(rows, columns, inner, gradient=False):
+    """Of the peak, 64 experts on a B200 whose products reach 0.52."""
+    bits = 16 * (rows * inner + rows * columns) + (64 if gradient else 16) * inner * columns
+    sizes = (
+        dict(rows=rows, columns=columns, inner=inner) if not gradient else dict(rows=columns, columns=inner, inner=rows)
+    )
+    time = matmul_time_grouped(
+        accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64,
+        tile_columns=64, grouped_hidden=grouped_hidden(),
+    )  # fmt: skip
+    return 2 * 64 * rows * columns * inner / (time * accelerators.b200.peak_bf16)
+
+
+def test_products_of_experts_reach_what_was_measured_on_a_b200():
+    errors = []
+    for rows, columns, inner, forward, back, weights in GROUPED:
+        found = grouped_share(rows, columns, inner), grouped_share(rows, inner, columns)
+        errors += np.divide([*found, grouped_share(rows, columns, inner, True)], [forward, back, weights]).tolist()
+    assert np.mean(np.abs(np.array(errors) - 1)) < 0.14
+
+
+@pytest.mark.parametrize("tokens", [64, 512, 4096])
+def test_products_of_experts_gain_with_rows_and_lose_going_back(tokens):
+    assert grouped_share(tokens, 4096, 7168) < grouped_share(2 * tokens, 4096, 7168)
+    assert grouped_share(tokens, 4096, 7168, True) < grouped_share(tokens, 4096, 7168)
+
+
+SMALL = dict(
+    copies=1, tile_rows=64, tile_columns=64, cores=108, peak_flops=312e12, matmul_efficiency=0.84, inner_half=40,
+    hbm_bandwidth=2e12, stream_efficiency=0.75, kernel_launch=3e-6,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", [1024, 12288, 65536])
+@pytest.mark.parametrize("columns", [64, 256, 2048, 65536])
+def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
+    sizes = dict(rows=2, columns=columns, inner=inner, traffic=2 * columns * inner)
+    whole, split = matmul_time(SMALL, **sizes), matmul_time_split(SMALL, **sizes, split_time=2e-6)
+    assert split <= whole * (1 + 1e-9)
+    if columns / 64 > 54:  # more tiles than half of the cores: nothing to split among
+        assert split == pytest.approx(whole, rel=1e-12)
+
+
+def test_the_worst_of_small_products_is_split():
+    sizes = dict(rows=2, columns=256, inner=12288, traffic=2 * 256 * 12288)
+    assert matmul_time_split(SMALL, **sizes, split_time=2e-6) < 0.5 * matmul_time(SMALL, **sizes)
