@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -18,7 +19,7 @@ from scalebook.measurements.record import TOLERANCE, recorded, worse
 from scalebook.tables import Device, Table, accelerators, models
 from scalebook.training import training_step
 
-from .support import ROOT
+ROOT = Path(__file__).parents[1]
 
 JOB = dict(batch=1, global_batch=128, seq=8192, tp=8, pp=4, dp=8)
 

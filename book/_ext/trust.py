@@ -110,8 +110,8 @@ def beside() -> list[str]:
         "## Beside other models, on the same rows",
         *table(["what", "whose", "rows", "median", "90 %"], lines),
         "AIConfigurator interpolates in tables of measured kernels, of the kind that our kernels were fitted on.",
-        "Calculon's model runs here in its own words, with the system file that its authors validated it with. SimuMax",
-        "publishes predictions beside runs of its own only, which the package does not hold: no row of it stands here.",
+        "Calculon's model runs here in its own words, with the system file that its authors validated it with. Of",
+        "SimuMax's published predictions none is on a row that the package holds: it cannot be compared here.",
         "",
     ]
 
