@@ -29,7 +29,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
 
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${show(answer.values[letter], unit(letter), digits)}, why`, onclick: () => open(letter) },
-    letter === "million_cost" ? `$${show(answer.values[letter], "", 3)}` : show(answer.values[letter], unit(letter), digits).replace(/ tokens\/s$/, ""));
+    letter === "million_cost" ? `$${show(answer.values[letter], "", 3)}` : letter === "filled" ? show(answer.values[letter], "%", 3) : show(answer.values[letter], unit(letter), digits).replace(/ tokens\/s$/, ""));
 
   // The range that eight of ten public measurements like this one lie in. An interval of its own takes its place here.
   function range(job, letter, value) {
@@ -55,7 +55,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
 
   function bars(job, answer, open, stages) {
     const { values } = answer, found = [];
-    const section = (title, ...more) => found.push(h("h3", {}, title), ...more);
+    const section = (title, ...more) => found.push(h("h2", {}, title), ...more);
     if (job === "train") {
       const memory = pieces(answer, inputsOf(answer, "train_memory"));
       section("Where the time goes", draw.bar(pieces(answer, inputsOf(answer, "step_time")), { unit: "s", label: "a step's time, piece by piece", open, chapter }));
@@ -81,7 +81,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
   const SAID = { request_rate: "", device_rate: "", devices: "devices" };
   function reason(row) {
     if (row.why) return row.why;
-    if (row.over) { const [letter, x, name, most, relation] = row.over; return `${meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
+    if (row.over) { const [letter, x, name, most, relation] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
     if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
     return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)}${SAID[x] === "" ? "" : " "}${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
   }
@@ -91,7 +91,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
     const line = (label, value, second, why, chosen, me) => h("tr", { class: me ? "pl-me" : undefined }, h("th", { scope: "row" }, chosen && !me ? h("button", { type: "button", class: "pl-link", onclick: () => take(chosen) }, label) : label),
       h("td", {}, value), h("td", {}, second), h("td", { class: "pl-why-not" }, why));
     const by = (value) => (value === null ? "–" : `${value >= best ? "+" : "−"}${show(Math.abs(value / best - 1), "%", 2)}`);
-    return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", {}, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", job === "train" ? "step" : "tokens/s a device", job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
+    return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", job === "train" ? "step" : "tokens/s a device", job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
       h("tbody", {}, line(layout(own, job), show(best, unit(axis)), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
         result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "next best", x)),
         rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.memory ? show(x.memory, "B", 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));

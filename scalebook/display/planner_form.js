@@ -43,10 +43,11 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     if (!at.pick.hidden && at.pick.dataset.kind === kind) { close(); return; }
     const usable = Object.entries(table).filter(([, row]) => (kind === "model" ? current().job === "serve" || !row.letters.linear_layers : cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth));
     const list = h("div", { class: "pl-list" }), filter = h("input", { type: "search", class: "pl-filter", placeholder: `find a ${kind}`, "aria-label": `find a ${kind}` });
+    const rank = (g) => { const i = ["Llama", "DeepSeek", "Qwen", "gpt", "Kimi", "GLM", "MiniMax", "Mixtral", "Mistral", "Gemma", "NVIDIA", "AMD", "Google"].indexOf(g); return i < 0 ? 99 : i; };
     const fill = () => {
       const asked = filter.value.toLowerCase().split(/\s+/), found = usable.filter(([k, row]) => asked.every((x) => `${k} ${row.name} ${row.words.vendor ?? ""}`.toLowerCase().includes(x))), groups = new Map();
       for (const [k, row] of found) { const g = family(row, k, kind); groups.set(g, [...(groups.get(g) ?? []), h("button", { type: "button", onclick: () => { close(); take(k); } }, row.name)]); }
-      list.replaceChildren(...(found.length ? [...groups].map(([g, x]) => h("div", {}, h("h3", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
+      list.replaceChildren(...(found.length ? [...groups].sort((a, b) => rank(a[0]) - rank(b[0])).map(([g, x]) => h("div", {}, h("h2", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
     };
     filter.addEventListener("input", fill);
     filter.addEventListener("keydown", (e) => { if (e.key === "Enter") list.querySelector("button")?.click(); if (e.key === "Escape") close(); });
@@ -56,7 +57,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
       : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `the rest as ${states.device(current().device).name}`)];
     at.pick.dataset.kind = kind;
-    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, list), h("div", { class: "pl-own" }, h("h3", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
+    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
     at.pick.hidden = false;
     fill();
     filter.focus();
