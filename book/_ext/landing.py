@@ -232,7 +232,7 @@ def evidence() -> str:
         (f"{counts.total.total()}", "sentences of four articles judged", "reference/claims.html"),
         (f"{len(FORMULAS)}", "formulas, each with its source", "reference/formulas.html"),
         (
-            f"{sum(x['rows'] for x in recorded()['sets'].values()):,}",
+            f"{rows:,}",
             "measured rows beside them",
             "reference/trust.html",
         ),
