@@ -34,7 +34,9 @@ class Calculator(anywidget.AnyWidget):
     answers of its own: it is one of a page, whose JavaScript gives them.
     """
 
-    _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in ("live", "live_chart", "live_view"))
+    _esm = "\n".join(
+        (_HERE / f"{x}.js").read_text("utf-8") for x in ("live", "live_chart", "live_controls", "live_view")
+    )
     _css = (_HERE / "live.css").read_text("utf-8")
     spec = traitlets.Dict().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)  # what the spec names; a page has it from a file that all pages share

@@ -2,17 +2,6 @@
 
 let count = 0;  // of calculators on this page, for names that none shares
 
-function make(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== undefined) node.setAttribute(name, value);
-  }
-  node.append(...children.filter((x) => x !== undefined && x !== null));
-  return node;
-}
-
 // Formulas are set by the page's MathJax, or by JupyterLab's.
 function typeset(node, model) {
   const lab = model.widget_manager?._rendermime?.latexTypesetter;
@@ -113,87 +102,6 @@ function reasons(spec, values, state) {
     return make("li", {}, ...line, depth < 1 ? inside : make("details", {}, make("summary", {}, "and these"), inside));
   };
   return make("ul", {}, item(spec.outputs[0].letter));
-}
-
-// ---- the controls
-
-function slider(control, id, change) {
-  const range = make("input", { type: "range", id, min: 0, max: control.values.length - 1, step: 1, class: "sb-range" });
-  const typed = make("input", { type: "text", class: "sb-typed", "aria-label": `${control.label}, typed`, autocomplete: "off", spellcheck: "false" });
-  const wrong = make("p", { class: "sb-wrong", role: "alert", hidden: true, id: `${id}-wrong` });
-  const row = make("div", { class: "sb-control", "data-name": control.name },
-    make("label", { for: id }, control.label, " ", make("code", { class: "sb-word" }, control.name)), make("div", { class: "sb-inputs" }, range, typed), wrong);
-  const refuse = (text) => {
-    wrong.textContent = text ?? "";
-    wrong.hidden = !text;
-    typed.toggleAttribute("aria-invalid", Boolean(text));
-    if (text) typed.setAttribute("aria-describedby", wrong.id);
-  };
-  range.addEventListener("input", () => change(control.values[Number(range.value)]));
-  const enter = () => {
-    const { value, error } = parse(typed.value, control.unit);
-    const needs = { positive: "more than zero", nonnegative: "zero or more", share: "between 0 and 100 %", real: "a number" }[control.sign];
-    if (error) return refuse(error);
-    if (!good(value, control.sign)) return refuse(`this must be ${needs}`);
-    if (control.whole && !Number.isInteger(value)) return refuse("this must be a whole number");
-    refuse();
-    change(value);
-    return undefined;
-  };
-  typed.addEventListener("change", enter);
-  typed.addEventListener("keydown", (event) => { if (event.key === "Enter") enter(); });
-  typed.addEventListener("focus", () => typed.select());
-  const nearest = (value) => {
-    const far = control.values.map((x) => (x > 0 && value > 0 ? Math.abs(Math.log(x / value)) : Math.abs(x - value)));
-    return far.indexOf(Math.min(...far));
-  };
-  return { row, refresh(state) {
-    const value = state[control.name], text = plural(exact(value, control.unit));
-    range.value = nearest(value);
-    range.setAttribute("aria-valuetext", text);
-    if (typed.value !== text) { typed.value = text; refuse(); }
-  } };
-}
-
-const MANY = 12;
-
-function chooser(control, id, change, spec) {
-  const select = make("select", { id }), precise = control.name === "precision";
-  const groups = new Map();
-  for (const option of control.options) {
-    const node = make("option", { value: option.key }, option.label), group = control.groups?.[option.key];
-    if (group === undefined || control.options.length <= MANY) select.append(node);
-    else {
-      if (!groups.has(group)) { groups.set(group, make("optgroup", { label: group })); select.append(groups.get(group)); }
-      groups.get(group).append(node);
-    }
-  }
-  select.addEventListener("change", () => change(select.value));
-  const row = make("div", { class: "sb-control", "data-name": control.name }, make("label", { for: id }, control.label));
-  const inputs = make("div", { class: "sb-inputs" }, select);
-  row.append(inputs);
-  if (control.options.length > MANY) {
-    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: `filter ${control.options.length}`, "aria-label": `filter the menu: ${control.label}` });
-    const nodes = [...select.querySelectorAll("option")];
-    const fits = (node) => filter.value.toLowerCase().split(/\s+/).every((word) => node.textContent.toLowerCase().includes(word));
-    filter.addEventListener("input", () => {
-      for (const node of nodes) node.hidden = node.disabled = !fits(node);
-      for (const group of groups.values()) group.hidden = [...group.children].every((x) => x.hidden);
-      const left = nodes.filter((x) => !x.hidden);
-      filter.setAttribute("aria-invalid", String(!left.length));
-      if (filter.value && left.length && !left.includes(select.selectedOptions[0])) change(left[0].value);
-    });
-    filter.addEventListener("keydown", (event) => { if (event.key === "Escape") { filter.value = ""; filter.dispatchEvent(new Event("input")); } });
-    inputs.append(filter);
-  }
-  return { row, refresh(state) {
-    if (precise) {
-      const has = new Set(offered(spec, state).map((x) => x.key));
-      for (const node of select.options) node.hidden = node.disabled = !has.has(node.value) && node.value !== state.precision;
-    }
-    for (const node of select.options) if (node.value === state[control.name]) node.hidden = node.disabled = false;
-    select.value = state[control.name];
-  } };
 }
 
 // "8 tokens", "1 token": as people say it.
