@@ -374,8 +374,8 @@ CONFRONTATIONS = {
             ("megatron-bridge",),
             _no_megatron_bridge,
             _bridge_kind,
-            "on rows of an even number, the sustained rate of the H100 and the GB300 and what the latter's 4-bit products "
-            "reach (dense models), "
+            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit "
+            "products reach (dense models), "
             "what blocks of experts wait for an x86 host "
             "and the least time it takes for one; unfused experts are as in llm_foundry",
             lambda row: is_even(row) and not _no_megatron_bridge(row) and (_is_launched(row) or _is_dense_fitted(row)),
