@@ -128,7 +128,7 @@ BOUNDS = {
     ("megatron_bridge", "dense, GB200, 4 bits"): (0.052, 0.11),
     ("megatron_bridge", "dense, GB200, 8 bits"): (0.0617, 0.12),
     ("megatron_bridge", "dense, GB300, 4 bits"): (0.0323, 0.0556),
-    ("megatron_bridge", "dense, GB300, 8 bits"): (0.0826, 0.334),
+    ("megatron_bridge", "dense, GB300, 8 bits"): (0.0314, 0.065),
     ("megatron_bridge", "dense, H100, 8 bits"): (0.0579, 0.114),
     ("megatron_bridge", "experts, B200, 8 bits"): (0.0807, 0.131),
     ("megatron_bridge", "experts, B300, 8 bits"): (0.196, 0.527),

@@ -287,8 +287,8 @@ def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
     )
 
 
-def _is_dense_h100(row):
-    return row["system"] == "DGX-H100" and not _model(row).experts
+def _is_dense_fitted(row):
+    return row["system"] in ("DGX-H100", "DGX-GB300") and not _model(row).experts
 
 
 def _is_launched(row):
@@ -376,10 +376,11 @@ CONFRONTATIONS = {
             ("megatron-bridge",),
             _no_megatron_bridge,
             _bridge_kind,
-            "on rows of an even number, the sustained rate of the H100 (dense models), "
+            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit "
+            "products reach (dense models), "
             "what blocks of experts wait for an x86 host "
             "and the least time it takes for one; unfused experts are as in llm_foundry",
-            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_is_launched(row) or _is_dense_h100(row)),
+            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_is_launched(row) or _is_dense_fitted(row)),
         ),
     )
 }
