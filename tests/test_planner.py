@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+import sympy
 from py_mini_racer import MiniRacer
 
 from scalebook.display import planner as made
@@ -34,10 +35,20 @@ const engine = planEngine(data), cases = planCases(engine), searching = planSear
 const rows = planRows(engine, words), states = planState({ engine, cases, words, rows });
 const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data.devices[p.device] ?? p.device });
 const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
-const find = (p) => { const q = row(p), r = searching.searched(q); return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) }; };
+const find = (p) => {
+  const q = row(p), r = searching.searched(q);
+  return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) };
+};
 const attempt = (f) => { try { return { is: f() }; } catch (error) { return { error: error.message }; } };
-const CALLS = { answer, find, reason: ([job, v]) => cases.of(job).reason(v), config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
-  device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)), show: (x) => x.map(([v, u]) => words.show(v, u)), python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f), csv: ([s, c]) => { const p = states.plan(s), r = cases.of(s.job).answer(p, c); return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c); } };
+const csv = ([s, c]) => {
+  const r = cases.of(s.job).answer(states.plan(s), c);
+  return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c);
+};
+const CALLS = {
+  answer, find, csv, config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
+  device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)),
+  python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f),
+};
 const ask = (name, said) => JSON.stringify(CALLS[name](JSON.parse(said)) ?? null);
 """
 
@@ -100,8 +111,8 @@ def held(page, job, model, device, precision, several, call, **words):
 def test_a_training_step_is_the_same_in_the_page(page, model, device, precision, words):
     rng = random.Random(model)
     several = [drawn(rng, model, words) for _ in range(240)]
-    count = held(page, "train", model, device, precision, several, lambda *x, **y: training_step(*x, **y, **words), **words)
-    assert count > 60
+    call = lambda *x, **y: training_step(*x, **y, **words)  # noqa: E731
+    assert held(page, "train", model, device, precision, several, call, **words) > 60
 
 
 @pytest.mark.parametrize(("model", "device", "precision", "engine"), SERVED)
@@ -119,8 +130,10 @@ def test_a_service_is_the_same_in_the_page(page, model, device, precision, engin
 # Searches
 
 SEARCHED = [
-    dict(job="train", model="llama3_8b", device="h100", precision="bf16", letters=dict(devices=64, global_batch=256, seq=8192)),
-    dict(job="train", model="gpt3_175b", device="a100", precision="bf16", letters=dict(devices=96, global_batch=192, seq=2048)),
+    dict(job="train", model="llama3_8b", device="h100", precision="bf16",
+         letters=dict(devices=64, global_batch=256, seq=8192)),
+    dict(job="train", model="gpt3_175b", device="a100", precision="bf16",
+         letters=dict(devices=96, global_batch=192, seq=2048)),
     dict(job="serve", model="llama3_70b", device="h200", precision="fp8", engine="vllm", targets=dict(ttft=1, tpot=0.03),
          letters=dict(devices=8, users=64, prompt=1024, output=1024)),
 ]  # fmt: skip
@@ -162,14 +175,17 @@ def test_a_configuration_is_read_as_python_reads_it(page, key):
     assert {x: y for x, y in own["words"].items()} == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
 
 
-WRONG = [None, True, [], {}, "8", "</script><img src=x onerror=alert(1)>", -1, 0, 2.5, 1e30, 10**18, [1, "x"], {"a": 1}, "__proto__"]
+WRONG = [
+    None, True, [], {}, "8", "</script><img src=x onerror=alert(1)>", -1, 0, 2.5, 1e30, 10**18, [1, "x"], {"a": 1},
+    "__proto__",
+]  # fmt: skip
 
 
 def hostile_configs():
     rng, found = random.Random(0), []
     for _ in range(200):
         config = json.loads(json.dumps(CONFIGS[rng.choice(sorted(CONFIGS))]))
-        inner = config.get("text_config") if isinstance(config.get("text_config"), dict) and rng.random() < 0.8 else config
+        inner = config.get("text_config", config) if rng.random() < 0.8 else config
         field = rng.choice(sorted(inner))
         if rng.random() < 0.3:
             inner.pop(field)
@@ -201,7 +217,8 @@ def hostile_links():
     for _ in range(200):
         said = json.loads(json.dumps(start[rng.choice(("train", "serve"))]))
         place = said if rng.random() < 0.6 else said[rng.choice(("letters", "targets", "fixed"))]
-        place[rng.choice([*place, "tp", "__proto__", "constructor", "x"])] = rng.choice([*WRONG, "alert(1)", "javascript:alert(1)"])
+        name = rng.choice([*place, "tp", "__proto__", "constructor", "x"])
+        place[name] = rng.choice([*WRONG, "alert(1)", "javascript:alert(1)"])
         yield "#plan=" + quote(json.dumps(said))
     yield from ("#plan=", "#plan=%", "#plan=%7B", "#plan=null", "#plan=[]", "#plan=1", "#plan=" + "a" * 70_000)
 
@@ -227,7 +244,8 @@ def test_a_link_opens_as_it_was_written(page):
 
 
 def test_a_device_is_read_from_its_cells(page):
-    own = page("device", 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = {value = "8 TB/s", note = "seen"}\npeak_bf16 = "2 PFLOP/s"')
+    cells = 'hbm_capacity = "192 GB"\nhbm_bandwidth = {value = "8 TB/s", note = "seen"}\npeak_bf16 = "2 PFLOP/s"'
+    own = page("device", f'[mine]\nname = "Mine"  # ours\n{cells}')
     assert own["is"]["letters"]["hbm_bandwidth"] == 8e12 and own["is"]["name"] == "Mine"
     for text in ("", "hbm_capacity = <b>", 'hbm_capacty = "1 GB"', 'hbm_capacity = "-1 GB"', "x" * 30_000):
         assert "error" in page("device", text)
@@ -264,12 +282,13 @@ def test_expressions_that_are_equal_stand_once():
     graph, x = Graph(), symbol("tp")
     assert graph.place(x / 2 + x**2) == graph.place(x**2 + x / 2)
     with pytest.raises(NotImplementedError, match="the planner has no"):
-        graph.place(__import__("sympy").sin(x))
+        graph.place(sympy.sin(x))
 
 
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(page):
     assert kind_of(models.deepseek_v3, True) == "latent gate some shared"
-    assert {kind_of(row, True) for row in models.values()} <= {x.split("|")[0] for x in json.loads(planner_json())["serve"]["sheets"]}
+    kinds = {x.split("|")[0] for x in json.loads(planner_json())["serve"]["sheets"]}
+    assert {kind_of(row, True) for row in models.values()} <= kinds
 
 
 def test_what_is_asked_wrongly_is_said():
@@ -288,10 +307,11 @@ def folder(tmp_path_factory):
     """The planner on a bare page."""
     place: Path = tmp_path_factory.mktemp("planner")
     (place / "planner.js").write_text(planner_script(), "utf-8")
-    scheme = "document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
+    dark = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
     (place / "index.html").write_text(
-        f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>x</title>"
-        f"<script>{scheme}</script><style>body{{margin:0}}{planner_style()}</style><main><h1>Planner</h1>"
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script><style>body{{margin:0}}{planner_style()}</style>"
+        "<main><h1>Planner</h1>"
         "<div id=sb-planner></div></main><script defer src=planner.js></script>",
         "utf-8",
     )
@@ -299,7 +319,7 @@ def folder(tmp_path_factory):
         yield address
 
 
-READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy]') && !document.querySelector('progress')"
+READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (390, "dark")])
@@ -321,7 +341,8 @@ def test_a_run_is_planned_in_a_browser(chromium, folder, width, scheme):
         page.wait_for_function("(old) => document.querySelector('.pl-num')?.innerText !== old", arg=first)
         ready()
         link = page.evaluate("location.href")
-        found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=1024, seq=8192, progress=False)
+        asked = dict(devices=64, global_batch=1024, seq=8192)
+        found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), **asked, progress=False)
         own = page.evaluate("document.querySelector('.pl-num').getAttribute('aria-label')")
         assert f"{found.best[0].row.step_time:.4g} s" in own
         page.get_by_text("+ another device").click()

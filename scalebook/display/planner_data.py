@@ -82,7 +82,9 @@ def _rows(table) -> dict:
         cells = {x: c for x, c in row.cells.items()}
         own = [c.source for c in cells.values() if c.source]
         usual = max(set(own), key=lambda x: (own.count(x), x), default="")
-        others = {x: [c.source, c.note] for x, c in cells.items() if c.formula is None and (c.source != usual or c.note)}
+        others = {
+            x: [c.source, c.note] for x, c in cells.items() if c.formula is None and (c.source != usual or c.note)
+        }
         others |= {x: ["", f"follows: {c.formula.name}"] for x, c in cells.items() if c.formula is not None}
         letters = {x: _number(c.value) for x, c in cells.items()}
         found[key] = dict(name=row.name, words=dict(row.words), letters=letters, source=usual, sources=others)

@@ -11,7 +11,9 @@ from scalebook.training.knobs import flags
 __all__ = ["flag_texts"]
 
 # The value that stands for each letter where it is above one.
-PLACES = dict(tp=7, cp=11, ep=13, pp=17, chunks=19, batch=23, global_batch=29 * 23 * 31, seq=8191, devices=7 * 11 * 17 * 31)
+PLACES = dict(
+    tp=7, cp=11, ep=13, pp=17, chunks=19, batch=23, global_batch=29 * 23 * 31, seq=8191, devices=7 * 11 * 17 * 31
+)
 WAYS = ("tp", "cp", "ep", "pp", "chunks")
 FRAMEWORKS = {"megatron": "Megatron-LM", "torchtitan": "torchtitan"}
 # What engines call the ways to serve: vLLM's and SGLang's own arguments of their servers.

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from scalebook.tables.huggingface import KINDS
-from scalebook.training.rules import RULES as TRAINING_RULES
 
 __all__ = ["Traced", "configurations", "rules"]
 
