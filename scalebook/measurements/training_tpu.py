@@ -14,7 +14,7 @@ from scalebook.tables import accelerators, models
 from .confrontation import Confrontation, Priced, number
 from .runs import OVERLAPPED, optional, step, timed, useful_seconds
 
-__all__ = ["CONFRONTATIONS", "MATRIX_UNITS", "scaled"]
+__all__ = ["CONFRONTATIONS", "scaled"]
 
 _TPUS = {"v4": "tpu_v4", "v5e": "tpu_v5e", "v5p": "tpu_v5p", "v6e": "tpu_v6e", "TPU7x": "tpu_v7"}
 # Recipes' models, and the sequences that they train on; newer recipes print these.
@@ -32,9 +32,6 @@ _TABLES = {
     ("v5p", "32B"): (7, 4, "none"), ("v5p", "64B"): (3, 4, "none"), ("v5p", "128B"): (1, 8, "none"),
     ("v5p", "256B"): (1, 8, "none"), ("v5p", "1024B"): (2, 8, "full"),
 }  # fmt: skip
-# What products of 16,384 and more in every size reach of the peak on the v7, the only TPU of which they are published
-# (ironwood.csv); matrix units that the compiler feeds are of one kind, and what is typical of GPUs (0.6) is not theirs.
-MATRIX_UNITS = 0.83
 _V4 = {"22B": (48, 6144, 24, 24576), "52B": (32, 12288, 32, 49152)}
 _SEQ = 2048
 
@@ -98,7 +95,7 @@ def _recipe_run(row):
     sequences = number(row, "gbs") if row["tokens_per_step"] == "" else number(row, "tokens_per_step") / seq
     tpu = accelerators[_tpu(row["tpu"])].at(_precision(row))
     slices = max(1.0, chips / tpu.scaleup_size)
-    known = OVERLAPPED | dict(seq=seq, global_batch=sequences, matmul_efficiency=MATRIX_UNITS)
+    known = OVERLAPPED | dict(seq=seq, global_batch=sequences)
     known |= dict(sharding="hybrid", shard_group=chips / slices) if slices > 1 else dict(sharding="zero3")
     known |= dict(etp=1) if models[model].get("experts") else {}
     runs = []
@@ -158,7 +155,6 @@ def _table_run(row):
         batch=each * tp,
         global_batch=each * count * chips,
         seq=_SEQ,
-        matmul_efficiency=MATRIX_UNITS,
     )
 
 
