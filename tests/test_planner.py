@@ -1,4 +1,4 @@
-"""The planner: in the page's own JavaScript what Python says, to the digit; and nothing that is pasted or linked harms."""
+"""The planner: its page's JavaScript gives what Python gives, and nothing that is pasted or linked does harm."""
 
 import contextlib
 import io
@@ -119,8 +119,8 @@ def test_a_training_step_is_the_same_in_the_page(page, model, device, precision,
 def test_a_service_is_the_same_in_the_page(page, model, device, precision, engine):
     rng = random.Random(model)
     several = [
-        dict(users=rng.randint(1, 24), prompt=rng.randint(64, 4000), output=rng.randint(2, 1000), tp=rng.choice((4, 8)),
-             pp=1, attention_dp=1, replicas=rng.choice((1, 2)), ep=rng.choice((1, 2, 4)) if models[model].experts else 1)
+        dict(users=rng.randint(1, 24), prompt=rng.randint(64, 4000), output=rng.randint(2, 1000), pp=1, attention_dp=1,
+             tp=rng.choice((4, 8)), replicas=rng.choice((1, 2)), ep=rng.choice((1, 2, 4)) if models[model].experts else 1)
         for _ in range(140)
     ]  # fmt: skip
     call = lambda *x, **y: serve(*x, **y, engine=engine)  # noqa: E731
@@ -134,8 +134,8 @@ SEARCHED = [
          letters=dict(devices=64, global_batch=256, seq=8192)),
     dict(job="train", model="gpt3_175b", device="a100", precision="bf16",
          letters=dict(devices=96, global_batch=192, seq=2048)),
-    dict(job="serve", model="llama3_70b", device="h200", precision="fp8", engine="vllm", targets=dict(ttft=1, tpot=0.03),
-         letters=dict(devices=8, users=64, prompt=1024, output=1024)),
+    dict(job="serve", model="llama3_70b", device="h200", precision="fp8", engine="vllm",
+         targets=dict(ttft=1, tpot=0.03), letters=dict(devices=8, users=64, prompt=1024, output=1024)),
 ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def test_a_configuration_is_read_as_python_reads_it(page, key):
     row = models.read(CONFIGS[key], name=models[key].name)
     own = page("config", json.dumps(CONFIGS[key]))["is"]
     assert own["letters"] == dict(row)
-    assert {x: y for x, y in own["words"].items()} == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
+    assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
 
 
 WRONG = [
@@ -310,7 +310,8 @@ def folder(tmp_path_factory):
     dark = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
     (place / "index.html").write_text(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script><style>body{{margin:0}}{planner_style()}</style>"
+        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script>"
+        f"<style>body{{margin:0}}{planner_style()}</style>"
         "<main><h1>Planner</h1>"
         "<div id=sb-planner></div></main><script defer src=planner.js></script>",
         "utf-8",
