@@ -12,10 +12,10 @@ import pytest
 import sympy
 from py_mini_racer import MiniRacer
 
-from scalebook.display import planner as made
-from scalebook.display.planner import planner, planner_script, planner_style
+from scalebook.display import planning as made
 from scalebook.display.planner_data import planner_json
 from scalebook.display.planner_sheets import Graph, kind_of
+from scalebook.display.planning import planner, planner_script, planner_style
 from scalebook.inference import serve
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language import symbol
@@ -117,10 +117,10 @@ def test_a_training_step_is_the_same_in_the_page(page, model, device, precision,
 
 @pytest.mark.parametrize(("model", "device", "precision", "engine"), SERVED)
 def test_a_service_is_the_same_in_the_page(page, model, device, precision, engine):
-    rng = random.Random(model)
+    rng, experts = random.Random(model), (1, 2, 4) if models[model].experts else (1,)
     several = [
         dict(users=rng.randint(1, 24), prompt=rng.randint(64, 4000), output=rng.randint(2, 1000), pp=1, attention_dp=1,
-             tp=rng.choice((4, 8)), replicas=rng.choice((1, 2)), ep=rng.choice((1, 2, 4)) if models[model].experts else 1)
+             tp=rng.choice((4, 8)), replicas=rng.choice((1, 2)), ep=rng.choice(experts))
         for _ in range(140)
     ]  # fmt: skip
     call = lambda *x, **y: serve(*x, **y, engine=engine)  # noqa: E731

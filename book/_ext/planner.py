@@ -5,7 +5,7 @@ from pathlib import Path
 
 from offline_assets import MODULES
 
-from scalebook.display.planner import planner_script, planner_style
+from scalebook.display.planning import planner_script, planner_style
 
 ASSETS = Path(__file__).parents[1] / "_build" / "assets"
 
