@@ -316,6 +316,15 @@ def folder(tmp_path_factory):
         "<div id=sb-planner></div></main><script defer src=planner.js></script>",
         "utf-8",
     )
+    (place / "widget.js").write_text(made.Planner._esm, "utf-8")
+    (place / "data.json").write_text(planner_json(), "utf-8")
+    plan = json.dumps(planner("serve", model="llama3_70b", device="h200", devices=4).plan)
+    (place / "lab.html").write_text(
+        "<!doctype html><meta charset=utf-8><div id=cell></div><script type=module>import widget from './widget.js';"
+        f"const said = {{ data: await (await fetch('data.json')).text(), base: 'x/', plan: {plan} }};"
+        "widget.render({ model: { get: (x) => said[x] }, el: document.getElementById('cell') });</script>",
+        "utf-8",
+    )
     with web(place) as address:
         yield address
 
@@ -371,3 +380,17 @@ def test_a_run_is_planned_in_a_browser(chromium, folder, width, scheme):
         page.locator(".pl-num[data-letter=tpot]").wait_for()
         assert page.locator("img").count() == 0 and page.evaluate("document.documentElement.scrollWidth") <= width
         assert (page.outside, page.errors, page.missing) == ([], [], [])
+
+
+def test_a_notebook_has_the_same_planner(chromium, folder):
+    """The widget's own module, given what JupyterLab gives it."""
+    with open_page(chromium, viewport={"width": 900, "height": 900}) as page:
+        page.goto(f"{folder}/lab.html")
+        page.wait_for_function(READY)
+        asked = dict(devices=4, users=64, prompt=1024, output=1024, ttft="1 s", tpot="30 ms", engine="vllm")
+        layout = dict(tp=[1, 2, 4], pp=[1, 2, 4], ep=[1], attention_dp=[1], replicas=[1, 2, 4])
+        aim = dict(maximize="device_rate", against="tpot", subject_to="devices >= 4", progress=False)
+        best = search(serve, models.llama3_70b, accelerators.h200.at("fp8"), **asked, **layout, **aim).best[0]
+        said = page.locator(".pl-num[data-letter=tpot]").get_attribute("aria-label")
+        assert f"{best.values['tpot'] * 1e3:.4g} ms" in said
+        assert page.errors == []
