@@ -5,18 +5,14 @@ from pathlib import Path
 
 from offline_assets import MODULES
 
-from scalebook.display.planner import planner_script, planner_style
+from scalebook.display.planning import planner_script, planner_style
 
 ASSETS = Path(__file__).parents[1] / "_build" / "assets"
 
 
 def gather(app, config):
     ASSETS.mkdir(parents=True, exist_ok=True)
-    small = [
-        str(MODULES / ".bin" / "esbuild"),
-        "--minify-whitespace",
-        "--minify-syntax",
-    ]  # names a worker asks for stay
+    small = [str(MODULES / ".bin" / "esbuild"), "--minify-whitespace", "--minify-syntax"]  # a worker asks for names
     script = planner_script(lambda x: subprocess.run(small, input=x, capture_output=True, text=True, check=True).stdout)
     (ASSETS / "planner.js").write_text(script, "utf-8")
     (ASSETS / "planner.css").write_text(planner_style(), "utf-8")

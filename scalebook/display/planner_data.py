@@ -79,7 +79,7 @@ def _rows(table) -> dict:
     """Names, words and letters of a table's rows; the source that most cells have, and those of the others."""
     found = {}
     for key, row in table.items():
-        cells = {x: c for x, c in row.cells.items()}
+        cells = row.cells
         own = [c.source for c in cells.values() if c.source]
         usual = max(set(own), key=lambda x: (own.count(x), x), default="")
         others = {

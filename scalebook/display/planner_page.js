@@ -93,11 +93,20 @@ function planPage(root, data, text, { base, linked, state: given }) {
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
     };
     const most = Object.entries(result.rejected).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
-    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
+    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
+    if (state.job === "train") { // what it would hold all the same, of the layout that holds least
+      const least = await worker.ask("search", { plan: { ...plan, axes: ["memory", "step_time"], rising: false, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
+      if (least.best.length) {
+        [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
+        answer = solve(plan, chosen);
+        part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open, state));
+        part.bars.replaceChildren(...view.bars(state.job, answer, side.open, []));
+      }
+    }
     const fixed = Object.keys(state.fixed).length ? await try_("another layout", { fixed: {} }, () => (state.fixed = {})) : null;
     if (fixed) list.append(fixed);
-    for (let by = 2; by <= 64 && list.childElementCount < 2; by *= 2) {
+    for (const by of [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]) {
       const devices = state.letters.devices * by;
       if (devices > 1e6) break;
       const found = await try_(`${show(devices)} × ${name}`, { letters: { devices }, fixed: {} }, () => { state.letters.devices = devices; state.fixed = {}; });

@@ -1,7 +1,8 @@
 """The rules of strategies and of configurations as data for a page: traced from the Python that states them.
 
->>> [x for x in rules(TRAINING_RULES, {}) if x["letter"] == "chunks"][-1]["js"]
-'stage_blocks%chunks==0'
+>>> from scalebook.training.rules import RULES
+>>> rules([x for x in RULES if x.name == "chunks divide a stage"], {})[0]["js"]
+'((stage_blocks%chunks)==0)'
 """
 
 import inspect
@@ -65,30 +66,11 @@ def rules(stated: Iterable, words: Mapping[str, Iterable]) -> list[dict]:
         js = {}
         for values in itertools.product(*(words[x] for x in own)):
             said = dict(zip(own, values, strict=True))
-            js["|".join(map(str, values))] = _bare(_text(rule.holds(*(said.get(x, Traced(x)) for x in rule.needs))))
+            js["|".join(map(str, values))] = _text(rule.holds(*(said.get(x, Traced(x)) for x in rule.needs)))
         line = dict(name=rule.name, letter=rule.letter, needs=list(rule.needs), says=rule.says)
         line |= dict(words=own, js=js) if own else dict(js=js[""])
         found.append(line | (dict(advice=1) if getattr(rule, "advice", False) else {}))
     return found
-
-
-def _bare(js: str) -> str:
-    """Without the brackets around the two sides of a plain comparison, and around it all."""
-    while js.startswith("(") and js.endswith(")") and _closes(js):
-        js = js[1:-1]
-    left, mark, right = js.partition("==")
-    is_plain = mark and left.startswith("(") and left.endswith(")") and _closes(left)
-    return f"{left[1:-1]}=={right}" if is_plain and "|" not in left and "&" not in left else js
-
-
-def _closes(js: str) -> bool:
-    """Whether the first bracket closes with the last."""
-    depth = 0
-    for place, mark in enumerate(js):
-        depth += (mark == "(") - (mark == ")")
-        if not depth:
-            return place == len(js) - 1
-    return False
 
 
 def configurations() -> dict[str, dict]:

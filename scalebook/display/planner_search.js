@@ -80,7 +80,7 @@ function planSearch(cases) {
   }
 
   // A generator: yields what is found so far, and how much of the whole is done.
-  function* search(plan, best = 10, lift = []) {
+  function* search(plan, best = 10, lift = plan.lift ?? []) {
     const start = Date.now(), job = plan.job, thing = cases.of(job), s = space(plan), limits = limitsOf(plan).filter(([, , , name]) => !lift.includes(name));
     const axes = plan.axes ?? thing.axes, rising = plan.rising ?? thing.rising, [first, second] = axes, sign = rising ? -1 : 1;
     const combos = product(Object.values(s.words)).map((x) => named(Object.keys(s.words), x));

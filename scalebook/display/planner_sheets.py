@@ -8,7 +8,7 @@ say (`words`, by sharding, schedule and offload), and of single formulas that ro
 >>> graph = Graph()
 >>> from scalebook.language import symbol
 >>> graph.place(symbol("tp") / 2), graph.nodes
-(2, ['tp', ['/', 1, 2], ['*', 1, 0]])
+(2, [['/', 1, 2], 'tp', ['*', 0, 1]])
 """
 
 import itertools

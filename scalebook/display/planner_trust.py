@@ -1,4 +1,4 @@
-"""How far a plan is to be trusted: the errors of rows like it, and the public measured services that stand beside it."""
+"""How far a plan is to be trusted: errors of rows like it, and the public measured services that stand beside it."""
 
 import csv
 from importlib.resources import files

@@ -90,8 +90,9 @@ def planner_script(small=lambda script: script) -> str:
 
     `small` may shorten the scripts, as a bundler does, but for names.
     """
+    data = json.dumps(planner_json(), ensure_ascii=False)
     return (
-        f"(() => {{\n{small(_scripts())}\nconst text = {json.dumps(planner_json(), ensure_ascii=False)}, data = JSON.parse(text);\n"
+        f"(() => {{\n{small(_scripts())}\nconst text = {data}, data = JSON.parse(text);\n"
         "const go = () => planPage(document.getElementById('sb-planner'), data, text, { base: '../', linked: true });\n"
         "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"
     )
