@@ -1,6 +1,7 @@
 """The planner: its page's JavaScript gives what Python gives, and nothing that is pasted or linked does harm."""
 
 import contextlib
+import gzip
 import io
 import json
 import random
@@ -394,3 +395,11 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
         said = page.locator(".pl-num[data-letter=tpot]").get_attribute("aria-label")
         assert f"{best.values['tpot'] * 1e3:.4g} ms" in said
         assert page.errors == []
+
+
+def test_what_the_page_loads_is_small():
+    """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs."""
+    data = json.loads(planner_json())
+    own = json.dumps({x: data[x] for x in ("nodes", "formulas", "train", "serve", "rules", "letters")})
+    assert len(gzip.compress(own.encode())) < 80_000
+    assert len(gzip.compress(planner_json().encode())) < 150_000
