@@ -1,6 +1,7 @@
 """The planner: its page's JavaScript gives what Python gives, and nothing that is pasted or linked does harm."""
 
 import contextlib
+import gzip
 import io
 import json
 import random
@@ -254,8 +255,22 @@ def test_a_device_is_read_from_its_cells(page):
 # What is copied
 
 
+MINE = """hbm_capacity = "192 GB"
+hbm_bandwidth = "8 TB/s"
+peak_bf16 = "2 PFLOP/s"
+peak_vector = "80 TFLOP/s"
+scaleup_bandwidth = "900 GB/s"
+scaleup_size = 8
+scaleout_bandwidth = "50 GB/s"
+"""
+
+
+@pytest.mark.parametrize("is_pasted", [False, True])
 @pytest.mark.parametrize("plan", SEARCHED[1:], ids=lambda p: p["model"])
-def test_the_call_prints_the_same_answer(page, plan):
+def test_the_call_prints_the_same_answer(page, plan, is_pasted):
+    if is_pasted:
+        model, device = page("config", json.dumps(CONFIGS["llama3_8b"]))["is"], page("device", MINE)["is"]
+        plan = plan | dict(model=model, device=device, precision="bf16")
     state, best = plan | dict(fixed={}, beside=[]), page("find", plan)["best"][0]
     answer = page("answer", plan | dict(layout=best))["values"]
     with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -394,3 +409,11 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
         said = page.locator(".pl-num[data-letter=tpot]").get_attribute("aria-label")
         assert f"{best.values['tpot'] * 1e3:.4g} ms" in said
         assert page.errors == []
+
+
+def test_what_the_page_loads_is_small():
+    """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs."""
+    data = json.loads(planner_json())
+    own = json.dumps({x: data[x] for x in ("nodes", "formulas", "train", "serve", "rules", "letters")})
+    assert len(gzip.compress(own.encode())) < 80_000
+    assert len(gzip.compress(planner_json().encode())) < 150_000

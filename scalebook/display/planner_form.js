@@ -6,7 +6,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   function field(name, store = current().letters, whole = true) {
     const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ tokens?$/, ""));
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
-    const fit = () => (input.style.width = `${Math.max(2, input.value.length) + 0.6}ch`);
+    const fit = () => (input.style.width = `${Math.max(2, input.value.length * (whole ? 1 : 0.86)) + 0.6}ch`);
     const set = (x) => {
       if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${label(name)} is ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
       if (["devices", "global_batch", "users"].includes(name) && x > 1e6) { say(`${label(name)} go up to a million here.`); input.value = said(); return; }
