@@ -48,7 +48,8 @@ _SETS = {
         megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
         gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
-        gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter gemm_xla
+        gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter
+        gemm_xla
         layer_vidur eleuther_layers"""),
     "kernels: streams": ("stream_time", "vector_kernels"),
     "kernels: attention": ("kernel_time", """
