@@ -62,13 +62,17 @@ def test_every_chapter_is_on_the_site(site):
 
 
 def test_the_sidebar_leads_to_every_page(site):
+    """To those that another heads, where one of them is open."""
+    headed = {x for x in pages() if x.startswith("book/reference/formulas/")}
     for path in pages():
+        near = headed if path in {*headed, "book/reference/formulas.html"} else set()
         text = (site / path).read_text(encoding="utf-8")
         sidebar = text[text.index('<nav class="bd-links') :].partition("</nav>")[0]
         here = (site / path).parent
         links = [path if x == "#" else (here / x).resolve() for x in re.findall(r'href="([^"]*)"', sidebar)]
-        assert {str(x if x == path else x.relative_to(site.resolve())) for x in links} == set(pages()), path
-        assert sidebar.count(' current active"') == 1, path
+        found = {str(x if x == path else x.relative_to(site.resolve())) for x in links}
+        assert found == set(pages()) - headed - {LANDING} | near, path
+        assert sidebar.count(' current active"') == (path != LANDING), path
 
 
 @pytest.fixture(scope="module")

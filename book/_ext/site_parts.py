@@ -3,12 +3,22 @@
 from html import escape
 
 
+def below(site_map, page: str) -> list[str]:
+    """The pages that a page of the contents heads."""
+    return [x for part in site_map[page].subtrees for x in part.items]
+
+
 def give(app, name, template, context, doctree):
-    titles = app.env.titles
-    context["parts"] = [
-        (escape(part.caption), [(page, escape(titles[page].astext())) for page in part.items])
-        for part in app.env.external_site_map.root.subtrees
-    ]
+    site_map, titles = app.env.external_site_map, app.env.titles
+
+    def named(page):
+        return page, escape(titles[page].astext())
+
+    def chapter(page):
+        pages = below(site_map, page)
+        return *named(page), [named(x) for x in pages] if name in (page, *pages) else []
+
+    context["parts"] = [(escape(part.caption), [chapter(x) for x in part.items]) for part in site_map.root.subtrees]
 
 
 def setup(app):

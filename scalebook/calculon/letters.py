@@ -90,16 +90,16 @@ letter("block_activation_gradients", "B", "gradients of one block's activations"
 letter("block_optimizer", "B", "optimizer state of one block on one device", r"M_{O/L}", _ZERO)
 letter("checkpoint_memory", "B", "kept inputs of blocks", r"M_x", _ZERO)
 letter("activation_gradient_memory", "B", "gradients of activations on one device", r"M_d", _ZERO)
-for _name, _what in {
-    "weights": "weights",
-    "activations": "activations",
-    "activation_gradients": "gradients of activations",
-    "checkpoints": "kept inputs of blocks",
-    "gradients": "gradients of the weights",
-    "optimizer": "optimizer state",
-}.items():
+for _name, _what, _mark in [
+    ("weights", "weights", "w"),
+    ("activations", "activations", "a"),
+    ("activation_gradients", "gradients of activations", "d"),
+    ("checkpoints", "kept inputs of blocks", "c"),
+    ("gradients", "gradients of the weights", "g"),
+    ("optimizer", "optimizer state", "o"),
+]:
     letter(
-        f"near_{_name}", "B", f"{_what} left near where they are offloaded", rf"M_{{\mathrm{{near}},{_name[0]}}}", _ZERO
+        f"near_{_name}", "B", f"{_what} left near where they are offloaded", rf"M_{{\mathrm{{near}},{_mark}}}", _ZERO
     )
 
 letter("block_reduce_bytes", "B", "bytes of one block's gradients that data-parallel devices exchange", r"X_d", _ZERO)
