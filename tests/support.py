@@ -98,6 +98,21 @@ def some_states(calc, number, seed):
     return [{name: x[rng.integers(len(x))] for name, x in offered.items()} for _ in range(number)]
 
 
+def row_of(control, key, precision):
+    """What the row that a menu names says at a precision: one of the package, or one that the chapter put together."""
+    if "rows" in control:
+        own = next(x for x in control["rows"] if x["key"] == key)
+        row, at = own["letters"], dict(own.get("peaks", ())).get(precision)
+        has_peaks = "peaks" in own
+    else:
+        row = getattr(tables, control["table"])[key]
+        has_peaks = hasattr(row, "at")
+        at = row.at(precision) if has_peaks and precision and f"peak_{precision}" in row else None
+    if not (precision and has_peaks):
+        return row
+    return {**row, **at} if at else {x: v for x, v in row.items() if x != "peak_flops"}
+
+
 def python_says(calc, state):
     """What the package answers by its own formulas and tables for controls that stand so."""
     sheet = package_sheet(calc)
@@ -105,12 +120,7 @@ def python_says(calc, state):
     for control in calc.choice["controls"]:
         value = state[control["name"]]
         if "table" in control:
-            row, precision = getattr(tables, control["table"])[value], state.get("precision")
-            by_precision = precision and hasattr(row, "at")
-            if by_precision and f"peak_{precision}" in row:
-                row = row.at(precision)
-            elif by_precision:
-                row = {x: v for x, v in row.items() if x != "peak_flops"}
+            row = row_of(control, value, state.get("precision"))
             letters |= {
                 x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)
             }

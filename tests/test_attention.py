@@ -144,7 +144,7 @@ def test_a_tile_that_does_not_fit_is_warned_of():
         start=dict(device="mi300x", query_tile=64),
         **letters,
     )
-    assert found._message.value == ""
+    assert found.message == ""
     found = calculator(
         attention_io.tile_memory,
         device=accelerators,
@@ -153,7 +153,7 @@ def test_a_tile_that_does_not_fit_is_warned_of():
         start=dict(device="mi300x", query_tile=128),
         **letters,
     )
-    assert found._message.value == "131.1 kB of 65.54 kB"
+    assert found.message == "131.1 kB of 65.54 kB"
 
 
 @pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "mi325x", "gb200"])

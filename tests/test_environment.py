@@ -22,6 +22,7 @@ NAMED = {"python", "jupyterlab", "ipywidgets", "sympy", "numpy", "matplotlib", "
 
 # Brought by what is declared, and used with it.
 BROUGHT = {
+    "docutils": "jupyter-book",
     "ipykernel": "nbval",
     "ipython": "ipywidgets",
     "jupyter-client": "nbclient",

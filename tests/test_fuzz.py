@@ -4,6 +4,7 @@ and never with an error from inside.
 
 import copy
 import csv
+import gzip
 import json
 import random
 from pathlib import Path
@@ -252,7 +253,8 @@ def tables_of_measurements(rng, record, folder):
     name = rng.choice([x for x in CONFRONTATIONS if x not in SLOW])
     own = Path(measurements.__file__).parent / CONFRONTATIONS[name].file
     if own not in READ:
-        with own.open(encoding="utf-8", newline="") as file:
+        opened = gzip.open if own.suffix == ".gz" else open
+        with opened(own, "rt", encoding="utf-8", newline="") as file:
             READ[own] = list(csv.DictReader(file))
     rows = [dict(x) for x in rng.sample(READ[own], min(2, len(READ[own])))]
     for _ in range(rng.choice([1, 1, 2])):

@@ -481,7 +481,7 @@ def test_a_configuration_is_a_row_of_a_table():
     """Its cells cite no source of the tables, and are shown all the same."""
     mine = models.read(LLAMA, name="mine")
     page = Table("mine", {"mine": mine})._repr_html_()
-    assert '<td title="config.json">32</td>' in page and page.count("<td") == len(mine)
+    assert '<td title="config.json" data-value="32.0">32</td>' in page and page.count("<td") == len(mine)
     assert "[mine: config.json]" in repr(mine.why("layers")) and "config.json" in mine._repr_html_()
 
 

@@ -61,7 +61,7 @@ def entry(f) -> list[str]:
     given = NOTATION[f.letter]
     holds = "; ".join(plain(x.words) for x in f.domain)
     return [
-        "```{index} " + f.name.replace("_", " "),
+        "```{index} ! " + f.name.replace("_", " "),
         "```",
         f"(formula-{f.name})=",
         f"### {capital(plain(given.meaning))}: `{f.name}`",

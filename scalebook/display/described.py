@@ -21,7 +21,7 @@ from .parts import bars
 
 __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 
-BY_PRECISION = ("peak_flops", "matmul_efficiency")  # what `Device.at` sets
+BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 

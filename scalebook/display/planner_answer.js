@@ -124,7 +124,8 @@ function planAnswer({ engine, cases, words, draw, base }) {
     if (letter in (chosen?.letters ?? {})) return small(letter in (state.fixed ?? {}) ? "chosen here" : "found by the search");
     if (letter in state.letters) return small(letter in state.usual ? "from the sentence" : "given here, in place of what is known");
     for (const [row, said] of [[plan.device, plan.device.name], [plan.model, plan.model.name]]) {
-      const key = letter === "peak_flops" ? `peak_${plan.precision}` : letter === "matmul_efficiency" && `matmul_${plan.precision}` in row.letters ? `matmul_${plan.precision}` : letter;
+      const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
+      const key = ["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter;
       if (!(key in row.letters)) continue;
       const [source, note] = row.sources[key] ?? [row.source, ""];
       return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");

@@ -10,9 +10,11 @@ function planCases(engine) {
 
   // A device at a precision: its peak, and the share of it that products reach.
   function at(device, precision) {
-    const { matmul_efficiency: _, ...letters } = device.letters;
-    letters.peak_flops = letters[`peak_${precision}`];
-    if (`matmul_${precision}` in letters) letters.matmul_efficiency = letters[`matmul_${precision}`];
+    const letters = { ...device.letters, peak_flops: device.letters[`peak_${precision}`] };
+    for (const kind of ["matmul", "training", "grouped"]) {
+      delete letters[`${kind}_efficiency`];
+      if (`${kind}_${precision}` in letters) letters[`${kind}_efficiency`] = letters[`${kind}_${precision}`];
+    }
     return letters;
   }
   const peaks = (device) => Object.keys(device.letters).filter((x) => x.startsWith("peak_") && x !== "peak_flops" && x !== "peak_vector")
