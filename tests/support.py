@@ -13,6 +13,7 @@ from py_mini_racer import MiniRacer
 
 import scalebook
 from scalebook import tables
+from scalebook.display.described import BY_PRECISION
 from scalebook.display.live import Calculator
 from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
@@ -102,15 +103,15 @@ def row_of(control, key, precision):
     """What the row that a menu names says at a precision: one of the package, or one that the chapter put together."""
     if "rows" in control:
         own = next(x for x in control["rows"] if x["key"] == key)
-        row, at = own["letters"], dict(own.get("peaks", ())).get(precision)
-        has_peaks = "peaks" in own
+        at = dict(own.get("peaks", ())).get(precision)
+        row = own["letters"] if at is None else {x: v for x, v in own["letters"].items() if x not in BY_PRECISION} | at
+        is_device, has_peak = "peaks" in own, at is not None
     else:
         row = getattr(tables, control["table"])[key]
-        has_peaks = hasattr(row, "at")
-        at = row.at(precision) if has_peaks and precision and f"peak_{precision}" in row else None
-    if not (precision and has_peaks):
-        return row
-    return {**row, **at} if at else {x: v for x, v in row.items() if x != "peak_flops"}
+        is_device, has_peak = hasattr(row, "at"), f"peak_{precision}" in row
+        row = row.at(precision) if is_device and has_peak else row
+    lacking = {"peak_flops"} if precision and is_device and not has_peak else ()
+    return {x: row[x] for x in row if x not in lacking}
 
 
 def python_says(calc, state):
