@@ -2,8 +2,7 @@
 
 import html
 
-import yaml
-from linking import BOOK, capital, chapter, cited, plain
+from linking import capital, chapter, cited, plain, stems
 
 from scalebook.claims import VERDICTS, articles, claims
 from scalebook.language import SOURCES
@@ -168,11 +167,8 @@ def sections(article) -> list[str]:
 
 def beyond(article) -> list[str]:
     """The chapters of the part that no heading of its article leads to."""
-    contents = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-    files = [x["file"] for p in contents["parts"] for x in p["chapters"]]
-    stems = [x.rpartition("/")[2] for x in files if x.startswith(f"notebooks/{article.part}/")]
     led_to = {x for heading in article.headings for x in article.chapters(heading)}
-    return [chapter(x) for x in stems if x not in led_to]
+    return [chapter(x) for x in stems(article.part) if x not in led_to]
 
 
 def first_words(sentence: str, most: int = 120) -> str:

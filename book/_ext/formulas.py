@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from doctest import DocTestParser
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 from linking import BOOK, capital, cited, imported, linked, plain, repository
@@ -20,12 +21,15 @@ def first_sentence(module) -> str:
     return module.__doc__.strip().partition("\n\n")[0].replace("\n", " ").partition(";")[0].rstrip(".")
 
 
-def by_room() -> dict[str, list]:
-    """The modules that state formulas, by room, in the order of the book."""
-    found = defaultdict(list)
-    for module in imported():
-        if any(f.__module__ == module.__name__ for f in FORMULAS.values()):
-            found[module.__name__.split(".")[1]].append(module)
+def by_room() -> dict[str, dict]:
+    """By room, in the order of the book: the modules that state formulas, and what each states."""
+    modules, stated = imported(), defaultdict(list)
+    for f in FORMULAS.values():
+        stated[f.__module__].append(f)
+    found = defaultdict(dict)
+    for module in modules:
+        if module.__name__ in stated:
+            found[module.__name__.split(".")[1]][module] = stated[module.__name__]
     return {room: found[room] for room in scalebook.ROOMS if room in found}
 
 
@@ -36,14 +40,9 @@ def title(room: str) -> str:
     return head if ":" in said and len(head) < 40 else capital(room)
 
 
-def anchor(name: str) -> str:
-    """The address of a letter in the notation, from a page of formulas."""
-    return f"../notation.html#letter-{name}"
-
-
 def letter(name: str) -> str:
-    """A letter, printed and in code, leading to the notation."""
-    return f'${NOTATION[name].tex}$ <a href="{anchor(name)}"><code>{name}</code></a>'
+    """A letter, printed and in code, leading from a page of formulas to the notation."""
+    return f'${NOTATION[name].tex}$ <a href="../notation.html#letter-{name}"><code>{name}</code></a>'
 
 
 def worked(f) -> list[str]:
@@ -81,11 +80,10 @@ def entry(f) -> list[str]:
     ]
 
 
-def subject(room: str, modules) -> str:
+def subject(room: str, modules: dict) -> str:
     """The page of one room: its modules' formulas."""
     lines = [f"# {title(room)}: formulas", "", f"{first_sentence(getattr(scalebook, room))}.", ""]
-    for module in modules:
-        stated = [f for f in FORMULAS.values() if f.__module__ == module.__name__]
+    for module, stated in modules.items():
         lines += [
             f"## {first_sentence(module)}",
             "",
@@ -100,7 +98,7 @@ def index() -> str:
     """Every formula in one table, by subject, with a filter; an address that names a formula goes on to its entry."""
     rows = []
     for room, modules in by_room().items():
-        for f in (f for m in modules for f in FORMULAS.values() if f.__module__ == m.__name__):
+        for f in chain.from_iterable(modules.values()):
             name = f.name.replace("_", "-")
             rows.append(
                 f'<tr id="formula-{name}"><td><a href="formulas/{room}.html#formula-{name}">{code(f.name)}</a>'

@@ -5,9 +5,9 @@
 
 import html
 import json
+from functools import cache
 
-import yaml
-from linking import BOOK, imported, plain
+from linking import BOOK, contents, imported, plain, stems
 
 from scalebook.claims import claims
 from scalebook.display import calculator, drawings
@@ -30,6 +30,7 @@ WHY = [
 ]
 
 
+@cache
 def live():
     """One token of one sequence of 8,192: weights in 16, 8 or 4 bits, arithmetic and cache in 16."""
     devices = accelerators[[key for key, row in accelerators.items() if "peak_bf16" in row.cells]]
@@ -47,6 +48,11 @@ def live():
         start=dict(model="llama3_70b", device="h100", weight_bits=8),
         warn=[("decode_memory", "hbm_capacity", "It does not fit.")],
     )
+
+
+def waiting(made) -> str:
+    """The share of a token's time in which arithmetic waits for memory."""
+    return show(1 - made.values["compute_time"] / made.values["memory_time"], "%")
 
 
 def menu(made, name: str, label: str) -> str:
@@ -82,7 +88,6 @@ def sentence() -> str:
         menu(made, "device", "Device"),
     )
     texts = made.texts
-    waiting = show(1 - made.values["compute_time"] / made.values["memory_time"], "%")
     lines = "".join(
         f'<li><a href="{entry(name)}">{words}</a>: <b data-letter="{letter}">{texts[letter]}</b></li>'
         for letter, words, name in WHY
@@ -91,7 +96,7 @@ def sentence() -> str:
         '<div class="sb-sentence"><p>'
         f"{menus[0]} in {menus[1]} on one {menus[2]}: "
         '<span aria-live="polite"><span class="sb-answered">a token takes '
-        f'<b data-said="time">{texts["token_time"]}</b>, <b data-said="waiting">{waiting}</b> of it '
+        f'<b data-said="time">{texts["token_time"]}</b>, <b data-said="waiting">{waiting(made)}</b> of it '
         "waiting for memory."
         '</span><span class="sb-refused" data-said="refused" hidden></span></span></p>'
         '<div class="sb-shares" aria-hidden="true"><span class="sb-at-work"></span><span class="sb-waits"></span></div>'
@@ -100,13 +105,6 @@ def sentence() -> str:
         f"<details><summary>Why?</summary><p>One sequence of 8,192 tokens; arithmetic and cache in 16 bits.</p>"
         f"<ul>{lines}</ul></details></div>"
     )
-
-
-def stems(part: str) -> list[str]:
-    """The chapters of a part, in their order."""
-    contents = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-    files = [x["file"] for p in contents["parts"] for x in p["chapters"]]
-    return [x.rpartition("/")[2] for x in files if x.startswith(f"notebooks/{part}/")]
 
 
 def minutes(part: str) -> int:
@@ -189,9 +187,8 @@ RESULTS = {
 
 
 def part(stem: str) -> list[str]:
-    """A part as a card: its figure, what it finds, how long it takes to read, and its chapters, folded."""
-    contents = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-    [caption] = [x["caption"] for x in contents["parts"] if x["chapters"][0]["file"] == f"book/parts/{stem}"]
+    """A part as a card: its figure, what it finds, and how long it takes to read."""
+    [caption] = [x["caption"] for x in contents()["parts"] if x["chapters"][0]["file"] == f"book/parts/{stem}"]
     result, figure = RESULTS[stem]
     chapters = stems(stem)
     return [
@@ -231,11 +228,7 @@ def evidence() -> str:
     facts = [
         (f"{counts.total.total()}", "sentences of four articles judged", "reference/claims.html"),
         (f"{len(FORMULAS)}", "formulas, each with its source", "reference/formulas.html"),
-        (
-            f"{rows:,}",
-            "measured rows beside them",
-            "reference/trust.html",
-        ),
+        (f"{rows:,}", "measured rows beside them", "reference/trust.html"),
         *((off, f"off at the median: {what}", "reference/trust.html") for what, off in medians().items()),
         (f"{len(accelerators)}", "accelerators, a source for each cell", "reference/accelerators.html"),
     ]

@@ -43,6 +43,18 @@ def chapter(stem: str) -> str:
     return f"[{first.splitlines()[0].removeprefix('# ')}](../../{path.relative_to(BOOK.parent)})"
 
 
+@cache
+def contents() -> dict:
+    """The book's table of contents."""
+    return yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
+
+
+def stems(part: str) -> list[str]:
+    """The chapters of a part by the names of their files, in their order."""
+    files = [x["file"] for p in contents()["parts"] for x in p["chapters"]]
+    return [x.rpartition("/")[2] for x in files if x.startswith(f"notebooks/{part}/")]
+
+
 def capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 

@@ -4,11 +4,10 @@ import re
 from html import escape
 
 import matplotlib.pyplot as plt
-from landing import live
+from landing import live, waiting
 from linking import BOOK
 
 from scalebook.display.figures import COLOURS
-from scalebook.language import show
 
 QUESTION = "How much memory, bandwidth, arithmetic and money\ndoes a large language model need?"
 
@@ -25,7 +24,7 @@ def sitemap(base: str, pages) -> str:
 
 
 def feed(base: str, changes: str, day: str) -> str:
-    """The versions of CHANGELOG.md as an Atom feed; one that is not out yet is of the day of the build."""
+    """The versions of CHANGELOG.md as an Atom feed; one that is not out yet is of `day`."""
     entries = []
     for version, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", changes, flags=re.MULTILINE | re.DOTALL):
         dated = re.search(r"\d{4}-\d{2}-\d{2}", version)
@@ -44,15 +43,15 @@ def feed(base: str, changes: str, day: str) -> str:
 def social(path) -> None:
     """What a shared link shows: the question, and the sentence of the landing page with its bar."""
     made = live()
-    time, waiting = made.texts["token_time"], 1 - made.values["compute_time"] / made.values["memory_time"]
+    time, busy = made.texts["token_time"], made.values["compute_time"] / made.values["memory_time"]
     figure = plt.figure(figsize=(12, 6.3), dpi=100, facecolor="white", layout="none")
     figure.text(0.06, 0.87, "scalebook", size=26, weight="bold", color=COLOURS["arithmetic"][0])
     figure.text(0.06, 0.60, QUESTION, size=30, weight="bold", linespacing=1.4)
-    said = f"Llama 3.1 70B in 8 bits on one H100:\na token takes {time}, {show(waiting, '%')} of it waiting for memory."
+    said = f"Llama 3.1 70B in 8 bits on one H100:\na token takes {time}, {waiting(made)} of it waiting for memory."
     figure.text(0.06, 0.30, said, size=24, linespacing=1.5)
     axes = figure.add_axes((0.06, 0.16, 0.88, 0.05))
-    axes.barh(0, 1 - waiting, color=COLOURS["arithmetic"][0])
-    axes.barh(0, waiting, left=1 - waiting, color=COLOURS["memory"][0])
+    axes.barh(0, busy, color=COLOURS["arithmetic"][0])
+    axes.barh(0, 1 - busy, left=busy, color=COLOURS["memory"][0])
     axes.set(xlim=(0, 1))
     axes.axis("off")
     figure.savefig(path)
@@ -65,7 +64,7 @@ def draw(app, config):
 
 def write(app, error):
     if not error:
-        base, day = app.config.html_baseurl, app.config.copyright[:4] + "-01-01"
+        base, day = app.config.html_baseurl, app.config.copyright[:4] + "-01-01"  # a build is the same on every day
         changes = (BOOK.parent / "CHANGELOG.md").read_text("utf-8")
         (app.outdir / "sitemap.xml").write_text(sitemap(base, app.env.found_docs), "utf-8")
         (app.outdir / "changes.xml").write_text(feed(base, changes, day), "utf-8")
