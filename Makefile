@@ -18,7 +18,7 @@ help:
 # JupyterLab shows drawings and figures that were stored only of notebooks that are trusted.
 lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter trust notebooks/*.ipynb notebooks/*/*.ipynb > /dev/null
-	$(BIN)/jupyter lab notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
+	$(BIN)/jupyter lab --LabApp.news_url=None notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The site is built by its first test, beside others (tests/conftest.py says in which order).  Three workers for two
 # cores: one often waits while its kernel or its browser works.
@@ -53,6 +53,7 @@ site: setup book/js/node_modules/ready ## build the site into book/_build/html
 	@echo "open $(SITE)/index.html"
 
 notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: these chapters only; ALL=1: unchanged too
+	@$(BIN)/python -m tools.contents # the index of the start notebook quotes the chapters
 	@$(BIN)/python -m tools.notebooks $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
 
 bench: site ## measure speed and weight; figures go to bench.json

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -16,10 +17,11 @@ import sympy
 from scalebook.block import LLAMA
 from scalebook.display import calculator
 from scalebook.inference.tokens import decoding
-from scalebook.language import Formula, symbol
+from scalebook.language import Formula, code, symbol
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache
 from scalebook.tables import accelerators, models
+from scalebook.training import training_step
 from scalebook.training.rules import check
 
 from .browser import browser, open_page, serve
@@ -76,6 +78,88 @@ def rate(formula, rows=1_000_000):
     return rows / seconds(lambda: formula(**letters), repeat=5)
 
 
+def by_hand(operations, rows=1_000_000, block=16_384):
+    """Rows a second of as many products by NumPy, in place and in the core's cache: the limit of the arithmetic."""
+    a, b = np.full(block, 1.5), np.full(block, 1.000001)
+
+    def run():
+        for _ in range(rows // block):
+            for _ in range(operations):
+                np.multiply(a, b, out=a)
+            a.fill(1.5)
+
+    return rows // block * block / seconds(run, repeat=3)
+
+
+# The first sheet of a process, CPU seconds beside the import: a training step, and decoding.
+FIRST = """
+import json, time
+from scalebook import decoding
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+def spent(call):
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+known = dict(batch=8, context=8192, weight_bits=16, kv_bits=16)
+device = accelerators.h100
+print(json.dumps([spent(lambda: decoding(models.llama3_8b, device, **known)), spent(lambda: training_step(
+    models.llama3_8b, device.at("bf16"), tp=8, dp=8, microbatches=8, seq=8192))]))
+"""
+
+# A sweep of Megatron-1T over one system size in thirty-two, all strategies; two processes.
+SWEPT = """
+import json, resource
+from concurrent.futures import ProcessPoolExecutor
+from scalebook.calculon.sizes import SYSTEMS, at_sizes
+with ProcessPoolExecutor(2) as pool:
+    found = at_sizes("megatron-1T", SYSTEMS[0], range(8, 16385, 256), pool, progress=False)
+peak = sum(resource.getrusage(x).ru_maxrss for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
+print(json.dumps([found.count, found.seconds, peak]))
+"""
+
+
+def step_by_hand():
+    """Seconds of a training step's arithmetic as one Python function of floats, and of the call that it is part of."""
+    model, device = models.llama3_8b, accelerators.h100.at("bf16")
+    known = dict(tp=8, dp=8, microbatches=8, seq=8192)
+
+    def step():
+        return training_step(model, device, **known)
+
+    whole, row = seconds(step), step()
+    names = [n for n, x in row.cells.items() if x.formula is not None]
+    inputs = [n for n, x in row.cells.items() if x.formula is None]
+    steps = [(n, row.cells[n].formula.guarded) for n in names]
+    function = code.point(inputs, steps, names)
+    values = [row[n] for n in inputs]
+    for _ in range(code.OFTEN + 1):
+        function(*values)
+    return seconds(lambda: function(*values)), whole
+
+
+def planner():
+    """The planner's page: seconds to an answer, strategies it prices a second, compressed bytes of its script."""
+    weight = compressed(SITE / "planner.js")
+    times, speed = [], []
+    with browser() as chromium, serve(SITE) as address:
+        for _ in range(3):
+            with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
+                start = time.perf_counter()
+                shown.goto(f"{address}/book/planner.html", wait_until="commit")
+                shown.wait_for_function(PLANNED, timeout=120_000)
+                times.append(time.perf_counter() - start)
+                said = shown.locator(".pl small").all_inner_texts()
+                priced = next((x for x in map(PRICED.search, said) if x), None)
+                if priced:  # the page says for how long it searched, where that is long
+                    speed.append(float(priced[1].replace(",", "")) / float(priced[2]))
+    return statistics.median(times), statistics.median(speed) if speed else float("nan"), weight
+
+
+PLANNED = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
+PRICED = re.compile(r"of ([\d,]+) strategies priced.*?([\d.]+) s")
+
+
 def build():
     start = time.perf_counter()
     command = ["make", "site", f"BIN={Path(sys.executable).parent}"]
@@ -84,11 +168,16 @@ def build():
 
 
 def page(address, chromium):
-    """Bytes a first visit fetches (as a server that compresses sends them), and the time until a calculator answers."""
-    times, weight = [], 0
+    """Bytes a first visit fetches (as a server that compresses sends them), and seconds of two kinds.
+
+    Those until a calculator answers, and those that the page's own thread computes until it rests.
+    """
+    times, work, weight = [], [], 0
     for _ in range(5):
         with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
             fetched = []
+            metrics = shown.context.new_cdp_session(shown)
+            metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
             shown.on(
                 "requestfinished",
                 lambda r, fetched=fetched: fetched.append(r.url.removeprefix(address).partition("?")[0]),
@@ -99,9 +188,11 @@ def page(address, chromium):
             times.append(time.perf_counter() - start)
             shown.wait_for_load_state("load")
             shown.wait_for_timeout(1500)  # fonts come later
+            counted = {x["name"]: x["value"] for x in metrics.send("Performance.getMetrics")["metrics"]}
+            work.append(counted["TaskDuration"])
             files = [SITE / url.lstrip("/") for url in set(fetched)]
             weight = sum(compressed(x) for x in files if x.is_file())
-    return weight, statistics.median(times)
+    return weight, statistics.median(times), statistics.median(work)
 
 
 def compressed(path):
@@ -189,6 +280,10 @@ def main():
     batch = np.arange(1, 1_000_001, dtype=float)
     theirs, theirs_searched, theirs_peak = searching(CALCULONS)
     strategies, searched, peak = searching(SPACE)
+    swept, swept_seconds, swept_peak = searching(SWEPT)
+    first_sheet, first_step = searching(FIRST)
+    by_floats, step = step_by_hand()
+    operations = hundred.rhs.count_ops()
     by_users, users_seconds, by_rate, rate_seconds, served_peak = searching(SERVED)
     figures = {
         "import beyond sympy and numpy (s)": (importing(), 0.3),
@@ -209,9 +304,17 @@ def main():
             None,
         ),
         "Calculon's search of Megatron-1T on 4,096 (million strategies)": (1e-6 * theirs, -14.55),
-        "Calculon's search (s)": (theirs_searched, 20),
+        "  the limit: as many products in NumPy, by hand": (1e-6 * by_hand(operations), None),
+        "first sheet of a process, decoding (CPU s)": (first_sheet, 0.1),
+        "first sheet of a process, a training step (CPU s)": (first_step, 0.1),
+        "a training step (ms)": (1e3 * step, 0.5),
+        "  the limit: its arithmetic as one function of floats": (1e3 * by_floats, None),
+        "Calculon's search (s)": (theirs_searched, 2),
         "Calculon's search (million strategies a second)": (1e-6 * theirs / theirs_searched, -1),
         "Calculon's search, peak memory (GiB)": (theirs_peak, 1),
+        "sweep of Megatron-1T, 64 sizes (million strategies)": (1e-6 * swept, None),
+        "the same, two processes (million strategies a second)": (1e-6 * swept / swept_seconds, None),
+        "the same, peak memory of a process and its largest child (GiB)": (swept_peak, 2),
         "our search of Megatron-1T on 4,096 (million strategies)": (1e-6 * strategies, -14.55),
         "the same (s)": (searched, 20),
         "the same (million strategies a second)": (1e-6 * strategies / searched, -1),
@@ -223,13 +326,18 @@ def main():
         "site build (s)": (build(), None),
     }
     with browser() as chromium, serve(SITE) as address:
-        weight, ready = page(address, chromium)
-    figures["chapter page, compressed (MB)"] = (weight / 1e6, 1.5)
-    figures["chapter page, time to a live calculator (s)"] = (ready, 1.5)
+        weight, ready, work = page(address, chromium)
+    figures["chapter page, compressed (MB)"] = (weight / 1e6, 0.7)
+    figures["chapter page, time to a live calculator (s)"] = (ready, 0.8)
+    figures["chapter page, work of its thread (s)"] = (work, None)
+    ready_planner, planner_speed, planner_weight = planner()
+    figures["planner, time to the first answer (s)"] = (ready_planner, 1.5)
+    figures["planner, strategies priced a second in the page"] = (planner_speed, -1e5)
+    figures["planner, compressed script (kB)"] = (1e-3 * planner_weight, 150)
     for name, (value, aim) in figures.items():
         said = ""
         if aim is not None:  # a negative aim is a lower bound
-            met = value >= -aim if aim < 0 else value <= aim
+            met = value >= -aim if aim < 0 else value <= aim  # of what is not a number neither holds
             said = f"aim {'at least' if aim < 0 else 'at most'} {abs(aim):g}: {'met' if met else 'MISSED'}"
         print(f"{name:<60}{value:>10.3g}  {said}")
     machine = dict(
@@ -242,6 +350,7 @@ def main():
     (ROOT / "bench.json").write_text(
         json.dumps({"machine": machine, "figures": {n: v for n, (v, _) in figures.items()}}, indent=1)
     )
+    subprocess.run([sys.executable, "-m", "tests.speeds"], cwd=ROOT, check=True)  # those that README.md states
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ LONGEST = (
     "tests/test_language.py",
     "notebooks/",
     "tests/test_lab.py",
+    "tests/test_visit.py",
+    "tests/test_measurements.py",
     "tests/test_calculon_search.py",
 )
 

@@ -14,6 +14,7 @@ from py_mini_racer import MiniRacer
 import scalebook
 from scalebook import tables
 from scalebook.display.described import BY_PRECISION
+from scalebook.display.described import STATED as SAID
 from scalebook.display.live import Calculator
 from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
@@ -123,7 +124,9 @@ def python_says(calc, state):
         if "table" in control:
             row = row_of(control, value, state.get("precision"))
             letters |= {
-                x: row[x] for x in row if x in sheet.inputs or (x in sheet.formulas and not sheet.formulas[x].inputs)
+                x: row[x]
+                for x in row
+                if x in sheet.inputs or (x in sheet.formulas and (x in SAID or not sheet.formulas[x].inputs))
             }
         elif "precisions" not in control:
             letters[control["name"]] = value

@@ -16,6 +16,8 @@ from scalebook.measurements import attention as measured
 from scalebook.measurements import attention_kernels, confront
 from scalebook.tables import accelerators, models
 
+from .every import every
+
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
 DENSE = [key for key, row in models.items() if all(x in row for x in NEEDED)]
 counts = st.integers(1, 40)
@@ -25,7 +27,7 @@ def letters(row):
     return {symbol(x): row[x] for x in NEEDED}
 
 
-@pytest.mark.parametrize("key", DENSE)
+@every(DENSE)
 def test_a_layer_is_the_sum_over_its_block(key):
     row = models[key]
     block = blocks_of(row)[0]
@@ -73,7 +75,7 @@ def test_the_share_without_a_context_is_that_of_a_whole_sequence():
     assert attention_share(row, batch=1, seq=4096) == pytest.approx(attention_share(row, batch=7, seq=4096))
 
 
-@pytest.mark.parametrize("key", DENSE)
+@every(DENSE)
 def test_at_the_crossover_half_is_attention(key):
     row = models[key]
     tokens = attention.layer_crossover(row)

@@ -46,6 +46,8 @@ from scalebook.language.notation import symbol
 from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
 
+from .every import every
+
 BLOCKS = {
     "GPT": GPT,
     "LLAMA": LLAMA,
@@ -145,8 +147,7 @@ PLANS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@every_block
+@every((name, plan) for name in BLOCKS for plan in PLANS)
 def test_the_backward_pass_reads_what_was_saved(name, plan):
     """Two derivations agree: the tensors a block says it saves are those its backward listing takes from outside."""
     changed = BLOCKS[name].then(*PLANS[plan])
@@ -399,7 +400,7 @@ DIFFER = {  # by more than 0.5 %, and how far at most
 COUNTED = [key for key, row in MODELS.items() if "embeddings" in row]  # Switch-C's embeddings are not published
 
 
-@pytest.mark.parametrize("key", COUNTED)
+@every(COUNTED)
 def test_parameters_as_published(key):
     row = MODELS[key]
     error = abs(model_params(row) / row["params"] - 1)
@@ -444,7 +445,7 @@ USED_DIFFER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("key", COUNTED)
+@every(COUNTED)
 def test_used_parameters_leave_the_input_embedding_out_once(key):
     """What the formula makes of the row is what the shape has without the matrix that a token only looks up."""
     shape = model_active_params(MODELS[key] | {"embeddings": 1})

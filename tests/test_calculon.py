@@ -29,6 +29,8 @@ from scalebook.language import Formula, symbol
 from scalebook.language.units import check
 from scalebook.measurements import calculon, confront
 
+from .every import every
+
 with (Path(measurements.__file__).parent / "calculon.csv").open(newline="") as file:
     ROWS = {row["row_id"]: row for row in csv.DictReader(file)}
 FINE = [name for name, row in ROWS.items() if not row["error"]]
@@ -53,7 +55,7 @@ REFUSED = {
 MODEL, EXAMPLE, MACHINE = library.models["gpt3-175B"], library.example, library.systems["a100_80e"]
 
 
-@pytest.mark.parametrize("name", FINE)
+@every(FINE)
 def test_every_output_of_a_run(name):
     row = ROWS[name]
     ours = calculon.priced(row)
@@ -102,7 +104,7 @@ def test_what_is_kept_is_what_our_block_saves():
     assert expand(stored - flash(unbiased(GPT)).saved.subs(same)) != 0
 
 
-@pytest.mark.parametrize("f", block_formulas(Choices(), MACHINE.tables(library.sample)), ids=lambda f: f.letter)
+@every(lambda: block_formulas(Choices(), MACHINE.tables(library.sample)), name=lambda f: f.letter)
 def test_units_of_what_a_block_holds_and_sends(f):
     """Step tables aside, whose steps are in FLOPs and bytes; so is the width of fp32, four bytes."""
     rates = {"hbm_bandwidth", "peak_flops", "peak_vector"}

@@ -13,6 +13,8 @@ from scalebook.claims import ARTICLES, VERDICTS, Articles, Claims, articles, cla
 from scalebook.claims.check import read
 from scalebook.language import FORMULAS, SOURCES
 
+from .every import every
+
 ROOT = Path(__file__).parents[1]
 CHAPTERS = {x.stem: x for x in (ROOT / "notebooks").rglob("*.ipynb")}
 COMPUTED = [key for key, x in claims.items() if x.checks]
@@ -47,16 +49,12 @@ def test_claim(key):
     assert claim.sources or claim.verdict == "cannot be checked"
     assert bool(claim.checks) != bool(claim.uncomputed)
     assert not (claim.checks and claim.verdict == "cannot be checked")
-
-
-@pytest.mark.parametrize("key", claims)
-def test_place(key):
-    claim = claims[key]
     assert claim.chapter and claim.cell and words(claim.cell) in prose(claim.chapter)
 
 
 @pytest.mark.parametrize("key", COMPUTED)
-def test_the_verdict_follows(key):
+def test_the_verdict_follows_and_another_number_is_another(key):
+    """Every check can fail: what holds would not if a thousandth were claimed, what fails would if our number were."""
     claim = claims[key]
     assert claim.recomputed() == claim.verdict
     said = repr(claim.why())
@@ -64,12 +62,7 @@ def test_the_verdict_follows(key):
     assert all(x.made.letter in said for c in claim.checks for x in (c.main, *c.others.values()) if x.formula)
     page = claim.why()._repr_html_()
     assert page.count("<pre>") == sum(1 + len(x.others) for x in claim.checks) and "<script" not in page
-
-
-@pytest.mark.parametrize("key", COMPUTED)
-def test_another_number_is_another_verdict(key):
-    """Every check can fail: what holds would not if a thousandth were claimed, what fails would if our number were."""
-    for check in claims[key].checks:
+    for check in claim.checks:
         other = check.main.computed / (1000 if check.main.fits() else 1)
         assert replace(check, main=replace(check.main, claimed=other)).verdict() != check.verdict()
 
@@ -109,7 +102,7 @@ def test_counts():
     assert "misattributed" in repr(counts) and "<table>" in counts._repr_html_()
 
 
-@pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))
+@every(sorted({x.chapter for x in claims.values() if x.chapter}))
 def test_a_chapter_has_its_claims_as_a_table(chapter):
     table = claims.judged_in(chapter)
     here = [x for x in claims.values() if x.chapter == chapter]

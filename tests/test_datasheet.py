@@ -19,6 +19,8 @@ from scalebook.machine.datasheet import (
 )
 from scalebook.tables import accelerators
 
+from .every import every
+
 SPARSE = [
     (key, letter, found[1])
     for key, row in accelerators.items()
@@ -27,7 +29,7 @@ SPARSE = [
 ]
 
 
-@pytest.mark.parametrize(("key", "letter", "printed"), SPARSE)
+@every(SPARSE)
 def test_notes_of_the_table_repeat_the_headline(key, letter, printed):
     """Twice the dense rate: but of Blackwell in 4 bits, and of Trainium, whose sparsity is another."""
     row = accelerators[key].at(letter.removeprefix("peak_"))
@@ -43,7 +45,7 @@ def test_a_rack_is_what_the_claims_add_up():
     assert printed_links(gb200, one) == rack_links(gb200, devices=72, directions=2, taper=1)
 
 
-@pytest.mark.parametrize("key", accelerators.having("scaleup_bandwidth", "peak_flops"))
+@every(accelerators.having("scaleup_bandwidth", "peak_flops"))
 def test_what_is_left_is_less(key):
     row = data_sheet(accelerators[key], sparsity_gain=1, directions=1, printed_devices=1)
     assert 0.3 < row.usable_share < 0.9 and row.usable_bandwidth < accelerators[key].hbm_bandwidth

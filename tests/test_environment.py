@@ -13,6 +13,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from .every import every
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -75,6 +77,14 @@ def sources():
     yield from sorted((ROOT / "notebooks").rglob("*.ipynb"))
 
 
+def statements(node):
+    """The statements below a node, wherever they stand: `ast.walk` looks into every expression too."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for one in getattr(node, field, ()):
+            yield one
+            yield from statements(one)
+
+
 def imports(path: Path) -> set[str]:
     """Top-level names of the packages a file imports, the standard library's and our own left out."""
     text = path.read_text(encoding="utf-8")
@@ -82,20 +92,23 @@ def imports(path: Path) -> set[str]:
         cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
         text = "\n".join(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", c) for c in cells)
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(node.module.split(".")[0])
     beside = {x.stem for x in path.parent.glob("*.py")} if path.parent.name == "_ext" else set()
-    return found - set(sys.stdlib_module_names) - {"scalebook", "tests", "tools"} - beside
+    return found - sys.stdlib_module_names - {"scalebook", "tests", "tools"} - beside
 
 
-@pytest.mark.parametrize("path", list(sources()), ids=lambda p: str(p.relative_to(ROOT)))
+# The package needs no extra; what builds the book needs `book` alone, and all that tests import is in `test`.
+ALLOWED = {"scalebook": RUNTIME, "book": RUNTIME | requirements(EXTRAS["book"])}
+ALLOWED_ELSEWHERE = RUNTIME | requirements(EXTRAS["test"])
+
+
+@every(sources())
 def test_imports_are_declared(path):
-    """The package needs no extra; what builds the book needs `book` alone, and all that tests import is in `test`."""
-    extra = {"scalebook": {}, "book": requirements(EXTRAS["book"])}
-    allowed = RUNTIME | extra.get(path.relative_to(ROOT).parts[0], requirements(EXTRAS["test"]))
+    allowed = ALLOWED.get(path.relative_to(ROOT).parts[0], ALLOWED_ELSEWHERE)
     for name in imports(path):
         package = canonicalize_name(DISTRIBUTIONS.get(name, name))
         assert BROUGHT.get(package, package) in allowed, f"{name} is not declared in pyproject.toml"

@@ -1,12 +1,15 @@
 """Fewer synchronisations: closed forms beside what is executed, step by step or device by device."""
 
 import heapq
+from itertools import product
 
 import numpy as np
 import pytest
 
 from scalebook.training import fewer
 from scalebook.training.apart import half_site_bandwidth, site_bytes_ring
+
+from .every import every
 
 
 @pytest.mark.parametrize(("rows", "columns", "rank"), [(4096, 4096, 8), (4096, 14336, 32), (64, 576, 2)])
@@ -87,10 +90,7 @@ def test_an_exchange_beside_steps_is_late(exchange, steps, late):
     assert fewer.staleness_exchange(site_exchange=exchange, local_steps=steps, step_time=1) == late
 
 
-@pytest.mark.parametrize("fast", [1, 8])
-@pytest.mark.parametrize("slow", [1, 8, 24])
-@pytest.mark.parametrize("ratio", [0.1, 0.32, 0.5, 0.9])
-@pytest.mark.parametrize("most", [1, 4, 10])
+@every(product([1, 8], [1, 8, 24], [0.1, 0.32, 0.5, 0.9], [1, 4, 10]))
 def test_a_pool_of_two_kinds(fast, slow, ratio, most):
     """Device by device: micro-batches over speed is time, and all wait for the slowest."""
     known = dict(fast_devices=fast, slow_devices=slow, speed_ratio=ratio)

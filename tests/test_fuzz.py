@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,6 @@ from .support import SHEETS, STATED, draw
 from .test_huggingface import CONFIGS
 
 LETTERS = list(NOTATION)
-CLOSED = [f for f in STATED if f.inputs]
 STEP = dict(tp=2, pp=2, dp=2, microbatches=4, batch=1, seq=4096)
 SERVED = {
     serve: dict(tp=2, users=8, prompt=1024, output=256, engine="vllm"),
@@ -42,6 +42,11 @@ SERVED = {
     prefill_step: dict(tp=2, read_chunk=2048),
     mixed_step: dict(tp=2, batch=8, context=4096, read_chunk=512),
 }
+
+
+@cache
+def closed():
+    return [f for f in STATED if f.inputs]
 
 
 def mutated(rng, valid, names=(), depth=0):
@@ -72,15 +77,15 @@ def point(rng, f):
 
 
 def formulas(rng, record):
-    f = rng.choice(CLOSED)
+    f = rng.choice(closed())
     letters, knowns = mutated(rng, point(rng, f), LETTERS), [odd(rng)] if rng.random() < 0.2 else []
     record(f.name, (knowns, letters), lambda: f(*knowns, **letters))
 
 
 def _methods(rng):
-    f = rng.choice([*CLOSED[:40], kv_cache, max_batch, roofline_time, weight_memory, ridge_intensity])
+    f = rng.choice([*closed()[:40], kv_cache, max_batch, roofline_time, weight_memory, ridge_intensity])
     name, letters = rng.choice(f.inputs), mutated(rng, point(rng, f), LETTERS)
-    other, strange = rng.choice(CLOSED), odd(rng)
+    other, strange = rng.choice(closed()), odd(rng)
     between = rng.choice([strange, (odd(rng), odd(rng)), (1e-3, odd(rng)), None])
     of = {x: odd(rng) for x in rng.sample(f.inputs, 1)}
     unknown = rng.choice([name, strange, "hiden"])

@@ -13,7 +13,7 @@ from scalebook.tables import accelerators, models
 STEPS = [("h100", "h200"), ("h200", "b200"), ("h100", "b200")]
 
 
-@pytest.mark.parametrize(("steps", "pairs", "median"), list(zip(STEPS, (44, 158, 52), (1.15, 1.39, 1.58), strict=True)))
+@pytest.mark.parametrize(("steps", "pairs", "median"), list(zip(STEPS, (44, 166, 52), (1.15, 1.38, 1.58), strict=True)))
 def test_the_medians_of_public_pairs(steps, pairs, median):
     found = paired(*steps)
     assert len(found.rows) == len(found.users) == pairs
@@ -70,10 +70,10 @@ def test_the_share_of_reading_tells_the_pairs_apart(steps):
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_engines_own_sums_are_nearer_than_nccl_s(steps):
-    """On one device the two are the same; on eight the hops of NCCL, which grew longer, hide what was gained."""
+def test_sums_without_waits_tell_gains_better(steps):
+    """On one device the two are the same; on eight a wait that is the same on all devices hides what was gained."""
     pairs = paired(*steps)
     alone = np.array([float(row["tp_size"] or 1) * float(row["attention_dp_size"] or 1) == 1 for row in pairs.rows])
     assert np.allclose(pairs.said[alone], pairs.direct[alone])
-    nccl, own = (np.median(np.abs(x / pairs.measured - 1)) for x in (pairs.said, pairs.direct))
-    assert own < nccl and own < 0.11
+    waited, own = (np.median(np.abs(x / pairs.measured - 1)) for x in (pairs.said, pairs.direct))
+    assert own < waited and own < 0.11

@@ -11,6 +11,8 @@ from scalebook.inference import shared
 from scalebook.language import symbol
 from scalebook.tables import accelerators, models, shapes
 
+from .every import every
+
 DEVICES = list(accelerators[["v100", "h100", "h200", "mi300x", "mi325x", "gb200"]].values())
 DENSE = list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values())
 LATENT = list(models[["deepseek_v2", "deepseek_v3", "kimi_k2"]].values())
@@ -19,7 +21,7 @@ ways = st.sampled_from([1, 2, 4, 8, 16, 32])
 KNOWN = dict(weight_bits=8, kv_bits=16)
 
 
-@pytest.mark.parametrize("row", models.values(), ids=lambda row: row.name)
+@every(models.values(), name=lambda row: row.name)
 def test_a_cache_splits_by_its_heads(row):
     assert row.cache_heads == row.get("kv_heads", 1)
     assert shared.cache_ways(row, tp=1) == 1

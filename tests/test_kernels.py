@@ -30,6 +30,8 @@ from scalebook.measurements import kernels as measured
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
 
+from .every import every
+
 LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
 SIZES = st.integers(1, 40_000)
 H100 = accelerators.h100.at("bf16")
@@ -152,7 +154,7 @@ def test_the_share_is_the_arithmetic_over_the_peak():
 # The table
 
 
-@pytest.mark.parametrize("name", accelerators)
+@every(accelerators)
 def test_every_device_can_be_asked(name):
     row = run(accelerators[name].at(precision(name)))
     assert 0 < row.matmul_share < 1

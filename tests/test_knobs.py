@@ -16,11 +16,13 @@ from scalebook.training import knobs, overlap, training_step
 from scalebook.training.knobs_data import first_formulas, frameworks
 from scalebook.training.strategy import Strategy
 
+from .every import every
+
 assert overlap  # whose formulas the table names
-EVERY = [pytest.param(y, id=f"{x}: {y.flag}") for x, knobs_of in frameworks().items() for y in knobs_of.values()]
+EVERY = [y for knobs_of in frameworks().values() for y in knobs_of.values()]
 
 
-@pytest.mark.parametrize("knob", EVERY)
+@every(EVERY, name=lambda x: f"{x.framework}: {x.flag}")
 def test_a_line_of_the_table(knob):
     assert all(x in NOTATION or x in WORDS or x == "precision" for x in knob.names)
     for means in knob.means.values():
@@ -33,7 +35,7 @@ def test_a_line_of_the_table(knob):
     assert all(name in FORMULAS for name in knob.formulas())
 
 
-@pytest.mark.parametrize(("letter", "name"), [(x, y) for x, y in first_formulas().items() if x in NOTATION])
+@every((x, y) for x, y in first_formulas().items() if x in NOTATION)
 def test_the_formula_of_a_letter(letter, name):
     formula = FORMULAS[name]
     assert letter in {x for f in (formula, *formula.given) for x in f.inputs}

@@ -19,6 +19,13 @@ PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUP
            "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"]  # fmt: skip
 
 
+# Of the house's tables and calculators: how words in cells are set, and how light their texts are, 0 to 1.
+WORDS = "[...document.querySelectorAll('.sb-table td.sb-said')].map((x) => getComputedStyle(x).textAlign)"
+LIGHT = """[...document.querySelectorAll(".sb-table :is(td, th), .sb-calculator :is(label, select, .sb-value)")]
+  .filter((x) => x.getClientRects().length && !x.closest(".sb-message"))
+  .map((x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0))"""
+
+
 def answers(url: str, server: subprocess.Popen, seconds: float) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
@@ -65,7 +72,7 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
         box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
-        box.locator(".sb-curve path").first.wait_for(timeout=120_000)
+        box.locator(".sb-curve path:visible").first.wait_for(timeout=120_000)
         # The kernel answers a drag when it is done with the cells.
         page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=120_000)
         box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
@@ -79,4 +86,11 @@ def test_chapter_in_jupyterlab(chromium, lab):
             assert answered(box) == python_says(calc, chosen(box)) != before
         assert box.locator(".sb-equation mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+        assert set(page.evaluate(WORDS)) == {"left"} and min(page.evaluate(LIGHT)) < 0.2
+        page.get_by_role("menuitem", name="Settings", exact=True).click()
+        page.get_by_text("Theme", exact=True).first.hover()
+        page.get_by_text("JupyterLab Dark", exact=True).first.click()
+        page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")  # Playwright may hold it for empty
+        page.wait_for_timeout(500)
+        assert min(page.evaluate(LIGHT)) > 0.35, "text that is dark on dark"
         assert page.outside == []

@@ -41,6 +41,7 @@ from scalebook.memory.serving import (
 )
 from scalebook.tables import Table, accelerators, models
 
+from .every import every
 from .support import STATED, draw, live
 
 flops, traffic, batch, hidden, layers = map(symbol, ["flops", "traffic", "batch", "hidden", "layers"])
@@ -55,7 +56,7 @@ def stated(name, rhs, title="f"):
 # Notation
 
 
-@pytest.mark.parametrize("name", NOTATION)
+@every(NOTATION)
 def test_letter(name):
     x = NOTATION[name]
     assert dimension(x.unit) is not None
@@ -664,7 +665,7 @@ def test_worked():
     assert ridge_intensity.worked(H100).value == ridge_intensity(H100)
 
 
-@pytest.mark.parametrize("f", STATED, ids=lambda f: f.name)
+@every(STATED, name=lambda f: f.name)
 def test_worked_view_of_every_formula(f):
     values = {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=5, grouped=bool(f.domain)).items()}
     try:

@@ -10,7 +10,9 @@ import pytest
 from scalebook import ROOMS
 from scalebook.language import NOTATION, Formula, Row
 
+from .every import every
 from .support import NAMES, ROOT
+from .test_environment import statements
 
 JAVASCRIPT = [  # words that it keeps to itself
     "arguments", "await", "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete",
@@ -30,7 +32,7 @@ def imported(name, text=None):
     """The modules of the package that a module imports, wherever in it the import stands, a function's body too."""
     package = name if path(name).name == "__init__.py" else name.rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path(name).read_text("utf-8") if text is None else text)):
+    for node in statements(ast.parse(path(name).read_text("utf-8") if text is None else text)):
         if isinstance(node, ast.Import):
             found |= {x.name for x in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -49,7 +51,7 @@ def upward(name, text=None):
     return sorted(x for x in imported(name, text) if layer(x) > layer(name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every(NAMES)
 def test_imports_point_one_way(name):
     assert not upward(name)
 
@@ -91,7 +93,7 @@ def test_the_check_sees_imports():
     assert "scalebook.machine.roofline" in imported("scalebook.inference.tokens")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every(NAMES)
 def test_modules_stay_small(name):
     assert len(path(name).read_text("utf-8")) <= 20_000, "a module is read at one sitting"
 
@@ -104,7 +106,7 @@ def test_a_subject_imports_nothing_of_the_display():
     )
 
 
-@pytest.mark.parametrize("name", NOTATION)
+@every(NOTATION)
 def test_a_letter_can_be_a_name_everywhere(name):
     assert name.isidentifier() and name.isascii()
     assert not keyword.iskeyword(name) and not keyword.issoftkeyword(name) and name not in JAVASCRIPT

@@ -415,3 +415,23 @@ def test_samples():
     sample = repeated(lambda: None, times=4, least=1e-5)
     assert len(sample.seconds) == 4 and sample.best <= sample.low <= sample.median <= sample.high
     assert NOTATION["storage_bandwidth"].unit == "B/s"
+
+
+def test_interrupted_it_gives_what_was_measured(monkeypatch):
+    """After some parts what there is, with a note; before the first the interruption itself."""
+    from scalebook.measure import measured
+
+    whole, stop = measured.plan, 2
+
+    class Interrupted:
+        name = "stopped"
+
+        def run(self, *_):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(measured, "plan", lambda *x: [*whole(*x)[:stop], Interrupted(), *whole(*x)[stop:]])
+    found = measured.measure(quick=True, on="numpy", progress=False)
+    assert found.rows and not found.times and found.note in repr(found) and found.note.startswith("interrupted")
+    stop = 0
+    with pytest.raises(KeyboardInterrupt):
+        measured.measure(quick=True, on="numpy", progress=False)

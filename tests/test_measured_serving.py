@@ -22,7 +22,7 @@ from scalebook.measurements import (
     serving_wide,
 )
 from scalebook.measurements.collectives import KERNEL_LAUNCH
-from scalebook.measurements.load import room_for
+from scalebook.measurements.load import GIB, room_for
 from scalebook.measurements.priced import priced
 from scalebook.measurements.serving_choice import choices, choices_of_knowing
 from scalebook.measurements.serving_peers import yardsticks
@@ -31,17 +31,17 @@ from scalebook.tables import accelerators, models
 # Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
 REACHED = {
     "trtllm_static": (0.09, 0.23),
-    "trtllm_first_token": (0.115, 0.2),
-    "mlperf_offline": (0.07, 0.24),
-    "mlperf_server": (0.09, 0.32),
+    "trtllm_first_token": (0.12, 0.2),
+    "mlperf_offline": (0.055, 0.13),
+    "mlperf_server": (0.08, 0.19),
     "mlperf_interactive": (0.08, 0.15),
-    "mi300x_latency": (0.04, 0.2),
+    "mi300x_latency": (0.075, 0.23),
     "mi300x_max_load": (0.07, 0.15),
-    "trtllm_max_load": (0.16, 0.42),
-    "serving_tpot": (0.105, 0.29),
-    "serving_ttft": (0.27, 0.64),
-    "serving_end_to_end": (0.115, 0.306),
-    "serving_disaggregated": (0.135, 0.323),
+    "trtllm_max_load": (0.145, 0.35),
+    "serving_tpot": (0.105, 0.28),
+    "serving_ttft": (0.275, 0.63),
+    "serving_end_to_end": (0.11, 0.291),
+    "serving_disaggregated": (0.135, 0.326),
     "infersim": (0.07, 0.11),
     "wide_ep": (0.17, 0.37),
     "wide_ep_halves": (0.28, 0.84),
@@ -177,21 +177,60 @@ def test_caches_that_cards_read(card):
     assert found == pytest.approx(accelerators[cards.CARDS[card]].read_efficiency, abs=0.011)
 
 
-def test_host_time_of_a_sequence():
+def test_what_a_runtime_costs_under_full_load():
+    """The share of 0.14 and the time of a sequence since 1.0 are of different rows, so each is found alone."""
     rows, measured = fitted("trtllm_max_load")
     old = np.array([serving_load.release(r) == "0.14" for r in rows])
-    none = serving_load.rates(rows, {"0.14": 0.0, "1": 0.0})
-    more = 1 / serving_load.rates(rows, {"0.14": 1e-6, "1": 1e-6}) - 1 / none
+    none = serving_load.rates(rows, 1.0, 0.0)
+    more = 1 / serving_load.rates(rows, 1.0, 1e-6) - 1 / none
+    assert not more[old].any()
+    share = least(lambda x: (x * none / measured - 1)[old], np.arange(0.7, 1, 0.01))
+    assert share == pytest.approx(serving_load.REACHED, abs=0.011)
+    times = np.arange(0, 60e-6, 1e-6)
+    found = least(lambda x: (1 / (1 / none + 1e6 * x * more) / measured - 1)[~old], times)
+    assert found == pytest.approx(serving_load.SEQUENCE_TIME, abs=2e-6)
 
-    def error(kind):
-        return lambda x: (1 / (1 / none + 1e6 * x * more) / measured - 1)[kind]
 
-    values = np.arange(0, 60e-6, 1e-6)
-    assert least(error(old), values) == pytest.approx(serving_load.SEQUENCE_TIME["0.14"], abs=3e-6)
-    assert least(error(~old), values) == pytest.approx(serving_load.SEQUENCE_TIME["1"], abs=2e-6)
+def test_what_is_missing_in_old_runtimes_is_no_time_of_a_sequence():
+    """Eight H200 have as many sequences as two, in steps of half the time: the same time for each would slow them."""
+    result = known("trtllm_max_load")
+    over = {}
+    for ways in ("TP2", "TP8"):
+        here = [r["trtllm_version"] == "0.14.0" and r["parallel"] == ways and "H200" in r["gpu"] for r in result.rows]
+        here = np.array(here) & np.array([r["model"] == "Llama-3-70B" for r in result.rows])
+        over[ways] = np.median((result.predicted / result.measured)[here])
+    assert over["TP8"] == pytest.approx(over["TP2"], abs=0.15)
+
+
+def test_stages_instead_of_sums():
+    """Eight H100 in stages are 1.2 times as fast as under tensor parallelism, as NVIDIA tells of it."""
+    with_stages, without = (serving_mlperf.rate_of_device("h100", "fp8", np.inf, may_pipe=x) for x in (True, False))
+    assert with_stages / without == pytest.approx(1.2, abs=0.03)
+    result = known("mlperf_offline")
+    here = [r["round"] == "v5.1" and "H100-SXM" in r["accelerator"] for r in result.rows]
+    assert sum(here) == 3 and np.abs(result.errors[here]).max() < 0.03
+
+
+def test_how_long_devices_wait_in_a_sum():
+    """On half of the curves; 0.8 to 1.1 us do equally, and without any wait predictions are too fast."""
+    result = known("serving_tpot")
+    fits = [serving.is_fitted_curve(r) for r in result.rows]
+    rows = [r for r, x in zip(result.rows, fits, strict=True) if x][::3]
+    measured = np.array([float(r["silicon_tpot_ms"]) for r in rows])
+    waits = np.array([0, 0.5, 1, 1.5]) * 1e-6
+    times = {x: 1e3 * serving.served_rows(rows, "tpot", sum_latency=x)["tpot"] for x in waits}
+    assert least(lambda x: times[x] / measured - 1, waits) == accelerators.h100.sum_latency
+    assert np.median(times[0.0] / measured) < 0.95
 
 
 # Rows by hand
+
+
+def test_one_user_of_a_card_with_few_flops_for_its_bandwidth_reads():
+    """Products of one row have fewer tiles than a card has cores; these share the inner size, so that all can read."""
+    row = decode_step(models.llama3_8b, accelerators.rtx_5090.at("bf16"), batch=1, context=2048)
+    assert row.products_time < 0.05 * row.weights_time
+    assert row.pass_time < 1.15 * row.weights_time
 
 
 def test_a_batch_by_hand():
@@ -221,17 +260,17 @@ def test_the_first_token_by_hand():
 
 
 def test_mlperf_by_hand():
-    """One copy of Llama 2 70B in fp8 on each H200, 512 sequences: 512/294 prompts come to a step."""
-    said, predicted = row("mlperf_offline", accelerator="NVIDIA H200-SXM-141GB", weight_dtype="fp8")
+    """One copy of Llama 2 70B in fp8 on each H200, 861 sequences: 861/294 prompts come to a step."""
+    said, predicted = row("mlperf_offline", accelerator="NVIDIA H200-SXM-141GB", round="v4.1")
     run = models.llama2_70b, accelerators.h200.at("fp8")
-    one = decode_step(*run, batch=512, context=441).pass_time
-    coming = 512 / 294
-    both = mixed_step(*run, batch=512, context=441, prompts=coming, read_chunk=294).pass_time
-    assert float(said["n_accel"]) * 512 / (one + both - one) == pytest.approx(predicted, rel=1e-6)
+    one = decode_step(*run, batch=861, context=441).pass_time
+    coming = 861 / 294
+    both = mixed_step(*run, batch=861, context=441, prompts=coming, read_chunk=294).pass_time
+    assert float(said["n_accel"]) * 861 / (one + both - one) == pytest.approx(predicted, rel=1e-6)
 
 
 def test_maximum_load_by_hand():
-    """Of 1,500 requests to DeepSeek-R1 on eight H200 each device has 187.5, more than the 141 for which it has room."""
+    """Of 1,500 requests to DeepSeek-R1 on eight H200 each device has 187.5, more than it has room for."""
     said, predicted = row("trtllm_max_load", model="DeepSeek-R1-0528", gpu="H200-SXM-141GB", isl="1024", osl="8192")
     room = int(serving_load._room(said))
     assert said["parallel"] == "DEP8" and 187.5 / 2 < room < 187.5
@@ -240,7 +279,7 @@ def test_maximum_load_by_hand():
     run = models.deepseek_v3, accelerators.h200.at("fp8")
     first, last = (decode_step(*run, **letters, batch=b).pass_time for b in (room, left))
     read = mixed_step(*run, **letters, batch=room, prompts=1, read_chunk=1024).pass_time - first
-    host = serving_load.SEQUENCE_TIME["1"]
+    host = serving_load.SEQUENCE_TIME
     whole = 187.5 * read + 8192 * (first + last + host * (room + left))
     assert predicted == pytest.approx(187.5 * 8192 / whole, rel=1e-3)
 
@@ -267,7 +306,8 @@ def test_full_load_on_the_mi300x_comes_in_waves():
 def test_a_worker_that_decodes_by_hand():
     said, predicted = row("serving_disaggregated", row_id="e2e-000524")
     assert (said["concurrency"], said["decode_num_workers"], said["decode_tp_size"]) == ("10.0", "5.0", "8.0")
-    own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH["b200_sxm"])
+    launch = KERNEL_LAUNCH["b200_sxm"]
+    own = dict(near_latency=0, collective_launch=launch, sum_latency=0, sum_launch=launch)
     there = accelerators.b200.at("fp4")
     letters = dict(weight_bits=7.4, expert_bits=4.5, kv_bits=8, activation_bits=8)
     experts = dict(ep=8, etp=1, expert_peak=there.peak_flops, expert_efficiency=there.matmul_efficiency)
@@ -302,7 +342,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
         assert found["floor: the weights of a token, read"].median > 0.9
 
 
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.9), (0.02, 0.93), (0.033, 0.91)])
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.86), (0.02, 0.92), (0.033, 0.89)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
@@ -313,7 +353,7 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
 
 
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
-@pytest.mark.parametrize("margin", [1.05, 1.12, 1.28])
+@pytest.mark.parametrize("margin", [1.12, 1.28])
 def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
     """At the edge of the range nobody keeps four fifths in nine searches of ten: users were measured in doublings."""
     result = known("serving_tpot")
@@ -366,7 +406,7 @@ def test_medians_that_describe_a_user():
 def test_room_is_what_serve_says():
     asked = dict(tp=2, users=1, prompt=100, output=50, weight_bits=8, kv_bits=8)
     run = models.mixtral_8x7b, accelerators.h200.at("fp8")
-    said = serve(*run, **asked, cache_share=0.9).max_users
+    said = serve(*run, **asked, cache_share=0.9, hbm_capacity=GIB * run[1].hbm_capacity).max_users
     assert np.floor(room_for([(run, asked)], 125, 0.9)[0]) == said
 
 

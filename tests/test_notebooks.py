@@ -3,6 +3,7 @@
 import ast
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from scalebook.claims import claims
+from tools import contents as tools_contents
 from tools import notebooks as tool
 from tools.notebooks import STORED, main, normal, notebooks
 
@@ -19,13 +21,14 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
 def test_stored_as_run(path, capsys):
     assert main(["--check", str(path)]) == 0, f"{path.name}: run `make notebooks`"
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    cells = [c for c in cells_of(path) if c.cell_type == "code"]
     assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
     for cell in cells:
         if "raises-exception" not in cell.metadata.get("tags", []):
             assert not [o for o in cell.outputs if o.output_type == "error" or o.get("name") == "stderr"], cell.source
 
 
+@cache
 def cells_of(path):
     return nbformat.read(path, as_version=4).cells
 
@@ -211,3 +214,13 @@ def test_a_chapter_is_named_by_its_stem():
     assert tool.named("memory-walls").parts[-2:] == ("1-scaling-compute", "memory-walls.ipynb")
     with pytest.raises(SystemExit, match=r"^no notebook is called 'memory-wals'; did you mean 'memory-walls'\?$"):
         main(["memory-wals"])
+
+
+def test_the_start_notebook_is_an_index_of_all_chapters(contents):
+    """In the order of the table of contents, with title, a sentence of the chapter's own answer, and time to read."""
+    said = [x.source for x in cells_of(ROOT / "notebooks" / "start.ipynb")]
+    [index] = [x for x in said if x.startswith(tools_contents.HEADING)]
+    assert index == tools_contents.index(), "run `python -m tools.contents`"
+    links = re.findall(r"\]\(([^)]+\.ipynb)\)", index)
+    assert [f"notebooks/{x.removesuffix('.ipynb')}" for x in links] == [x for x in contents if x != "notebooks/start"]
+    assert all((ROOT / "notebooks" / x).is_file() for x in links)

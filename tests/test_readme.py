@@ -1,7 +1,12 @@
-"""What the README claims is what the record of confrontations says."""
+"""What the README claims is what the records of confrontations and of speeds say."""
 
+import json
+import re
 from pathlib import Path
 
+import yaml
+
+from scalebook.language import show
 from scalebook.measurements.record import recorded
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
@@ -32,3 +37,53 @@ def lines() -> list[str]:
 def test_the_table_is_the_record():
     stands = [line for line in README.splitlines() if line.startswith("| ") and "%" in line]
     assert stands == lines(), "the table of README.md should read:\n" + "\n".join(lines())
+
+
+SPEEDS = json.loads((Path(__file__).parents[1] / "scalebook" / "measurements" / "speeds.json").read_text("utf-8"))
+
+
+def fast(value: float, unit: str) -> str:
+    """Seconds with their unit, and rates as whole numbers."""
+    return show(value, "s") if unit == "s" else f"{value:,.0f} {unit}"
+
+
+def beside(peer: dict) -> str:
+    values = peer["value"] if isinstance(peer["value"], list) else [peer["value"]]
+    names = peer["who"].split("; ")
+    return "; ".join(f"{who}: {fast(x, peer['unit'])}" for who, x in zip(names, values, strict=True))
+
+
+def speeds() -> list[str]:
+    """The table's rows, from what `make bench` keeps."""
+    ours, theirs = SPEEDS["scalebook"], SPEEDS["peers"]
+    said = {name: x["what"][0].upper() + x["what"][1:] for name, x in ours.items()}
+    return [f"| {said[n]} | {fast(x['value'], x['unit'])} | {beside(theirs[n])} |" for n, x in ours.items()]
+
+
+def test_the_speeds_are_those_kept():
+    table = README.partition("| How fast")[2].partition("\n\n")[0].splitlines()[2:]
+    assert table == speeds(), "the table of README.md should read:\n" + "\n".join(speeds())
+    assert SPEEDS["day"] in README and all(x["day"] in README for x in SPEEDS["peers"].values())
+
+
+def test_what_is_linked_is_there():
+    """Pages of the site that the README names are in the table of contents; files are in the repository."""
+    base, root = "https://scalebook.github.io/scalebook/", Path(__file__).parents[1]
+    contents = (root / "book" / "_toc.yml").read_text("utf-8")
+    pages = {x.partition(".html")[0] for x in re.findall(rf"{base}([\w/-]+\.html)", README)}
+    assert pages and all(x in contents for x in pages)
+    for name in re.findall(r"github\.com/scalebook/scalebook/blob/main/([\w./-]+)", README):
+        assert (root / name).exists(), name
+
+
+def test_it_is_cited_as_the_file_for_citing_says():
+    said = yaml.safe_load((Path(__file__).parents[1] / "CITATION.cff").read_text("utf-8"))
+    entry = README.partition("```bibtex\n")[2].partition("```")[0]
+    name = f"{said['title']}: {said['abstract'][0].lower()}{said['abstract'][1:].rstrip('.')}"
+    for field, value in {
+        "title": name,
+        "version": said["version"],
+        "license": said["license"],
+        "url": said["url"],
+    }.items():
+        assert f"  {field} = {{{value}}},\n" in entry

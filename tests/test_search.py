@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from scalebook.language import Formula, symbol
 from scalebook.search import pricing, search
-from scalebook.search.columns import Columns, Grid, Prepared, program
+from scalebook.search.columns import program
+from scalebook.search.plan import Evaluated, Plan
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, models
 from scalebook.training.rules import reason
@@ -204,6 +205,7 @@ def test_interrupted_it_gives_the_best_so_far(found, monkeypatch):
         return price(*args)
 
     monkeypatch.setattr("scalebook.search.parts.price", twice)
+    monkeypatch.setattr("scalebook.search.parts.PART", 2000)
     part = small()
     assert not part.is_whole and part.best and part.count < found.count
     assert "interrupted" in repr(part)
@@ -426,20 +428,21 @@ EXPRESSIONS = [
     rows=st.lists(st.tuples(*[st.integers(1, 9)] * 2), min_size=1, max_size=20),
     axis=st.lists(st.integers(1, 9), min_size=1, max_size=3),
 )
-def test_columns_and_grids_evaluate_as_formulas_do(expr, rows, axis):
+def test_a_plan_evaluates_as_formulas_do(expr, rows, axis):
     f = Formula("f", "step_time", expr)
-    columns = Columns({"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}, {})
-    grid = Grid(columns, np.arange(len(rows)), {"dp": tuple(axis)})
-    got = grid.finish(Prepared(columns, expr, columns.letters), grid.axes)
-    got = grid.array(got if got is not None else columns.evaluate(expr))
+    own = {"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}
+    plan = Plan(["tp", "pp"], {"dp": tuple(axis)})
+    place = plan.add(expr, plan.letters)
+    got = Evaluated(plan, own, len(rows)).spread(place, np.arange(len(rows)))
     tp, pp, dp = (
-        np.array([[r[0]] for r in rows], float),
-        np.array([[r[1]] for r in rows], float),
-        np.array([axis], float),
+        np.array([[r[0] for r in rows]], float),
+        np.array([[r[1] for r in rows]], float),
+        np.array([[x] for x in axis], float),
     )
     known = dict(zip(("tp", "pp", "dp"), np.broadcast_arrays(tp, pp, dp), strict=True))
     expected = f.numpy(*(known[n] for n in f.inputs)) if f.inputs else float(expr)
-    np.testing.assert_allclose(np.broadcast_to(got, grid.shape), np.broadcast_to(expected, grid.shape), rtol=1e-13)
+    shape = len(axis), len(rows)
+    np.testing.assert_allclose(np.broadcast_to(got, shape), np.broadcast_to(expected, shape), rtol=1e-13)
 
 
 def test_an_operation_that_is_not_known_is_named():

@@ -370,6 +370,13 @@ def test_a_count_of_a_sample_comes_near(monkeypatch):
 # Nothing priced is lost
 
 
+@pytest.fixture
+def halves(monkeypatch):
+    """The search of two parts."""
+    monkeypatch.setattr("scalebook.search.parts.PART", 4000)
+    monkeypatch.setattr("scalebook.search.parts.WORKED", 2)
+
+
 def whole():
     return search(training_step, models.llama3_8b, H100, **SMALL)
 
@@ -390,7 +397,7 @@ class Some(ThreadPoolExecutor):
         return future
 
 
-def test_a_part_that_fails_costs_no_other():
+def test_a_part_that_fails_costs_no_other(halves):
     with Some(1, OSError("no space left")) as pool:
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
     assert not part.is_whole and 0 < part.count < whole().count and part.best[0].step_time
@@ -404,7 +411,7 @@ def test_a_part_that_fails_costs_no_other():
         search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
 
 
-def test_a_part_that_fails_here_costs_no_other(monkeypatch):
+def test_a_part_that_fails_here_costs_no_other(monkeypatch, halves):
     price, calls = pricing.price, []
 
     def second(*args):
@@ -420,21 +427,22 @@ def test_a_part_that_fails_here_costs_no_other(monkeypatch):
 
 def dies(problem, combinations, rows):
     """Prices, but for one part that takes its process with it."""
-    if combinations[0][1]["recompute"] == "full":
+    if rows.start > 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return pricing.price(problem, combinations, rows)
 
 
-def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch):
+def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch, halves):
+    all_of_them = whole().count
     monkeypatch.setattr("scalebook.search.parts.price", dies)
     with ProcessPoolExecutor(1) as pool:
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
-        assert {x.recompute for x in part.best} == {"none"} and "a worker process was killed" in part.note
+        assert part.best and 0 < part.count < all_of_them and "a worker process was killed" in part.note
         with pytest.raises(RuntimeError, match=r"a worker process was killed, .*and nothing had been priced"):
             search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
 
 
-def test_interrupted_early_it_says_so(monkeypatch):
+def test_interrupted_early_it_says_so(monkeypatch, halves):
     def at_once(*args):
         raise KeyboardInterrupt
 
@@ -447,7 +455,7 @@ def test_interrupted_early_it_says_so(monkeypatch):
     assert part.best == part.pareto == [] and "interrupted" in repr(part)
 
 
-def test_interrupted_it_keeps_what_had_come_back(monkeypatch):
+def test_interrupted_it_keeps_what_had_come_back(monkeypatch, halves):
     """Parts that other processes had priced, and nobody had asked for yet."""
 
     def interrupted(futures):

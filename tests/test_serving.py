@@ -24,6 +24,7 @@ from scalebook.language.units import check
 from scalebook.measurements.moe_exchange import devices_visited
 from scalebook.tables import accelerators, engines, models
 
+from .every import every
 from .support import JavaScript, draw
 
 H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
@@ -52,17 +53,21 @@ STEPS = {
     "prefill": (prefill_step, dict(read_chunk=2048, past=2048)),
     "mixed": (mixed_step, dict(batch=32, context=4096, read_chunk=512)),
 }
-SHEETS = [
-    step_sheet(LLAMA, None, Work("decode")),
-    step_sheet(None, MOE, Work("mixed", "all_to_all")),
-    step_sheet(MLA_ABSORBED, MLA_MOE, Work("decode", "gather")),
-    serve_sheet(*blocks_of(models.gpt_oss_120b), "all_reduce"),
-    serve_sheet(*blocks_of(models.deepseek_v3), "all_to_all"),
-    step_sheet(*served_blocks(models.glm_5), Work("mixed", "all_reduce")),
-    serve_sheet(*served_blocks(models.qwen3_5_397b), "all_reduce"),
-    step_sheet(*served_blocks(models.deepseek_v3), Work("decode", "all_to_all", "half_batches")),
-    serve_sheet(*blocks_of(models.llama3_70b), "all_reduce", overlap="half_batches"),
-]
+
+
+def sheets():
+    """Made by the tests that ask: each worker reads this file, and one runs it."""
+    return [
+        step_sheet(LLAMA, None, Work("decode")),
+        step_sheet(None, MOE, Work("mixed", "all_to_all")),
+        step_sheet(MLA_ABSORBED, MLA_MOE, Work("decode", "gather")),
+        serve_sheet(*blocks_of(models.gpt_oss_120b), "all_reduce"),
+        serve_sheet(*blocks_of(models.deepseek_v3), "all_to_all"),
+        step_sheet(*served_blocks(models.glm_5), Work("mixed", "all_reduce")),
+        serve_sheet(*served_blocks(models.qwen3_5_397b), "all_reduce"),
+        step_sheet(*served_blocks(models.deepseek_v3), Work("decode", "all_to_all", "half_batches")),
+        serve_sheet(*blocks_of(models.llama3_70b), "all_reduce", overlap="half_batches"),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -78,8 +83,8 @@ def test_parts_sum_to_a_step(case, phase):
     assert (row.experts_time > 0) == ("experts" in model and model.experts > 0)
 
 
-@pytest.mark.parametrize("sheet", SHEETS, ids=[str(i) for i in range(len(SHEETS))])
-def test_python_numpy_and_javascript_agree(sheet):
+@every(lambda: enumerate(sheets()), name=lambda x: f"sheet {x[0]}")
+def test_python_numpy_and_javascript_agree(_, sheet):
     values = draw(sheet.inputs, 6)
     statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
     with np.errstate(all="ignore"):
@@ -90,16 +95,12 @@ def test_python_numpy_and_javascript_agree(sheet):
         assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-9)
 
 
-MADE = {
-    (f.name, f.letter, f.rhs): f for sheet in SHEETS for f in sheet.formulas.values() if "__wrapped__" not in vars(f)
-}
-
-
-@pytest.mark.parametrize("f", MADE.values(), ids=lambda f: f.name)
-def test_a_formula_made_from_a_listing_has_its_unit_a_meaning_and_a_source(f):
-    assert f.meaning.endswith(".") and f.sources
-    if f.rhs != 0:
-        check(f)
+def test_a_formula_made_from_a_listing_has_its_unit_a_meaning_and_a_source():
+    formulas = (f for sheet in sheets() for f in sheet.formulas.values())
+    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
+        assert f.meaning.endswith(".") and f.sources, f.name
+        if f.rhs != 0:
+            check(f)
 
 
 @pytest.mark.parametrize("case", CASES)

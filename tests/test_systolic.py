@@ -1,5 +1,7 @@
 """Systolic arrays: the closed form counts what an array that is run cycle by cycle takes."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -15,14 +17,14 @@ from scalebook.machine.systolic import (
 )
 from scalebook.tables import accelerators
 
+from .every import every
+
 ARRAYS = accelerators.having("arrays", "array_side", "peak_flops")
 
 
-@pytest.mark.parametrize("side", [2, 3, 5])
-@pytest.mark.parametrize("rows", [1, 3, 7, 12])
-@pytest.mark.parametrize("load", [None, 1, 2])
-@pytest.mark.parametrize(("inner", "columns"), [(1, 2), (4, 6), (9, 11)])
-def test_the_array_is_run(side, rows, load, inner, columns):
+@every(product([2, 3, 5], [1, 3, 7, 12], [None, 1, 2], [(1, 2), (4, 6), (9, 11)]))
+def test_the_array_is_run(side, rows, load, sizes):
+    inner, columns = sizes
     rng = np.random.default_rng(side * rows)
     left, weight = rng.integers(-9, 9, (rows, inner)), rng.integers(-9, 9, (inner, columns))
     product, busy = execute(left, weight, side, load)

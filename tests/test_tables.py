@@ -7,6 +7,7 @@ import pytest
 
 from scalebook.language import NOTATION, SOURCES, cite
 from scalebook.language.row import quantity
+from scalebook.language.tabular import plain_page
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache_per_token, linear_memory, weight_memory
 from scalebook.tables import (
@@ -23,8 +24,10 @@ from scalebook.tables import (
     shapes,
 )  # fmt: skip
 
+from .every import every
+
 TABLES = [accelerators, links, models, precisions, engines, runs, ranges, efficiencies]
-ROWS = [pytest.param(table, key, id=f"{table.name}-{key}") for table in TABLES for key in table]
+ROWS = [(table, key) for table in TABLES for key in table]
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
     tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100
@@ -39,7 +42,7 @@ def test_what_the_book_promises():
     assert repr(ridge_intensity.solve("hbm_bandwidth")) == "hbm_bandwidth = peak_flops/ridge_intensity"
 
 
-@pytest.mark.parametrize("key", DEVICES.split())
+@every(DEVICES.split())
 def test_required_device(key):
     device = accelerators[key]
     assert {"hbm_capacity", "hbm_bandwidth", "tdp", "launch"} <= set(device) or key.startswith(
@@ -59,7 +62,7 @@ def test_a_precision_that_a_device_lacks():
     assert accelerators.h100.at("fp8").at("bf16").name == "NVIDIA H100 SXM at bf16"
 
 
-@pytest.mark.parametrize("key", efficiencies)
+@every(efficiencies)
 def test_what_is_typical_in_training_lies_between_low_and_high(key):
     row = efficiencies[key]
     assert 0 < row.efficiency_low < row.efficiency_typical < row.efficiency_high <= 1
@@ -76,7 +79,7 @@ def test_a_precision_brings_its_own_share_in_training():
     assert "training_efficiency" not in accelerators.h100.at("tf32")
 
 
-@pytest.mark.parametrize(("table", "key"), ROWS)
+@every(ROWS, name=lambda x: f"{x[0].name}-{x[1]}")
 def test_row(table, key):
     row = table[key]
     assert row is getattr(table, key) and row.name and key.isidentifier() and key not in dir(Table)
@@ -89,9 +92,10 @@ def test_row(table, key):
             assert cell.formula(row) == cell.value
         assert f"{name} = " in repr(row.why(name))
     assert row.name in repr(row)
-    page = row._repr_html_()
-    assert page.count("<tr>") == len(row) + 1 and not re.search(
-        r"<(?!/?(div|table|caption|thead|tbody|tr|th|td|code|span|details|summary|ul|li|small|a)\b)", page
+    page = plain_page(row._repr_html_())
+    assert all(f"<code>{name}</code>" in page for name in row)
+    assert not re.search(
+        r"<(?!/?(div|table|caption|thead|tbody|tr|th|td|code|span|details|summary|ul|li|small|p|a)\b)", page
     )
 
 
@@ -197,7 +201,7 @@ def test_a_source_unlike_all_lists_none(tmp_path):
         Table.load(path)
 
 
-@pytest.mark.parametrize(("table", "key"), ROWS)
+@every(ROWS, name=lambda x: f"{x[0].name}-{x[1]}")
 def test_words_and_counts(table, key):
     row = table[key]
     known = {

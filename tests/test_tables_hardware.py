@@ -10,6 +10,8 @@ from scalebook.language.notation import NOTATION
 from scalebook.language.units import parse
 from scalebook.tables import SOURCES as EVERY_SOURCE
 
+from .every import every
+
 FOLDER = Path(__file__).parent.parent / "scalebook" / "tables"
 
 
@@ -19,9 +21,8 @@ def read(name):
 
 DEVICES, LINKS, SOURCES = read("accelerators"), read("links"), read("sources-hardware")
 WORDS = {"name", "source", "vendor", "fabric", "kind"}
-ROWS = [pytest.param(row, id=key) for table in (DEVICES, LINKS) for key, row in table.items()]
 CELLS = [
-    pytest.param(letter, cell if isinstance(cell, dict) else {"value": cell}, id=f"{key}-{letter}")
+    (key, letter, cell if isinstance(cell, dict) else {"value": cell})
     for table in (DEVICES, LINKS)
     for key, row in table.items()
     for letter, cell in row.items()
@@ -62,19 +63,19 @@ def test_the_rows_that_others_count_on():
     assert len({row["name"] for row in DEVICES.values()}) == len(DEVICES)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@every([*DEVICES.values(), *LINKS.values()])
 def test_row(row):
     assert row["name"]
     assert row["source"].split()[0] in SOURCES
 
 
-@pytest.mark.parametrize(("letter", "cell"), CELLS)
-def test_cell(letter, cell):
+@every(CELLS)
+def test_cell(key, letter, cell):
     assert letter in NOTATION
     assert set(cell) <= {"value", "source", "note"}
     if "source" in cell:  # what we calibrated cites the measurements, and says so
-        key = cell["source"].split()[0]
-        assert key in SOURCES or (key in EVERY_SOURCE and cell["note"].startswith("calibrated by us"))
+        source = cell["source"].split()[0]
+        assert source in SOURCES or (source in EVERY_SOURCE and cell["note"].startswith("calibrated by us"))
     assert cell.get("note", "x")
     if isinstance(cell["value"], str):
         assert parse(cell["value"], NOTATION[letter].unit) > 0
@@ -82,7 +83,7 @@ def test_cell(letter, cell):
         assert NOTATION[letter].unit == "" and cell["value"] > 0
 
 
-@pytest.mark.parametrize("key", SOURCES)
+@every(SOURCES)
 def test_source(key):
     source = SOURCES[key]
     assert set(source) - {"read"} == {"title", "author", "year", "url"}
@@ -93,7 +94,7 @@ def test_source(key):
     assert key in cited
 
 
-@pytest.mark.parametrize("row", LINKS.values(), ids=list(LINKS))
+@every(LINKS.values())
 def test_link(row):
     assert row["kind"] in KINDS
     bandwidth, achieved = number(row, "link_bandwidth"), number(row, "link_achieved")
@@ -102,107 +103,122 @@ def test_link(row):
     assert "link_latency" not in row or note(row, "link_latency")
 
 
-@pytest.mark.parametrize("row", DEVICES.values(), ids=list(DEVICES))
-class TestDevice:
-    def test_has_what_every_device_needs(self, row):
-        assert row["vendor"]
-        assert {"hbm_capacity", "hbm_bandwidth"} <= set(row)
-        assert any(letter.startswith("peak_") for letter in row)
-
-    def test_lower_precision_is_no_slower(self, row):
-        peaks = [peak for p in PRECISIONS if (peak := number(row, f"peak_{p}"))]
-        assert peaks == sorted(peaks)
-        if {"peak_int8", "peak_bf16"} <= set(row) and "cut" not in note(row, "peak_int8"):
-            assert number(row, "peak_int8") >= number(row, "peak_bf16")
-        if {"peak_vector", "peak_fp32"} <= set(row):
-            assert number(row, "peak_vector") <= number(row, "peak_fp32")
-
-    def test_says_what_the_vendor_counts_otherwise(self, row):
-        for letter in {"scaleup_bandwidth", "scaleout_bandwidth", "host_capacity", "host_bandwidth"} & set(row):
-            assert note(row, letter), f"the note of {letter} says what it counts, and what the vendor prints"
-        if "peak_int8" in row:
-            assert note(row, "peak_int8").startswith("integer operations")
-        if "preliminary" in row["name"]:
-            unmarked = [x for x in row if x not in WORDS | {"launch"} and "preliminary" not in note(row, x)]
-            assert not unmarked
-        if row["name"].startswith(("NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "AMD Instinct MI3")):
-            fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
-            silent = [letter for letter in sorted(fast) if "sparsity" not in note(row, letter)]
-            assert not silent, "a note repeats the rate with sparsity, or says that there is none"
-            assert "peak_fp64" not in row or "cores" in note(row, "peak_fp64"), "of matrix or of vector units?"
-
-    def test_links_fit_the_fabric(self, row):
-        """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links,
-        or so many to each.
-        """
-        assert row.get("fabric", "switch") in ("switch", "mesh", "torus")
-        assert ("mesh_peers" in row) == (row.get("fabric") == "mesh")
-        assert ("torus_neighbours" in row) == (row.get("fabric") == "torus")
-        if "fabric" in row:
-            assert {"scaleup_bandwidth", "scaleup_size"} <= set(row)
-        if row.get("fabric") == "mesh":
-            assert number(row, "mesh_peers") == number(row, "scaleup_size") - 1
-            if found := re.search(r"(\d+) links of .*one to each peer", note(row, "scaleup_bandwidth")):
-                assert int(found[1]) == number(row, "mesh_peers")
-            if found := re.search(r"(\d+) of the \d+ ports .*, (\d+) to each peer", note(row, "scaleup_bandwidth")):
-                assert int(found[1]) == int(found[2]) * number(row, "mesh_peers")
-        if row.get("fabric") == "torus" and (
-            found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))
-        ):
-            assert number(row, "torus_neighbours") == int(found[1]) == 2 * int(found[2])
-
-    def test_a_price_says_whose_and_when(self, row):
-        """On demand, of one cloud, in a year; and the share of one device is what the instance costs."""
-        if "price_hour" in row:
-            text = note(row, "price_hour")
-            assert "on demand" in text and re.search(r"\b20\d\d\b", text)
-            assert "price" in row["price_hour"]["source"]
-            if found := re.search(r"derived: ([\d,.]+) \$/h for ([\d,]+)(?: chips)? on demand", text):
-                whole, devices = (float(x.replace(",", "")) for x in found.groups())
-                assert number(row, "price_hour") == pytest.approx(whole / devices, abs=0.005)
-
-    def test_cards_without_nvlink_have_one_link(self, row):
-        """What they exchange goes by the link to the host, in one direction."""
-        if "scaleup_bandwidth" in row and "no NVLink" in note(row, "scaleup_bandwidth"):
-            assert number(row, "scaleup_bandwidth") == number(row, "host_bandwidth") and "fabric" not in row
-
-    def test_host_link_is_the_devices_own(self, row):
-        """A specification of PCIe does not say what a device has; what the vendor leaves open is marked."""
-        if "host_bandwidth" in row:
-            assert "source" not in row["host_bandwidth"] or row["host_bandwidth"]["source"] != "pci-sig"
-            if lanes := re.search(r"PCIe (\d)\.0 x16.*?; (\d+) GB/s raw", note(row, "host_bandwidth")):
-                assert number(row, "host_bandwidth") == float(lanes[2]) * 1e9 == 2 ** int(lanes[1]) * 2e9
-        if row["name"].startswith("NVIDIA GB"):
-            assert note(row, "host_bandwidth").startswith("derived") and "disputed" in note(row, "host_bandwidth")
-
-    def test_capacities_that_drivers_report(self, row):
-        text = note(row, "hbm_capacity")
-        if found := re.search(r"reports ([\d,]+) MiB, which is ([\d.]+) GB", text):
-            assert float(found[1].replace(",", "")) * 2**20 / 1e9 == pytest.approx(float(found[2]), abs=0.06)
-        if found := re.search(r"lists (\d+) GiB, which is (\d+) GB", text):
-            assert int(found[1]) * 2**30 / 1e9 == pytest.approx(int(found[2]), abs=0.5)
-
-    def test_notes_agree_with_the_numbers(self, row):
-        for letter in (x for x in row if x.startswith("peak_")):
-            value, text = number(row, letter), note(row, letter)
-            if found := re.search(r"(?:^|; )([\d,.]+) ([TP](?:FLOP/s|OPS)) with sparsity", text):
-                with_sparsity = quantity(*found.groups())
-                if row["vendor"] in ("NVIDIA", "AMD") and letter != "peak_fp4":
-                    assert with_sparsity == pytest.approx(2 * value, rel=0.012), letter
-                assert with_sparsity > value, letter
-            if found := re.search(r"half of the ([\d,.]+) ([TP](?:FLOP/s|OPS))", text):
-                assert quantity(*found.groups()) == pytest.approx(2 * value, rel=1e-3), letter
-            if found := re.search(r"derived: ([\d,.]+) (\w+/?\w*) .*?for (8|two GPUs|the two GPUs)(.*)", text):
-                digits, unit, devices, rest = found.groups()
-                share = (8 if devices == "8" else 2) * (2 if rest.startswith(" with sparsity") else 1)
-                assert quantity(digits, unit) / share == pytest.approx(value, rel=0.01), letter
+of_every_device = every(DEVICES.values(), name=lambda row: row["name"])
 
 
-SUMMED = [c for c in CELLS if c.values[0] in ("scaleup_bandwidth", "link_bandwidth")]
+@of_every_device
+def test_has_what_every_device_needs(row):
+    assert row["vendor"]
+    assert {"hbm_capacity", "hbm_bandwidth"} <= set(row)
+    assert any(letter.startswith("peak_") for letter in row)
 
 
-@pytest.mark.parametrize(("letter", "cell"), SUMMED)
-def test_one_direction_is_half_of_both_and_the_sum_of_its_links(letter, cell):
+@of_every_device
+def test_lower_precision_is_no_slower(row):
+    peaks = [peak for p in PRECISIONS if (peak := number(row, f"peak_{p}"))]
+    assert peaks == sorted(peaks)
+    if {"peak_int8", "peak_bf16"} <= set(row) and "cut" not in note(row, "peak_int8"):
+        assert number(row, "peak_int8") >= number(row, "peak_bf16")
+    if {"peak_vector", "peak_fp32"} <= set(row):
+        assert number(row, "peak_vector") <= number(row, "peak_fp32")
+
+
+@of_every_device
+def test_says_what_the_vendor_counts_otherwise(row):
+    for letter in {"scaleup_bandwidth", "scaleout_bandwidth", "host_capacity", "host_bandwidth"} & set(row):
+        assert note(row, letter), f"the note of {letter} says what it counts, and what the vendor prints"
+    if "peak_int8" in row:
+        assert note(row, "peak_int8").startswith("integer operations")
+    if "preliminary" in row["name"]:
+        unmarked = [x for x in row if x not in WORDS | {"launch"} and "preliminary" not in note(row, x)]
+        assert not unmarked
+    if row["name"].startswith(("NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "AMD Instinct MI3")):
+        fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
+        silent = [letter for letter in sorted(fast) if "sparsity" not in note(row, letter)]
+        assert not silent, "a note repeats the rate with sparsity, or says that there is none"
+        assert "peak_fp64" not in row or "cores" in note(row, "peak_fp64"), "of matrix or of vector units?"
+
+
+@of_every_device
+def test_links_fit_the_fabric(row):
+    """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links,
+    or so many to each.
+    """
+    assert row.get("fabric", "switch") in ("switch", "mesh", "torus")
+    assert ("mesh_peers" in row) == (row.get("fabric") == "mesh")
+    assert ("torus_neighbours" in row) == (row.get("fabric") == "torus")
+    if "fabric" in row:
+        assert {"scaleup_bandwidth", "scaleup_size"} <= set(row)
+    if row.get("fabric") == "mesh":
+        assert number(row, "mesh_peers") == number(row, "scaleup_size") - 1
+        if found := re.search(r"(\d+) links of .*one to each peer", note(row, "scaleup_bandwidth")):
+            assert int(found[1]) == number(row, "mesh_peers")
+        if found := re.search(r"(\d+) of the \d+ ports .*, (\d+) to each peer", note(row, "scaleup_bandwidth")):
+            assert int(found[1]) == int(found[2]) * number(row, "mesh_peers")
+    if row.get("fabric") == "torus" and (
+        found := re.search(r"(\d) links .*in a (\d)D torus", note(row, "scaleup_bandwidth"))
+    ):
+        assert number(row, "torus_neighbours") == int(found[1]) == 2 * int(found[2])
+
+
+@of_every_device
+def test_a_price_says_whose_and_when(row):
+    """On demand, of one cloud, in a year; and the share of one device is what the instance costs."""
+    if "price_hour" in row:
+        text = note(row, "price_hour")
+        assert "on demand" in text and re.search(r"\b20\d\d\b", text)
+        assert "price" in row["price_hour"]["source"]
+        if found := re.search(r"derived: ([\d,.]+) \$/h for ([\d,]+)(?: chips)? on demand", text):
+            whole, devices = (float(x.replace(",", "")) for x in found.groups())
+            assert number(row, "price_hour") == pytest.approx(whole / devices, abs=0.005)
+
+
+@of_every_device
+def test_cards_without_nvlink_have_one_link(row):
+    """What they exchange goes by the link to the host, in one direction."""
+    if "scaleup_bandwidth" in row and "no NVLink" in note(row, "scaleup_bandwidth"):
+        assert number(row, "scaleup_bandwidth") == number(row, "host_bandwidth") and "fabric" not in row
+
+
+@of_every_device
+def test_host_link_is_the_devices_own(row):
+    """A specification of PCIe does not say what a device has; what the vendor leaves open is marked."""
+    if "host_bandwidth" in row:
+        assert "source" not in row["host_bandwidth"] or row["host_bandwidth"]["source"] != "pci-sig"
+        if lanes := re.search(r"PCIe (\d)\.0 x16.*?; (\d+) GB/s raw", note(row, "host_bandwidth")):
+            assert number(row, "host_bandwidth") == float(lanes[2]) * 1e9 == 2 ** int(lanes[1]) * 2e9
+    if row["name"].startswith("NVIDIA GB"):
+        assert note(row, "host_bandwidth").startswith("derived") and "disputed" in note(row, "host_bandwidth")
+
+
+@of_every_device
+def test_capacities_that_drivers_report(row):
+    text = note(row, "hbm_capacity")
+    if found := re.search(r"reports ([\d,]+) MiB, which is ([\d.]+) GB", text):
+        assert float(found[1].replace(",", "")) * 2**20 / 1e9 == pytest.approx(float(found[2]), abs=0.06)
+    if found := re.search(r"lists (\d+) GiB, which is (\d+) GB", text):
+        assert int(found[1]) * 2**30 / 1e9 == pytest.approx(int(found[2]), abs=0.5)
+
+
+@of_every_device
+def test_notes_agree_with_the_numbers(row):
+    for letter in (x for x in row if x.startswith("peak_")):
+        value, text = number(row, letter), note(row, letter)
+        if found := re.search(r"(?:^|; )([\d,.]+) ([TP](?:FLOP/s|OPS)) with sparsity", text):
+            with_sparsity = quantity(*found.groups())
+            if row["vendor"] in ("NVIDIA", "AMD") and letter != "peak_fp4":
+                assert with_sparsity == pytest.approx(2 * value, rel=0.012), letter
+            assert with_sparsity > value, letter
+        if found := re.search(r"half of the ([\d,.]+) ([TP](?:FLOP/s|OPS))", text):
+            assert quantity(*found.groups()) == pytest.approx(2 * value, rel=1e-3), letter
+        if found := re.search(r"derived: ([\d,.]+) (\w+/?\w*) .*?for (8|two GPUs|the two GPUs)(.*)", text):
+            digits, unit, devices, rest = found.groups()
+            share = (8 if devices == "8" else 2) * (2 if rest.startswith(" with sparsity") else 1)
+            assert quantity(digits, unit) / share == pytest.approx(value, rel=0.01), letter
+
+
+@every(x for x in CELLS if x[1] in ("scaleup_bandwidth", "link_bandwidth"))
+def test_one_direction_is_half_of_both_and_the_sum_of_its_links(key, letter, cell):
     value, text = parse(cell["value"], "B/s"), cell["note"]
     if both := re.search(r"([\d,.]+) ([GT]B/s)(?: for both directions|.*taken as both directions)", text):
         assert quantity(*both.groups()) == pytest.approx(2 * value)

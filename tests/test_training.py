@@ -16,6 +16,7 @@ from scalebook.language.units import check
 from scalebook.tables import accelerators, models
 from scalebook.training import assumptions
 from scalebook.training import parts as training_time
+from scalebook.training.parts import stage_moe_blocks_mean, stage_moe_blocks_whole
 from scalebook.training.profile import profile
 from scalebook.training.step import USUAL, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
@@ -34,25 +35,23 @@ STRATEGIES = [
     quantized=True), Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
     Strategy(schedule="dualpipe"),
 ]  # fmt: skip
-BUILT = [
-    *(training_sheet(LLAMA, None, s) for s in STRATEGIES), training_sheet(GPT, None, STRATEGIES[1]),
-    training_sheet(None, MOE, Strategy()),
+SHEETS = [  # made by the tests that ask: each worker reads this file, and one runs it
+    *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
 ]  # fmt: skip
-MADE = {
-    (f.name, f.letter, f.rhs): f for sheet in BUILT for f in sheet.formulas.values() if "__wrapped__" not in vars(f)
-}
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
 
-@pytest.mark.parametrize("f", MADE.values(), ids=lambda f: f.name)
-def test_a_formula_made_from_a_block_has_its_unit_a_meaning_and_a_source(f):
-    assert f.meaning.endswith(".") and f.sources
-    if f.rhs != 0:
-        check(f)
+def test_a_formula_made_from_a_block_has_its_unit_a_meaning_and_a_source():
+    formulas = (f for asked in SHEETS for f in training_sheet(*asked).formulas.values())
+    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
+        assert f.meaning.endswith(".") and f.sources, f.name
+        if f.rhs != 0:
+            check(f)
 
 
-@pytest.mark.parametrize("sheet", BUILT, ids=[str(i) for i in range(len(BUILT))])
-def test_python_numpy_and_javascript_agree_on_a_whole_step(sheet):
+@pytest.mark.parametrize("asked", SHEETS, ids=range(len(SHEETS)))
+def test_python_numpy_and_javascript_agree_on_a_whole_step(asked):
+    sheet = training_sheet(*asked)
     values = draw(sheet.inputs, 8)
     statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
     with np.errstate(all="ignore"):
@@ -430,3 +429,56 @@ def test_whole_experts_are_dealt_out_as_megatron_does(name):
         2 * run.dense_params + 2 * routed + 4 * (run.dense_params + routed) + 12 * (run.dense_params / 8 + routed / 8)
     )
     assert run.weight_memory + run.gradient_memory + run.optimizer_memory == pytest.approx(state)
+
+
+def _dealt(kinds, pp, chunks):
+    """Blocks with experts on the device that has the most, dealt out one by one; ends of uneven stages are short."""
+    blocks = -(-len(kinds) // pp)
+    size = blocks // chunks
+    parts = [kinds[at : at + size] for at in range(0, pp * blocks, size)]
+    return max(sum(map(sum, parts[device::pp])) for device in range(pp))
+
+
+@pytest.mark.parametrize("layers", [1, 4, 7, 12, 24, 27, 31, 61])
+@pytest.mark.parametrize("pp", [1, 2, 3, 4, 6, 16])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_blocks_with_experts_are_dealt_to_stages_whole(layers, pp, chunks):
+    blocks = -(-layers // pp)
+    last = layers - (pp - 1) * blocks
+    if (pp - 2) * blocks >= layers or blocks % chunks or (chunks > 1 and last != blocks):
+        return  # no stages, or no chunks
+    at = dict(layers=layers, pp=pp, chunks=chunks, stage_blocks=blocks, last_blocks=max(0, last))
+    for dense in range(layers):  # first dense blocks, then experts in all others
+        if dense and layers % (layers - dense) == 0:
+            continue  # every n-th block, as below
+        kinds = [0] * dense + [1] * (layers - dense)
+        assert stage_moe_blocks_whole(at, moe_layers=layers - dense) == _dealt(kinds, pp, chunks)
+    for every in (n for n in (2, 3, 4) if layers % n == 0):
+        kinds = ([0] * (every - 1) + [1]) * (layers // every)
+        found, most = stage_moe_blocks_whole(at, moe_layers=layers // every), _dealt(kinds, pp, chunks)
+        assert most <= found <= most + chunks
+
+
+def test_a_stage_with_whole_blocks_of_experts_holds_more_and_takes_longer():
+    """DeepSeek-V3's first three blocks are dense: in eight stages the fullest has eight blocks with experts."""
+    knowns = models.deepseek_v3, accelerators.h100.at("bf16")
+    run = training_step(*knowns, pp=8, ep=8, dp=8, microbatches=32, seq=4096)
+    assert run.stage_blocks == run.stage_moe_blocks == 8
+    sheet, rows, letters = training_step.sheet(knowns, dict(pp=8, ep=8, dp=8, microbatches=32, seq=4096))
+    mean = sheet.using(stage_moe_blocks_mean)(*rows, **letters)
+    assert mean.stage_moe_blocks == pytest.approx(8 * 58 / 61)
+    assert 1.02 < run.memory / mean.memory < 8 / mean.stage_moe_blocks and run.step_time > mean.step_time
+    assert run.model_flops == pytest.approx(mean.model_flops)
+
+
+def test_what_the_backward_pass_does_not_read_need_not_run_again():
+    """Of a block run again whole the last product: with its kernels go its arithmetic and its collectives."""
+    knowns = models.llama3_70b, accelerators.h100.at("bf16")
+    letters = dict(tp=8, dp=8, microbatches=8, seq=4096, recompute="full")
+    whole, read, half = (training_step(*knowns, **letters, unread_rerun=x) for x in (1, 0, 0.5))
+    down = 2 * whole.batch * whole.seq * whole.hidden * whole.ffn / whole.tp
+    assert whole.again_flops - read.again_flops == pytest.approx(down)
+    assert read.tp_backward < whole.tp_backward and read.again_compute < whole.again_compute == whole.forward_compute
+    assert half.step_time == pytest.approx((whole.step_time + read.step_time) / 2)
+    assert training_step(*knowns, **letters).step_time == whole.step_time
+    assert read.memory == whole.memory and read.model_flops == whole.model_flops

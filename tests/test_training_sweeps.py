@@ -151,6 +151,16 @@ def test_nanotrons_runs_stall_as_if_nodes_were_slow_by_chance(monkeypatch):
     assert likelihood(sweeps.SLOW_NODE) > max(likelihood(0.01), likelihood(0.03))
 
 
+def test_a_run_of_nanotron_is_near_one_of_two_modes_and_as_often_in_the_slower_as_said():
+    result = confront("nanotron")
+    even, held_up, chance = sweeps.nanotron_modes(result.rows)
+    apart = np.abs(np.array([even, held_up]) / result.measured - 1)
+    unseen = ~result.fitted
+    assert apart.min(axis=0)[unseen].mean() < 0.16 < 0.26 < np.abs(result.errors[unseen]).mean()
+    assert (apart.min(axis=0)[unseen] < 0.25).mean() > 0.8
+    assert (apart[1] < apart[0])[unseen].mean() == pytest.approx(chance[unseen].mean(), abs=0.05)
+
+
 @pytest.mark.parametrize("changed", [0.4, 1.2])
 def test_the_time_of_a_stall_fits_one_model(again, changed):
     assert again("nanotron", STALL=changed) > again("nanotron")

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 UV = [sys.executable, "-m", "uv"]
 MADE = {"PKG-INFO", "setup.cfg"}  # by setuptools, with scalebook.egg-info
 # Every test is collected, so its imports are there; those run that read the most files beside the package.
-TESTS = ["-q", "-p", "no:cacheprovider", "tests", "-k", "test_environment or test_notebooks"]
+# Asserts are left as they are: rewriting those of every file takes longer than the tests that run.
+TESTS = ["-q", "--assert=plain", "-p", "no:cacheprovider", "tests", "-k", "test_environment or test_notebooks"]
 MODULES = """
 import importlib, pkgutil, sys, scalebook
 assert scalebook.__file__.startswith(sys.prefix), scalebook.__file__

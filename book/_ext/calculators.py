@@ -7,10 +7,13 @@ widgets' own JavaScript.
 import importlib
 import json
 import pkgutil
+import re
 from pathlib import Path
 
 import scalebook
 from scalebook.display.pages import published, script
+from scalebook.display.scheme import inks_style
+from scalebook.language.tabular import house
 
 ROOT = Path(__file__).parents[2]
 PAGES = {}
@@ -24,7 +27,12 @@ def gather(app, config):
     for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
         notebook = json.loads(path.read_text("utf-8"))
         PAGES[str(path.relative_to(ROOT).with_suffix(""))] = json.dumps(published(notebook, path.stem, shared))
-    (ROOT / "book" / "_build" / "assets" / "calculators.js").write_text(script(shared), "utf-8")
+    assets = ROOT / "book" / "_build" / "assets"
+    (assets / "calculators.js").write_text(script(shared), "utf-8")
+    (assets / "inks.css").write_text(inks_style(), "utf-8")
+    app.add_css_file("inks.css")
+    # A notebook's own style is fought with there, not here: each class once, so that a page's style can go on from it.
+    (assets / "house.css").write_text(re.sub(r"(\.sb-table)+", r"\1", house()), "utf-8")
 
 
 def put(app, name, source):
@@ -34,4 +42,5 @@ def put(app, name, source):
 def setup(app):
     app.connect("config-inited", gather, priority=900)  # after the folder of assets is made
     app.connect("source-read", put)
+    app.add_css_file("house.css", priority=300)  # before custom.css
     return {"parallel_read_safe": True, "parallel_write_safe": True}

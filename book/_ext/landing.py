@@ -221,6 +221,13 @@ def medians() -> dict[str, str]:
     return {what: f"{families[name]['median']:.0%}".replace("%", " %") for what, name in named.items()}
 
 
+def speed() -> tuple[str, str]:
+    """Strategies that a search prices a second, and a peer's, as `make bench` kept them."""
+    kept = json.loads((BOOK.parent / "scalebook" / "measurements" / "speeds.json").read_text("utf-8"))
+    own, peer = kept["scalebook"]["strategies"]["value"], kept["peers"]["strategies"]
+    return f"{own / 1e6:.2g} million", f"strategies priced a second; {peer['who']}: {peer['value']}"
+
+
 def evidence() -> str:
     """What the book rests on, counted now."""
     imported()
@@ -230,6 +237,7 @@ def evidence() -> str:
         (f"{len(FORMULAS)}", "formulas, each with its source", "reference/formulas.html"),
         (f"{rows:,}", "measured rows beside them", "reference/trust.html"),
         *((off, f"off at the median: {what}", "reference/trust.html") for what, off in medians().items()),
+        (*speed(), "planner.html"),
         (f"{len(accelerators)}", "accelerators, a source for each cell", "reference/accelerators.html"),
     ]
     items = "".join(f'<li><a href="{at}"><b>{number}</b> {words}</a></li>' for number, words, at in facts)

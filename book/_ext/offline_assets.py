@@ -1,7 +1,6 @@
 """Put every script a page needs into the site itself, so that nothing comes from a CDN.
 
-Bundles book/js (widgets and icons) with esbuild and copies MathJax beside them; `make site` has fetched
-both by exact version.
+Bundles book/js (widgets and icons) with esbuild; `make site` has fetched what they are made of by exact version.
 """
 
 import os
@@ -36,13 +35,9 @@ def gather(app, config):
     # Under the theme's own path: this file replaces the theme's.
     (assets / "scripts").mkdir()
     (assets / "icons.js").rename(assets / "scripts" / "fontawesome.js")
-    fonts = "output/chtml/fonts/woff-v2"
-    shutil.copytree(MODULES / "mathjax" / "es5" / fonts, assets / "mathjax" / fonts)
-    shutil.copy(MODULES / "mathjax" / "es5" / "tex-chtml.js", assets / "mathjax")
     config.html_static_path.append(str(assets))
 
 
 def setup(app):
     app.connect("config-inited", gather)
-    app.set_html_assets_policy("always")  # a page may hold mathematics in its widgets only
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,7 +12,7 @@ ASSETS = Path(__file__).parents[1] / "_build" / "assets"
 
 def gather(app, config):
     ASSETS.mkdir(parents=True, exist_ok=True)
-    small = [str(MODULES / ".bin" / "esbuild"), "--minify-whitespace", "--minify-syntax"]  # a worker asks for names
+    small = [str(MODULES / ".bin" / "esbuild"), "--minify"]  # of a script: what a worker asks for keeps its name
     script = planner_script(lambda x: subprocess.run(small, input=x, capture_output=True, text=True, check=True).stdout)
     (ASSETS / "planner.js").write_text(script, "utf-8")
     (ASSETS / "planner.css").write_text(planner_style(), "utf-8")

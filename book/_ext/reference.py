@@ -11,6 +11,7 @@ from trust import trust
 
 from scalebook import tables
 from scalebook.claims import articles
+from scalebook.language.tabular import plain_page
 from scalebook.pipeline import SCHEDULES
 from scalebook.training import SHARDINGS, WORDS
 
@@ -99,7 +100,7 @@ def table(name: str, title: str, said: str):
 
     def page() -> str:
         rows = getattr(tables, name)
-        html = rows._repr_html_().replace("\n", " ")
+        html = plain_page(rows._repr_html_()).replace("\n", " ")
         return "\n".join([f"# {title}", "", said, "", f'<div class="sb-wide">{html}</div>', "", *notes(rows), ""])
 
     return page

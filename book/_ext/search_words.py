@@ -1,4 +1,4 @@
-"""The index of the site's search: prose only, without code and the letters of figures, each word stemmed once."""
+"""The index of the site's search: prose only, without code, TeX and the letters of figures, each word stemmed once."""
 
 from functools import cache, wraps
 
@@ -14,8 +14,9 @@ class English(SearchEnglish):
 
 
 def unread(node) -> bool:
-    """Whether a reader who searches for words does not mean this: code, and the words of a figure."""
-    return isinstance(node, nodes.literal_block) or (isinstance(node, nodes.raw) and "<svg" in node.astext())
+    """Whether a reader who searches for words does not mean this: code, TeX, and the words of a figure."""
+    code = isinstance(node, (nodes.literal_block, nodes.math, nodes.math_block))
+    return code or (isinstance(node, nodes.raw) and "<svg" in node.astext())
 
 
 def prose(collect):
@@ -34,8 +35,14 @@ def prose(collect):
     return words
 
 
+def own_script(app, name, template, context, doctree):
+    if name == "search":
+        app.add_js_file("excerpts.js", loading_method="defer")
+
+
 def setup(app):
     if not hasattr(IndexBuilder._word_collector, "__wrapped__"):
         IndexBuilder._word_collector = wraps(IndexBuilder._word_collector)(prose(IndexBuilder._word_collector))
     app.add_search_language(English)
+    app.connect("html-page-context", own_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

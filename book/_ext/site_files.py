@@ -1,7 +1,11 @@
-"""Files of the site beside its pages: the map for search engines, a feed of changes, the picture of a shared link."""
+"""Files of the site beside its pages: the map for search engines, a feed of changes, the picture of a shared link, and
+the whole of it as an archive that works from disk.
+"""
 
 import re
 from html import escape
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import matplotlib.pyplot as plt
 from landing import live, waiting
@@ -9,6 +13,7 @@ from linking import BOOK
 
 from scalebook.display.figures import COLOURS
 
+ARCHIVE = "scalebook.zip"
 QUESTION = "How much memory, bandwidth, arithmetic and money\ndoes a large language model need?"
 
 
@@ -58,6 +63,18 @@ def social(path) -> None:
     plt.close(figure)
 
 
+def archive(site: Path) -> None:
+    """The site as a zip beside its pages; the same site is the same bytes.  What pages were made of stays out."""
+    files = (x for x in sorted(site.rglob("*")) if x.is_file() and x.suffix != ".zip")
+    with ZipFile(site / ARCHIVE, "w", ZIP_DEFLATED, compresslevel=6) as made:
+        for file in files:
+            name = file.relative_to(site)
+            if not {"_sources", ".doctrees"} & set(name.parts):
+                about = ZipInfo(f"scalebook/{name.as_posix()}")  # of the year that zip begins with
+                about.compress_type = ZIP_DEFLATED
+                made.writestr(about, file.read_bytes())
+
+
 def draw(app, config):
     social(BOOK / "_build" / "assets" / "social.png")
 
@@ -68,6 +85,7 @@ def write(app, error):
         changes = (BOOK.parent / "CHANGELOG.md").read_text("utf-8")
         (app.outdir / "sitemap.xml").write_text(sitemap(base, app.env.found_docs), "utf-8")
         (app.outdir / "changes.xml").write_text(feed(base, changes, day), "utf-8")
+        archive(Path(app.outdir))
 
 
 def link_feed(app, name, template, context, doctree):

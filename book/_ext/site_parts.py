@@ -1,4 +1,4 @@
-"""The parts of the book and their chapters, for the sidebar (book/_templates) of every page."""
+"""The parts of the book and their chapters, for the sidebar (book/_templates) of every page; and what names a fold."""
 
 from html import escape
 
@@ -18,6 +18,8 @@ def give(app, name, template, context, doctree):
         pages = below(site_map, page)
         return *named(page), [named(x) for x in pages] if name in (page, *pages) else []
 
+    if body := context.get("body"):  # a fold is called what stands on it, for who listens too
+        context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
     context["parts"] = [(escape(part.caption), [chapter(x) for x in part.items]) for part in site_map.root.subtrees]
 
 

@@ -48,7 +48,39 @@ async function show(tag, saved) {
   await widget.render?.({ model, el });
 }
 
+// Equations were set when the site was built.  Those with a reader's own numbers are set here: what does it is fetched
+// when the first of them is opened.
+let katex;
+function fetched() {
+  return katex ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = `${document.documentElement.dataset.content_root}_static/katex/katex.min.js`;
+    script.onload = () => resolve(globalThis.katex);
+    script.onerror = reject;
+    document.head.append(script);
+  });
+}
+
+async function typeset(node) {
+  if (!globalThis.katex) node.style.visibility = "hidden";  // rather than TeX
+  const { renderToString } = await fetched();
+  const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), texts = [];
+  while (walk.nextNode()) if (/\\[([]/.test(walk.currentNode.data)) texts.push(walk.currentNode);
+  for (const text of texts) {
+    const pieces = text.data.split(/(\\\(.+?\\\)|\\\[.+?\\\])/s).map((x) => {
+      if (!/^\\[([]/.test(x)) return x;
+      const place = document.createElement("span");
+      place.innerHTML = renderToString(x.slice(2, -2), { displayMode: x[1] === "[", strict: false, throwOnError: false, errorColor: "currentColor" })
+        .replaceAll("\nMM", "\nM");  // as book/js/typeset.js does
+      return place;
+    });
+    text.replaceWith(...pieces);
+  }
+  node.style.visibility = "";
+}
+
 async function start() {
+  (globalThis.scalebook ??= {}).typeset = typeset;
   const state = document.querySelector(STATE);
   if (!state) return;
   const saved = JSON.parse(state.textContent).state;

@@ -7,7 +7,7 @@ pass are transformations that return another listing.
 'all_gather'
 """
 
-from .backward import backward, recomputation
+from .backward import backward, recomputation, unread_again
 from .hybrids import Hybrid, kinds_of, state_core
 from .listing import Block, Collective, parse
 from .models import (
@@ -46,5 +46,5 @@ __all__ = [
     "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel",
     "expert_tensor_parallel", "flash", "full", "fuse", "kinds_of", "model_active_params", "model_params", "parameters",
     "parse", "recomputation", "recompute", "selective", "sequence_parallel", "served_blocks", "shard", "state_core",
-    "tensor_parallel", "unbiased",
+    "tensor_parallel", "unbiased", "unread_again",
 ]  # fmt: skip

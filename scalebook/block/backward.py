@@ -5,7 +5,7 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.operations import Op, Tensor, ways
 
-__all__ = ["backward", "recomputation"]
+__all__ = ["backward", "recomputation", "unread_again"]
 
 # A collective and what it is going back (identity: the gradient passes).
 DUAL = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_to_all": "all_to_all", "all_reduce": ""}
@@ -37,6 +37,26 @@ def recomputation(block: Block) -> tuple[Op, ...]:
     ['scores_again', 'probs_again', 'mix_again']
     """
     return tuple(op for op in backward(block).ops if not any(t.is_gradient for t in op.outs))
+
+
+def unread_again(back: Block) -> tuple[Op, ...]:
+    """The lines of a backward pass that are run again though nothing reads what they make.
+
+    Of a block run again whole that is its end: the last product and the sum behind it, whose result the next block
+    had already.  Compilers leave them out, and so do libraries that stop when all is there that was saved.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> from scalebook.block.transformations import full
+    >>> [op.name for op in unread_again(backward(full(LLAMA)))]
+    ['down_again', 'y_again']
+    """
+    read, unread = set(), []
+    for op in reversed(back.ops):
+        if any(t.is_gradient or t.name in read for t in op.outs):
+            read |= {t.name for t in op.args}
+        else:
+            unread.append(op)
+    return tuple(reversed(unread))
 
 
 class _Pass:

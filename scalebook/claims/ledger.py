@@ -12,7 +12,7 @@ from threading import RLock
 
 from scalebook.language.notation import nearest, quoted, word
 from scalebook.language.sources import SOURCES, cite, cite_html
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import Markup, aligned, folded, page_table, styled, table_cell
 
 from .check import VERDICTS, Check, read
 
@@ -56,6 +56,12 @@ class Claim:
     cell: str = ""
     uncomputed: str = ""
     checks: tuple[Check, ...] = ()
+
+    def __repr__(self):
+        return f'{self.key}: {self.verdict}\n  "{self.quotation}"\n  {self.correction}'
+
+    def _repr_html_(self):
+        return self.why()._repr_html_()
 
     def recomputed(self) -> str:
         """The verdict that follows from the numbers now, the gravest of several; empty where nothing is computed."""
@@ -113,10 +119,23 @@ class Reason:
             lines += [f"<p>{html.escape(x)}</p>" for x in said] + [f"<pre>{html.escape(x)}</pre>" for x in worked]
         lines += [f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p>"] if c.sources else []
         where = f"{cite_html(c.article)}, {html.escape(c.section)}"
-        return (
-            f'<div class="sb-why tex2jax_ignore"><p><b>{html.escape(c.key)}: {html.escape(c.verdict)}</b></p>'
+        return styled(
+            f'<div class="sb-why tex2jax_ignore"><p><b>{html.escape(c.key)}: {mark(c.verdict)}</b></p>'
             f"<blockquote>{html.escape(c.quotation)}<br><small>{where}</small></blockquote>{''.join(lines)}</div>"
         )
+
+
+def mark(verdict: str) -> Markup:
+    """A verdict on a page, with its colour beside the word.
+
+    >>> mark("holds with a condition")
+    '<span class="sb-verdict" data-verdict="holds-with-a-condition">holds with a condition</span>'
+    """
+    return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
+
+
+def _marked(verdict: str) -> Markup:
+    return table_cell(mark(verdict), class_="sb-said")
 
 
 class Judged:
@@ -133,7 +152,8 @@ class Judged:
         return aligned([[x.key, x.verdict, x.correction] for x in self.claims], gap="  ")
 
     def _repr_html_(self):
-        return page_table(self.HEADS, [[f"“{x.quotation}”", x.verdict, x.correction] for x in self.claims])
+        lines = [[f"“{x.quotation}”", _marked(x.verdict), x.correction] for x in self.claims]
+        return styled(page_table(self.HEADS, lines))
 
 
 class Counts(Mapping):
@@ -173,7 +193,7 @@ class Counts(Mapping):
         return aligned([["", *VERDICTS, "all"], *self._lines()], right=True, gap="  ")
 
     def _repr_html_(self):
-        return page_table(["", *VERDICTS, "all"], self._lines(), f"{self.computed} recomputed now")
+        return styled(page_table(["", *VERDICTS, "all"], self._lines(), f"{self.computed} recomputed now"))
 
 
 class Claims(Mapping):
@@ -240,8 +260,13 @@ class Claims(Mapping):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
 
     def _repr_html_(self):
-        lines = ([key, x.verdict, f"“{x.quotation}”", x.correction] for key, x in self.items())
-        return page_table(["claim", "verdict", "the sentence", "what holds"], lines)
+        """Counts, and the claims of each article behind a line that opens them."""
+        heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
+        for key, x in self.items():
+            counted.setdefault(x.article, []).append([key, _marked(x.verdict), f"“{x.quotation}”", x.correction])
+        several = (folded(page_table(heads, x), f"{len(x)} claims of {cite(name)}") for name, x in counted.items())
+        counts = Counts({x: Counter(c.verdict for c in self.values() if c.article == x) for x in counted}, 0)
+        return styled(f"<p>{html.escape(counts.sentence())}</p>", *several)
 
 
 def _claim(article, key, stanza):

@@ -13,15 +13,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from scalebook import tables
-from scalebook.language import FORMULAS, NOTATION, Formula, code, show, tex
+from scalebook.language import FORMULAS, NOTATION, Formula, code, show
+from scalebook.language.meanings import PARTS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
+from .likely import ends_of, spreads_of
 from .parts import bars
 
 __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
+STATED = (*BY_PRECISION, "sum_launch", "sum_latency")  # what a device says in the place of a formula
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
@@ -42,7 +45,7 @@ def record(f: Formula) -> dict:
 
 def typeset(f: Formula) -> list[str]:
     """The right-hand side of a formula in letters, and with room for numbers."""
-    return [_wrapped(tex(f.rhs)), _wrapped(f.template())]
+    return [_wrapped(f.typeset()), _wrapped(f.template())]
 
 
 def row_of(row) -> dict:
@@ -50,11 +53,14 @@ def row_of(row) -> dict:
     which keeps its order).
     """
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
+    if ends := ends_of(row, row):
+        said["ends"] = ends
     if hasattr(row, "at"):
         names = [
             x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")
         ]
         said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
+        said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
     return said
 
 
@@ -64,8 +70,9 @@ def merge(data: dict, more: dict) -> None:
     for table, rows in more["tables"].items():
         known = data["tables"].setdefault(table, {})
         for key, row in rows.items():
-            letters = {**known.get(key, row)["letters"], **row["letters"]}
-            known[key] = {**known.get(key, {}), **row, "letters": dict(sorted(letters.items()))}
+            old = known.get(key, {})
+            both = {x: {**old[x], **row[x]} for x in ("letters", "ends") if x in old and x in row}
+            known[key] = {**old, **row, **{x: dict(sorted(own.items())) for x, own in both.items()}}
 
 
 class Described:
@@ -96,6 +103,7 @@ class Described:
             controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words()
         )
         self.spec |= dict(first=self._first(), start=self.start)
+        self._uncertain()
 
     def checked(self, state: Mapping) -> dict:
         """A state of all controls, each with what it can stand at; raises in one sentence for what it cannot."""
@@ -127,7 +135,9 @@ class Described:
     def _formulas(self):
         """The formulas, but for constants that some row gives itself: those fill the rows that do not."""
         known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
-        given = {x for rows in self._rows.values() for row in rows.values() for x in row["letters"]}
+        rows = [row for own in self._rows.values() for row in own.values()]
+        given = {x for row in rows for x in row["letters"]}
+        self._constants = [f for _, f in known if "value" in f and f["letter"] in given]
         self._usual = {f["letter"]: f["value"] for _, f in known if "value" in f and f["letter"] in given}
         known = [(x, f) for x, f in known if f["letter"] not in self._usual]
         self.spec["formulas"] = [x for x, _ in known]
@@ -139,8 +149,11 @@ class Described:
         self._precisions = next((c["precisions"] for c in controls if "precisions" in c), [])
         chosen = self.choice["fixed"].keys() | {c["name"] for c in controls}
         by_precision = any("precisions" in c for c in controls)
-        self._at = [x for x in BY_PRECISION if by_precision and x in self.inputs and x not in chosen]
-        self.spec["by_precision"] = self._at
+        given |= {x for row in rows for _, at in row.get("peaks", ()) for x in at}
+        over = [x for x in STATED if x in self.formulas and x in given - chosen]
+        self._at = [x for x in BY_PRECISION if by_precision and (x in self.inputs or x in over) and x not in chosen]
+        self._over = [x for x in over if x not in self._at]
+        self.spec |= dict(by_precision=self._at, over=over)
 
     def _menu(self, c, left_out):
         """A menu of the rows that know every letter the sheet needs of this table; the others are `left_out`."""
@@ -158,7 +171,7 @@ class Described:
             raise TypeError(
                 f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs"
             )
-        letters = [*needed, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
+        letters = [*needed, *self._over, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
         rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
@@ -245,6 +258,14 @@ class Described:
         if self.choice["curve"] and (along := self.choice["curve"][0]) not in self._sliders:
             raise TypeError(f"the curve runs along a slider, and {along!r} is none; {nearest(along, self.options)}")
 
+    def _uncertain(self):
+        """What else the browser must know to say how far an answer may be off."""
+        names = {f["letter"]: f["name"] for f in (*self.formulas.values(), *self._constants)}
+        if spread := spreads_of(names):
+            self.spec["spread"] = spread
+        if shares := [x for x in (*self.inputs, *self.spec["over"]) if self.letter(x).sign == "share"]:
+            self.spec["shares"] = shares
+
     def _words(self):
         """What stands around the numbers: letters, units, the equation, where formulas hold."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
@@ -274,14 +295,22 @@ class Described:
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
             label = f"{x.replace('_', ' ')}{f' ({unit})' if unit else ''}"
-            words["curve"] = dict(x=x, unit=unit, label=label, y=[self._said(y) for y in ys or [answer]])
+            words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
 
     def _said(self, name):
         letter = self.letter(name)
-        return dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
+        said = dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
+        return said | (dict(kind=PARTS[name].kind, shade=PARTS[name].shade) if name in PARTS else {})
+
+
+def _beside_parts(lines):
+    """Lines of a picture: one of a whole is drawn in no part's colour."""
+    if any("kind" in x for x in lines):
+        return [dict(kind="whole", shade=0) | x for x in lines]
+    return lines
 
 
 def _stated(name):
@@ -303,7 +332,9 @@ def _rows(c):
 def _cut(row, letters, by_precision):
     """What a page needs of a row: some letters of it, and some by precision."""
     cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
-    return cut | ({"peaks": row["peaks"]} if by_precision and "peaks" in row else {})
+    if ends := {x: own for x, own in row.get("ends", {}).items() if x in cut["letters"]}:
+        cut["ends"] = ends
+    return cut | ({x: row[x] for x in ("peaks", "ends_at") if x in row} if by_precision else {})
 
 
 def _begin(c, options):

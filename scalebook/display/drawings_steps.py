@@ -10,8 +10,8 @@ What stands on a drawing is computed from what it is called with, by the formula
 from collections.abc import Sequence
 
 from scalebook.display.schematic import Scene
-from scalebook.display.steps import TIME
 from scalebook.language import Row, show
+from scalebook.language.meanings import PARTS
 from scalebook.training.apart import sites_lost_waiting
 from scalebook.training.knobs import Setup, frameworks
 from scalebook.training.shapes import block_params_wide, hidden_of_size, layers_of_size
@@ -151,7 +151,7 @@ def time_of_a_step(run: Row) -> Scene:
         takes = run.get(part, 0)
         if not takes:
             continue
-        scene.note((2, y + 12), TIME[part])
+        scene.note((2, y + 12), PARTS[part].word)
         scene.note((left - 6, y + 12), f"{takes / run.step_time:.1%}".replace("%", " %"), "end")
         scene.tensor((left + unit * now, y), (0.8,), kind, (unit * takes, 16))
         hidden = _hidden(run) if part == "step_backward" else 0

@@ -1,6 +1,6 @@
 """A small table of words and numbers, for a few results side by side."""
 
-from scalebook.language.tabular import aligned, folded, page_table
+from scalebook.language.tabular import aligned, folded, page_table, styled
 
 __all__ = ["Grid"]
 
@@ -26,4 +26,4 @@ class Grid:
 
     def _repr_html_(self):
         table = page_table(self.heads, self.rows)
-        return folded(table, f"{len(self.rows)} {self.fold}") if self.fold else table
+        return styled(folded(table, f"{len(self.rows)} {self.fold}") if self.fold else table)

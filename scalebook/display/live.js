@@ -117,7 +117,8 @@ export function whole(spec, data) {
   const controls = spec.controls.map((control) => (control.keys ? { ...control, options: menu(control, data) } : control));
   const names = formulas.map((f) => f.letter);
   const inputs = [...new Set(formulas.flatMap((f) => f.inputs))].filter((x) => !names.includes(x));
-  const body = formulas.map((f) => `const ${f.letter} = ${f.js};`).join(" ");
+  // What a device says itself takes the place of the formula for it.
+  const over = spec.over ?? [], body = formulas.map((f) => `const ${f.letter} = ${over.includes(f.letter) ? `letters.${f.letter} ?? (${f.js})` : f.js};`).join(" ");
   const sheet = new Function("letters", `const {${inputs}} = letters; ${body} return {${names}};`);
   const pieces = (spec.bars ?? []).flatMap((bar) => bar.rows.flatMap((row) => row.pieces));
   const piece = Object.fromEntries(pieces.map(({ js }) => [js, new Function("letters", `const {${[...inputs, ...names]}} = letters; return ${js};`)]));
@@ -127,8 +128,8 @@ export function whole(spec, data) {
 function menu(control, data) {
   const rows = control.rows ?? data.tables[control.table];
   return control.keys.map((key) => {
-    const { name, letters, peaks } = rows[key], named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters);
-    return { key, label: name, peaks, letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
+    const { name, letters, peaks, ends, ends_at } = rows[key], named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters);
+    return { key, label: name, peaks, ends, ends_at, usual: new Set(Object.keys(control.usual).filter((x) => !named.includes(x))), letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
   });
 }
 
@@ -186,7 +187,7 @@ function outside(spec, values, lacking) {
 export function compute(spec, letters) {
   const values = { ...letters, ...spec.sheet(letters) };
   for (const { letter, sign, inputs } of spec.formulas) {
-    if (!good(values[letter], sign) || inputs.some((x) => Number.isNaN(values[x]))) values[letter] = NaN;
+    if (!good(values[letter], sign) || (!(letter in letters) && inputs.some((x) => Number.isNaN(values[x])))) values[letter] = NaN;
   }
   return values;
 }

@@ -12,9 +12,11 @@ import traitlets
 from scalebook.language import NOTATION, Sheet, show
 
 from .described import Described
+from .scheme import shades_style
 
 __all__ = ["STORED", "Calculator", "stored"]
 
+SCRIPTS = ("live", "live_interval", "live_chart", "live_controls", "live_view")
 STORED = "application/vnd.scalebook+json"
 
 _HERE = files(__name__.rpartition(".")[0])
@@ -34,10 +36,8 @@ class Calculator(anywidget.AnyWidget):
     answers of its own: it is one of a page, whose JavaScript gives them.
     """
 
-    _esm = "\n".join(
-        (_HERE / f"{x}.js").read_text("utf-8") for x in ("live", "live_chart", "live_controls", "live_view")
-    )
-    _css = (_HERE / "live.css").read_text("utf-8")
+    _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in SCRIPTS)
+    _css = (_HERE / "live.css").read_text("utf-8") + shades_style(".sb-calculator")
     spec = traitlets.Dict().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)  # what the spec names; a page has it from a file that all pages share
     state = traitlets.Dict().tag(sync=True)
@@ -109,7 +109,8 @@ class Calculator(anywidget.AnyWidget):
         signs = {name: NOTATION[name].sign for name in self.sheet.formulas}
         lacking = next((n for n, sign in signs.items() if not _good(values[n], sign)), None)
         for name, sign in signs.items():  # what rests on a letter without a value has none either
-            if not _good(values[name], sign) or any(math.isnan(values[x]) for x in self.sheet.formulas[name].inputs):
+            rests = () if name in letters else self.sheet.formulas[name].inputs
+            if not _good(values[name], sign) or any(math.isnan(values[x]) for x in rests):
                 values[name] = math.nan
         self.values = values
         first = spec["outputs"][0]

@@ -49,6 +49,20 @@ function slider(control, id, change) {
   } };
 }
 
+// What stands at one of two values is no slider; a link may still bring a third, which is then offered too.
+function pair(control, id, change) {
+  const select = make("select", { id }), option = (x) => make("option", { value: x }, plural(exact(x, control.unit)));
+  select.append(...control.values.map(option));
+  select.addEventListener("change", () => change(Number(select.value)));
+  const row = make("div", { class: "sb-control", "data-name": control.name },
+    make("label", { for: id }, control.label, " ", make("code", { class: "sb-word" }, control.name)), make("div", { class: "sb-inputs" }, select));
+  return { row, refresh(state) {
+    const value = state[control.name], own = [...select.options].some((x) => Number(x.value) === value);
+    if (!own) { select.options[2]?.remove(); select.append(option(value)); }
+    select.value = [...select.options].find((x) => Number(x.value) === value).value;
+  } };
+}
+
 const MANY = 12;
 
 function chooser(control, id, change, spec) {

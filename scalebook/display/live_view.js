@@ -2,15 +2,8 @@
 
 let count = 0;  // of calculators on this page, for names that none shares
 
-// Formulas are set by the page's MathJax, or by JupyterLab's.
-function typeset(node, model) {
-  const lab = model.widget_manager?._rendermime?.latexTypesetter;
-  if (lab) return lab.typeset(node);
-  node.classList.add("mathjax_process");
-  const set = () => { globalThis.MathJax?.typesetClear?.([node]); globalThis.MathJax?.typeset?.([node]); };
-  const page = globalThis.MathJax?.startup?.promise;
-  return page ? page.then(set) : addEventListener("load", () => globalThis.MathJax?.startup?.promise?.then(set), { once: true });
-}
+// Formulas with a reader's numbers are set by JupyterLab, or by the page (book/js/widgets.js).
+const typeset = (node, model) => (model.widget_manager?._rendermime?.latexTypesetter ?? globalThis.scalebook)?.typeset?.(node);
 
 // ---- the state in the address: #c1=device:h100;batch:64&c2=...
 
@@ -87,12 +80,12 @@ function reasons(spec, values, state) {
   const say = (name) => `${spec.letters[name]?.[1] ?? name}: ${Number.isFinite(values[name]) ? show(values[name], spec.units[name] ?? "") : "none"}`;
   const item = (name, depth = 0) => {
     const f = spec.formulas.find((x) => x.letter === name);
-    if (!f) {
+    if (!f || (spec.over.includes(name) && name in known(spec, state).letters)) {
       const control = spec.controls.find((c) => (c.options ? name in chosen(c, state).letters || (chosen(c, state).peaks && spec.by_precision.includes(name)) : c.name === name));
       const from = !control ? "fixed here" : !control.options ? "chosen here" : undefined;
       return make("li", {}, `${say(name)} `, make("small", {}, from ?? to(`${control.table}.html`, chosen(control, state).label)));
     }
-    const text = `${name} = ${f.js.replace(/\s+/g, " ").replaceAll("Math.", "").replaceAll("*", " · ")}`;
+    const text = `${name} = ${f.js.replace(/\s+/g, " ").replace(/^\(\((?:(?!\?).)*\) \? \( (.*) \) : \( NaN \)\)$/, "$1").replaceAll("Math.", "").replaceAll("*", " · ")}`;
     const line = [say(name), " ", make("code", { class: "sb-how" }, text), " ",
       make("small", {}, "by ", f.module ? to(`formulas.html#formula-${f.name.replaceAll("_", "-")}`, f.name) : f.name, f.sources?.length ? `, ${f.sources.join(", ")}` : "")];
     if (!f.inputs.length) return make("li", {}, ...line);
@@ -125,7 +118,7 @@ function build(model, el, spec, first) {
   };
 
   const parts = spec.controls.filter((x) => !(x.options?.length === 1)).map((control) => {
-    const one = (control.options ? chooser : slider)(control, `${id}-${control.name}`, change(control.name), spec);
+    const one = (control.options ? chooser : control.values.length === 2 && control.name !== spec.curve?.x ? pair : slider)(control, `${id}-${control.name}`, change(control.name), spec);
     return { ...one, name: control.name };
   });
   const by = Object.fromEntries(parts.map((x) => [x.name, x]));
@@ -140,8 +133,9 @@ function build(model, el, spec, first) {
   const labels = spec.outputs.map(() => make("output", { class: "sb-value" }));
   labels[0].setAttribute("aria-live", "polite");
   const message = make("p", { class: "sb-message", role: "status" });
+  const range = make("p", { class: "sb-likely", title: "eight in ten measured cases like this one lie between these ends" });
   const head = make("div", { class: "sb-head" },
-    make("p", { class: "sb-answer sb-first" }, make("span", {}, spec.outputs[0].meaning), " ", labels[0]), message);
+    make("p", { class: "sb-answer sb-first" }, make("span", {}, spec.outputs[0].meaning), " ", labels[0]), range, message);
   const bars = make("div", { class: "sb-bars" });
   const others = make("dl", { class: "sb-others" }, ...spec.outputs.slice(1).flatMap((x, i) => [make("dt", {}, x.meaning), make("dd", {}, labels[i + 1])]));
 
@@ -157,7 +151,7 @@ function build(model, el, spec, first) {
     const sum = measured(spec, found.values).find((x) => x.letter === spec.outputs[0].letter && x.rows.length === 1);
     const long = sum && sum.rows[0].pieces.length > 3;
     const tex = !found.worked ? "" : long ? `\\(\\begin{aligned}${spec.left} &= ${spec.right}\\end{aligned}\\)` : found.worked;
-    const terms = sum?.rows[0].pieces.map((x) => make("tr", {}, make("th", { scope: "row" }, make("i", { class: `sb-swatch sb-tone-${x.tone}` }), x.label), make("td", {}, show(x.value, sum.unit))));
+    const terms = sum?.rows[0].pieces.map((x) => make("tr", {}, make("th", { scope: "row" }, make("i", { class: `sb-swatch ${hue(x)}` }), x.title), make("td", {}, show(x.value, sum.unit))));
     const table = terms && make("table", {}, ...terms, make("tr", { class: "sb-total" }, make("th", { scope: "row" }, sum.meaning), make("td", {}, found.texts[0])));
     const names = [spec.outputs[0].letter, ...Object.keys(spec.units).filter((x) => spec.template.includes(`⟦${x}⟧`))];
     const legend = make("ul", { class: "sb-letters" }, ...[...new Set(names)].map((x) => make("li", {}, `\\(${spec.letters[x][0]}\\) ${spec.letters[x][1]}`)));
@@ -196,12 +190,22 @@ function build(model, el, spec, first) {
   el.setAttribute("role", "group");
   el.setAttribute("aria-label", `calculator: ${spec.outputs[0].meaning}`);
 
+  // The ends take as long as everything else together: the first time they come after what is seen first.
+  let shown_once = false;
+  const few = (x) => plural(show(Number(x.toPrecision(3)), spec.outputs[0].unit));
+  const said_range = (state) => {
+    const ends = found.texts[0] === "none" ? undefined : likely(spec, state, spec.outputs[0].letter);
+    range.textContent = ends ? `likely ${few(ends[0])} to ${few(ends[1])} (80 %)` : "";
+  };
+  if (spec.spread) range.textContent = "\u00a0";
+  setTimeout(() => { shown_once = true; said_range(get()); }, 60);
   const refresh = () => {
     const state = get();
     found = answers(spec, state);
     parts.forEach((x) => x.refresh(state));
     labels.forEach((node, i) => { const text = plural(found.texts[i]); if (node.textContent !== text) node.textContent = text; });
     if (message.textContent !== found.message) message.textContent = found.message;
+    if (shown_once) said_range(state);
     const measures = measured(spec, found.values);
     bars.replaceChildren(...measures.map((x) => bar(x, x.letter === spec.outputs[0].letter)));
     bars.hidden = !measures.length;
@@ -225,21 +229,25 @@ function build(model, el, spec, first) {
     el.scrollIntoView({ block: "start" });
   };
   refresh();
+  curve?.start(el);
   if (!kernel) { follow(); addEventListener("hashchange", follow); }
   return () => { model.off("change:state", later); removeEventListener("hashchange", follow); curve?.stop(); };
 }
+
+// A part has the colour of what it is: scalebook/language/meanings.py.
+const hue = ({ kind, shade }) => `sb-${kind}-${shade}`;
 
 function bar(one, answered) {
   const share = (x) => `${Math.min(100, (100 * x) / (one.most * 1.02))}%`;
   const largest = Math.max(...one.rows.map((x) => x.total)), over = one.limit !== undefined && largest > one.limit;
   const say = (x) => show(x, one.unit).replaceAll(" ", "\u00a0"), words = (x) => `${x.label} ${say(x.value)}`;
   const rows = one.rows.map((row) => make("div", { class: `sb-bar-row${one.rows.length > 1 && row.total === largest ? " sb-largest" : ""}` },
-    one.rows.length > 1 ? make("span", { class: "sb-bar-label" }, `${row.label}: ${say(row.total)}`) : null,
-    make("div", { class: "sb-track", "aria-hidden": "true" }, ...row.pieces.map((x) => make("span", { class: `sb-tone-${x.tone}`, style: `width:${share(x.value)}`, title: words(x) })),
+    one.rows.length > 1 ? make("span", { class: "sb-bar-label", title: row.title }, `${row.label}: ${say(row.total)}`) : null,
+    make("div", { class: "sb-track", "aria-hidden": "true" }, ...row.pieces.map((x) => make("span", { class: hue(x), style: `width:${share(x.value)}`, title: `${x.title}: ${say(x.value)}` })),
       one.limit === undefined ? null : make("b", { class: "sb-limit", style: `left:${share(one.limit)}` }))));
   const seen = new Map(one.rows.flatMap((row) => row.pieces.map((x) => [`${x.label}|${x.value}`, x])));
   const key = one.rows.every((row) => row.pieces.length === 1 && row.pieces[0].label === row.label) ? null
-    : make("ul", { class: "sb-bar-key" }, ...[...seen.values()].map((x) => make("li", {}, make("i", { class: `sb-swatch sb-tone-${x.tone}` }), words(x))));
+    : make("ul", { class: "sb-bar-key" }, ...[...seen.values()].map((x) => make("li", { title: x.title }, make("i", { class: `sb-swatch ${hue(x)}` }), words(x))));
   const line = one.limit === undefined ? "" : `, of ${say(one.limit)}`;
   return make("section", { class: `sb-bar${over ? " sb-over" : ""}`, "aria-label": `${one.meaning}: ${show(largest, one.unit)}${line}` },
     answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${one.meaning}: ${say(largest)}${line}`), ...rows, key);
@@ -250,10 +258,11 @@ function picture(spec, get, move) {
   svg.setAttribute("role", "img");
   const figure = make("figure", { class: "sb-curve" }, caption, svg);
   const control = spec.controls.find((x) => x.name === spec.curve.x);
-  let pinned = [], drawn = null, held = false;
+  let pinned = [], drawn = null, held = false, band = null, due = 0;
   const legend = () => caption.replaceChildren(
     ...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
-      .map((y, k) => make("span", { class: `sb-key sb-key-${k}` }, y.meaning)),
+      .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, y.meaning)),
+    ...(band?.points ? [make("span", { class: "sb-key sb-key-band", style: own(spec.curve.y[0], "--sb-own") }, "likely (80 %)")] : []),
     ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label)), reading);
   const at = (event) => {
     const box = svg.getBoundingClientRect();
@@ -279,21 +288,33 @@ function picture(spec, get, move) {
   });
   for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { held = false; });
   let last = "";
+  // Its room is told by the browser, and never asked for: that would have the whole page laid out anew.
+  let own_width = 0, whole_width = 0;
   const refresh = (text = last) => {
     last = text;
-    const small = figure.closest(".sb-calculator")?.clientWidth < 560;
-    const width = Math.max(figure.clientWidth || 420, 200);
-    drawn = draw(svg, spec, get(), pinned, { width, height: small ? 104 : 210 });
+    if (!own_width) return;
+    const small = whole_width < 560, width = Math.max(own_width, 200);
+    // The band takes a while: it is drawn once the controls rest, and kept while only the curve's own slider moves.
+    const of = JSON.stringify({ ...get(), [spec.curve.x]: 0 });
+    if (band?.of !== of) {
+      if (band) { band = null; legend(); }
+      clearTimeout(due);
+      due = setTimeout(() => { band = { of, points: banded(spec, get()) }; legend(); refresh(); }, 150);
+    }
+    drawn = draw(svg, spec, get(), pinned, { width, height: small ? 104 : 210, band: band?.points });
     svg.setAttribute("aria-label", `${spec.outputs[0].meaning} against ${spec.curve.label}; now ${text}`);
   };
-  const size = new ResizeObserver(() => refresh());
-  size.observe(figure);
+  const size = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) if (target === figure) own_width = contentRect.width; else whole_width = contentRect.width;
+    refresh();
+  });
   legend();
   return {
     figure, svg, refresh,
+    start(whole) { size.observe(whole); size.observe(figure); },
     pin(label) { pinned = [...pinned, { label: `pinned: ${label}`, points: along(spec, get()).points }].slice(-3); legend(); },
     clear() { pinned = []; legend(); },
-    stop() { size.disconnect(); },
+    stop() { size.disconnect(); clearTimeout(due); },
   };
 }
 

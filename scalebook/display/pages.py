@@ -7,6 +7,8 @@ import json
 
 from anywidget import AnyWidget
 
+from scalebook.language.tabular import plain_page
+
 from .described import merge
 from .live import STORED, Calculator
 from .live_gantt import live_gantt
@@ -24,8 +26,15 @@ def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
 
 
 def published(notebook: dict, stem: str, shared: dict) -> dict:
-    """The notebook with the state of its widgets; what its pages have in common is added to `shared`."""
+    """The notebook with the state of its widgets; what its pages have in common is added to `shared`.
+
+    The style sheet that travels with tables is left out: pages load it once.
+    """
     states = {}
+    for cell in notebook["cells"]:
+        for data in (o.get("data", {}) for o in cell.get("outputs", ())):
+            if page := data.get("text/html"):
+                data["text/html"] = plain_page("".join(page))
     for number, (output, widget) in enumerate(remade(notebook)):
         name = f"{stem}-{number:04d}"  # names by chance would make every build another
         if isinstance(widget, Calculator):

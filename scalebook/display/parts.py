@@ -6,10 +6,15 @@ A formula is looked at as the JavaScript that pages evaluate, since a stored cal
 import re
 from collections.abc import Mapping
 
+from scalebook.language.meanings import SHADES, Part, meaning
+
+from .scheme import UNKNOWN
+
 __all__ = ["addends", "alternatives", "bars"]
 
 MEASURES = ("s", "B")  # times and memory add up to what a person looks for; shares and counts seldom do
-LONGEST = 60  # of a piece that is no letter, as it is named
+LONGEST = 60  # of a piece that is no letter, as it is written
+WIDEST = 28  # of what a bar's piece is called
 
 
 def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter) -> list[dict]:
@@ -39,9 +44,30 @@ def _rows(name, formulas, letter):
     if not all(pieces) or not _short(several):
         return []
     return [
-        dict(label=_said(x, letter), pieces=[dict(js=p, label=_said(p, letter)) for p in own])
+        dict(label=_called(x, letter).word, title=_said(x, letter), pieces=_ordered(own, letter))
         for x, own in zip(several, pieces, strict=True)
     ]
+
+
+def _ordered(pieces, letter):
+    """Parts of one kind beside each other: arithmetic, memory, network, waiting."""
+    kinds = [*SHADES, "other"]
+    found = [_piece(x, i, letter) for i, x in enumerate(pieces)]
+    return sorted(found, key=lambda x: (kinds.index(x["kind"]), x["shade"]))
+
+
+def _piece(js, place, letter):
+    """A piece as a bar shows it: a short name, its colour, and in full what it is."""
+    part = _called(js, letter, place)
+    return dict(js=js, label=part.word, title=_said(js, letter), kind=part.kind, shade=part.shade)
+
+
+def _called(js, letter, place=0) -> Part:
+    """What a part is; what the book gives no meaning has a name of its own, and a colour by its place."""
+    if found := meaning(re.findall(r"[A-Za-z_]\w*", js)):
+        return found
+    said = letter(js).meaning if re.fullmatch(r"\w+", js) else ""
+    return Part(said if 0 < len(said) <= WIDEST else f"part {place + 1}", "other", place % len(UNKNOWN))
 
 
 def _short(expressions):

@@ -1,53 +1,62 @@
 // What an answer shows: whether it fits, four numbers, bars, neighbours, what would help, and the why of each number.
 
-function planAnswer({ engine, cases, words, draw, base }) {
+function planAnswer({ engine, cases, words, draw, base, likely }) {
   const { data } = engine, { h, show, unit, meaning } = words;
   const upper = (x) => x.charAt(0).toUpperCase() + x.slice(1);
 
-  // What a piece is called, how it looks, and the chapter that derives it.
-  const P2 = "2-parallelism/", P4 = "4-inference/";
-  const PIECES = {
-    step_forward: ["forward", "a1", `3-multi-trillion/modelling-a-training-step`], step_backward: ["backward", "a2", "3-multi-trillion/modelling-a-training-step"],
-    step_again: ["run again", "a3", `${P2}mixed-precision-accumulation-recomputation`], step_head: ["embeddings and logits", "a4", "3-multi-trillion/modelling-a-training-step"],
-    optimizer_time: ["optimizer", "m2", `${P2}data-parallelism`], tp_exposed: ["tensor parallel", "n1", `${P2}tensor-parallelism`], cp_exposed: ["context parallel", "n2", "1-scaling-compute/quadratic-attention"],
-    ep_exposed: ["expert parallel", "n3", `${P2}mixture-of-experts`], pp_exposed: ["pipeline messages", "n4", `${P2}pipeline-parallelism`], dp_exposed: ["data parallel", "n5", `${P2}data-parallelism`],
-    bubble_time: ["bubble", "w1", `${P2}pipeline-parallelism`], offload_exposed: ["offload", "n6", "3-multi-trillion/tensor-offloading"],
-    weight_memory: ["weights", "m1", `${P2}memory-of-a-sharded-model`], gradient_memory: ["gradients", "m2", `${P2}memory-of-a-sharded-model`], optimizer_memory: ["optimizer state", "m3", `${P2}memory-of-a-sharded-model`],
-    activation_memory: ["activations", "m4", `${P2}mixed-precision-accumulation-recomputation`], logits_memory: ["logits", "m5", `${P2}memory-of-a-sharded-model`], buffer_memory: ["under way", "m6", `${P2}fully-sharded-data-parallelism`],
-    weights_time: ["weights read", "m1", `${P4}memory-wall-of-inference`], products_time: ["products beyond reading", "a1", `${P4}a-step-kernel-by-kernel`], cache_time: ["caches read", "m3", `${P4}a-step-kernel-by-kernel`],
-    reading_time: ["prompts", "a2", `${P4}a-step-kernel-by-kernel`], experts_time: ["experts", "m4", `${P4}experts-when-few-tokens-come`], routing_time: ["routing", "a3", `${P4}experts-when-few-tokens-come`],
-    streams_time: ["norms and activations", "m5", `${P4}a-step-kernel-by-kernel`], exchange_time: ["messages", "n1", `${P4}jitter-and-more-devices`], launches_time: ["launches", "w1", `${P4}a-step-kernel-by-kernel`],
-    engine_time: ["engine", "w2", `${P4}a-step-kernel-by-kernel`], held_weights: ["weights", "m1", `${P4}capacity-pipelines-caches-prefixes`], workspace: ["work space", "m5", `${P4}capacity-pipelines-caches-prefixes`], caches: ["caches of users", "m3", `${P4}capacity-pipelines-caches-prefixes`],
-  };
-  const nameOf = (x) => PIECES[x]?.[0] ?? x.replaceAll("_", " ");
-  const chapter = (x) => (PIECES[x] ? h("a", { href: `${base}notebooks/${PIECES[x][2]}.html`, class: "pl-chapter", "aria-label": `chapter on ${nameOf(x)}` }, "chapter") : null);
+  // The chapter that derives a piece; what it is called, and its colour, the package says (language/meanings.py).
+  const CHAPTERS = Object.fromEntries([
+    ["3-multi-trillion/modelling-a-training-step", "step_forward step_backward step_head"],
+    ["2-parallelism/mixed-precision-accumulation-recomputation", "step_again activation_memory"],
+    ["2-parallelism/data-parallelism", "optimizer_time dp_exposed"],
+    ["2-parallelism/tensor-parallelism", "tp_exposed"],
+    ["1-scaling-compute/quadratic-attention", "cp_exposed"],
+    ["2-parallelism/mixture-of-experts", "ep_exposed"],
+    ["2-parallelism/pipeline-parallelism", "pp_exposed bubble_time"],
+    ["3-multi-trillion/tensor-offloading", "offload_exposed"],
+    ["2-parallelism/memory-of-a-sharded-model", "weight_memory gradient_memory optimizer_memory logits_memory"],
+    ["2-parallelism/fully-sharded-data-parallelism", "buffer_memory"],
+    ["4-inference/memory-wall-of-inference", "weights_time"],
+    ["4-inference/a-step-kernel-by-kernel", "products_time cache_time reading_time streams_time launches_time engine_time"],
+    ["4-inference/experts-when-few-tokens-come", "experts_time routing_time"],
+    ["4-inference/jitter-and-more-devices", "exchange_time"],
+    ["4-inference/capacity-pipelines-caches-prefixes", "held_weights workspace"],
+  ].flatMap(([place, letters]) => letters.split(" ").map((x) => [x, place])));
+  const part = (x) => data.parts[x];
+  const nameOf = (x) => part(x)?.[0] ?? x.replaceAll("_", " "), look = (x) => { const [, kind, shade] = part(x) ?? ["", "waiting", 1]; return `sb-${kind}-${shade}`; };
+  const chapter = (x) => (CHAPTERS[x] ? h("a", { href: `${base}notebooks/${CHAPTERS[x]}.html`, class: "pl-chapter", "aria-label": `chapter on ${nameOf(x)}` }, "chapter") : null);
   function pieces(answer, letters) {
-    return letters.filter((x) => answer.values[x] > 0).map((x, i) => ({ letter: x, name: nameOf(x), value: answer.values[x], look: `pl-${PIECES[x]?.[1] ?? `w${1 + (i % 2)}`}` }))
+    return letters.filter((x) => answer.values[x] > 0).map((x) => ({ letter: x, name: nameOf(x), value: answer.values[x], look: look(x) }))
       .sort((a, b) => a.look.localeCompare(b.look));
   }
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
+  // A quantity as people write it: money with its sign before it, shares in per cent.
+  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : show(value, unit(letter), digits));
   // A number that opens its why.
-  const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${show(answer.values[letter], unit(letter), digits)}, why`, onclick: () => open(letter) },
-    letter === "million_cost" ? `$${show(answer.values[letter], "", 3)}` : letter === "filled" ? show(answer.values[letter], "%", 3) : show(answer.values[letter], unit(letter), digits).replace(/ tokens\/s$/, ""));
+  const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
+    amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));
 
-  // The range that eight of ten public measurements like this one lie in. An interval of its own takes its place here.
-  function range(job, letter, value) {
-    const { train, serve } = data.trust, ends = job === "train" ? train.ends : letter === "ttft" ? serve.first : serve.ends;
-    const sign = { step_time: 1, mfu: -1, train_time: 1, train_cost: 1, tpot: 1, ttft: 1, device_rate: -1, million_cost: 1 }[letter];
-    if (!sign || !(value > 0)) return null;
-    const [low, high] = sign > 0 ? [value * ends[0], value * ends[1]] : [value / ends[1], value / ends[0]];
-    return `${show(low, unit(letter), 2)} to ${show(high, unit(letter), 2)}`;
+  // The range that eight of ten cases lie in: the package's own interval, drawn here as row.interval draws it.
+  const RANGED = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"] };
+  const ranges = (job, plan, answer) => likely(plan, answer, RANGED[job]);
+  function range(found, letter) {
+    if (!found[letter]) return null;
+    const said = (digits) => found[letter].map((x) => amount(letter, x, digits));
+    let [low, high] = said(2);
+    if (low === high) [low, high] = said(3);
+    const [number, ...rest] = low.split(" ");
+    return rest.length && high.endsWith(` ${rest.join(" ")}`) ? `${number} to ${high}` : `${low} to ${high}`;
   }
 
-  function figures(job, answer, open, state) {
-    const { values } = answer, one = (letter, said, more) => h("div", {}, values[letter] === undefined ? h("b", { class: "pl-none" }, "–") : num(answer, letter, open),
-      h("span", {}, said), h("small", {}, more ?? (range(job, letter, values[letter]) ? `likely ${range(job, letter, values[letter])}` : " ")));
+  function figures(job, answer, open, found = {}) {
+    const { values } = answer, likelyOf = (x) => (range(found, x) ? h("span", { class: "pl-range", title: "eight of ten cases lie between, by what measured rows say of each part" }, `likely ${range(found, x)}`) : null);
+    const one = (letter, said, ...more) => h("div", {}, values[letter] === undefined ? h("b", { class: "pl-none" }, "–") : num(answer, letter, open), h("span", {}, said), h("small", {}, likelyOf(letter), ...more));
     if (job === "train") {
       const capacity = values.hbm_capacity, left = capacity - values.memory;
       return h("div", { class: "pl-big" }, one("step_time", "a step"), one("mfu", "model FLOPS utilisation"),
-        one("memory", `of ${show(capacity, "B", 3)}, the fullest stage`, left >= 0 ? `${show(left, "B", 3)} left` : `${show(-left, "B", 3)} too much`),
-        one("train_time", `for ${show(values.train_tokens, "token", 3)}`, values.train_cost ? `$${show(values.train_cost, "", 3)}, ${range(job, "train_time", values.train_time)}` : undefined));
+        one("memory", `of ${show(capacity, "B", 3)}, ${left >= 0 ? `${show(left, "B", 2)} left` : `${show(-left, "B", 2)} too much`}`),
+        one("train_time", `for ${show(values.train_tokens, "token", 3)}`, ...(values.train_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("train_cost") }, `$${show(values.train_cost, "", 3)}`), found.train_cost ? `, ${range(found, "train_cost")}` : "")] : [])));
     }
     return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "tokens a second from each device"),
       values.million_cost !== undefined ? one("million_cost", "for a million output tokens") : one("filled", "of the memory that may be used", "no price is known: give one below"));
@@ -59,42 +68,50 @@ function planAnswer({ engine, cases, words, draw, base }) {
     if (job === "train") {
       const memory = pieces(answer, inputsOf(answer, "train_memory"));
       section("Where the time goes", draw.bar(pieces(answer, inputsOf(answer, "step_time")), { unit: "s", label: "a step's time, piece by piece", open, chapter }));
-      section(`Where the memory goes: stage ${show(values.stage ?? 1)} of ${show(values.pp)}, the fullest`, draw.bar(memory.length ? memory : [{ letter: "memory", name: "memory", value: values.memory, look: "pl-m1" }],
+      section(`Where the memory goes: stage ${show(values.stage ?? 1)} of ${show(values.pp)}, the fullest`, draw.bar(memory.length ? memory : [{ letter: "memory", name: "memory", value: values.memory, look: "sb-memory-0" }],
         { unit: "B", label: "memory of the fullest stage, piece by piece", capacity: values.hbm_capacity, capacityName: "capacity", open, chapter }));
-      if (stages.length > 1) found.push(h("p", { class: "pl-soft" }, `All ${stages.length} stages, the first on the left; the line is the capacity.`), draw.columns(stages, values.hbm_capacity, `memory of ${stages.length} stages, ${show(Math.min(...stages), "B", 3)} to ${show(Math.max(...stages), "B", 3)}`));
+      if (stages.length > 1) {
+        const held = stages.map((x) => ({ total: x.values.train_memory, pieces: pieces(x, inputsOf(x, "train_memory")), go: () => open("train_memory", x) })), totals = held.map((x) => x.total);
+        found.push(h("p", { class: "pl-soft" }, `All ${stages.length} stages, the first on the left, from ${show(Math.min(...totals), "B", 3)} to ${show(Math.max(...totals), "B", 3)}; the line is the capacity.`), draw.columns(held, values.hbm_capacity, "memory of each stage"));
+      }
     } else {
       section("Where the time of a token's step goes", draw.bar(pieces(answer, inputsOf(answer, "pass_time")), { unit: "s", label: "a decoding step, piece by piece", open, chapter }));
       const usable = values.hbm_capacity * values.cache_share, caches = values.filled * usable - values.held_weights - values.workspace;
-      const held = [["held_weights", values.held_weights], ["workspace", values.workspace], ["caches", caches]].filter(([, x]) => x > 0).map(([letter, value]) => ({ letter: letter === "caches" ? "filled" : letter, name: nameOf(letter), value, look: `pl-${PIECES[letter][1]}` }));
+      const held = [["held_weights", values.held_weights], ["workspace", values.workspace], ["kv_cache", caches]].filter(([, x]) => x > 0).map(([letter, value]) => ({ letter: letter === "kv_cache" ? "filled" : letter, name: nameOf(letter), value, look: look(letter) }));
       section("Where the memory of a device goes", draw.bar(held, { unit: "B", label: "memory of a device, piece by piece", capacity: usable, capacityName: "what the engine may use", open, chapter }));
     }
     return found;
   }
 
   // A layout in few words.
+  const NAMES = { zb_h1: "zero bubble H1", zb_h2: "zero bubble H2", zb_v: "zero bubble V", dualpipe: "DualPipe", gpipe: "GPipe", "1f1b": "1F1B", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3" };
+  const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   function layout(chosen, job) {
     const said = Object.entries(chosen.letters).filter(([n, x]) => x > 1 || n === "tp").map(([n, x]) => `${n.replace("attention_dp", "attention dp")} ${show(x)}`);
     const { recompute, sharding, schedule, exchange } = chosen.words;
-    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? schedule : "", recompute === "full" ? "all run again" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
+    const { attention, context_exchange: gathered } = chosen.words;
+    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { full: "all run again", selective: "attention run again" }[recompute] ?? "",
+      attention === "unfused" ? "scores written out" : "", gathered === "all_to_all" && chosen.letters.cp > 1 ? "context by heads" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
   }
-  const SAID = { request_rate: "", device_rate: "", devices: "devices" };
+  const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {
     if (row.why) return row.why;
     if (row.over) { const [letter, x, name, most, relation] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
     if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
-    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)}${SAID[x] === "" ? "" : " "}${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
+    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
   }
   const same = (a, b) => JSON.stringify([a.letters, a.words]) === JSON.stringify([b.letters, b.words]);
-  function table(job, result, rows, take) {
+  function table(job, result, rows, take, openOf) {
     const axis = result.axes[0], own = result.best[0], best = own.values[axis];
+    const asked = (said, chosen, letter) => (chosen && said && said !== "–" ? h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${said}: why`, onclick: () => openOf(chosen, letter) }, said) : said);
     const line = (label, value, second, why, chosen, me) => h("tr", { class: me ? "pl-me" : undefined }, h("th", { scope: "row" }, chosen && !me ? h("button", { type: "button", class: "pl-link", onclick: () => take(chosen) }, label) : label),
-      h("td", {}, value), h("td", {}, second), h("td", { class: "pl-why-not" }, why));
+      h("td", {}, asked(value, chosen, axis)), h("td", {}, asked(second, chosen, job === "train" ? "memory" : result.axes[1])), h("td", { class: "pl-why-not" }, why));
     const by = (value) => (value === null ? "–" : `${value >= best ? "+" : "−"}${show(Math.abs(value / best - 1), "%", 2)}`);
     return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", job === "train" ? "step" : "tokens/s a device", job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
       h("tbody", {}, line(layout(own, job), show(best, unit(axis)), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
         result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "another of the best", x)),
-        rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.memory ? show(x.memory, "B", 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
+        rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.second ? show(x.second, unit(result.axes[1]), 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
   }
 
   // Why: the formula, with letters and with numbers, its source, and the same of all that it is made of.
@@ -127,7 +144,7 @@ function planAnswer({ engine, cases, words, draw, base }) {
       const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
       const key = ["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter;
       if (!(key in row.letters)) continue;
-      const [source, note] = row.sources[key] ?? [row.source, ""];
+      const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
       return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
     }
     const own = data.engines[state.engine];
@@ -142,5 +159,5 @@ function planAnswer({ engine, cases, words, draw, base }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { figures, bars, table, layout, why, origin, assumptions, nameOf, range, reason, upper };
+  return { figures, bars, table, layout, named, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

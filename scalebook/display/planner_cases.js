@@ -120,13 +120,17 @@ function planCases(engine) {
     // The sheet for a plan's rows and words.
     sheet(plan, words, offload) {
       const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
-      const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, own = `${kind(model, false)}|${words.recompute}|${quantized}`;
+      const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : words.recompute;
+      const own = `${kind(model, false)}|${kept}|${words.attention}|${words.context_exchange}|${quantized}`;
       if (model.letters.linear_layers) throw new Error(`${model.name} has linear attention in some blocks, whose training has no listing; take another model`);
+      if (!blocks[own] && words.context_exchange === "all_to_all") {
+        throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
+      }
       if (!blocks[own]) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
       const attended = swaps.attended[slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "half"];
-      return sheet([...always, attended, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
-        ...others[`${words.sharding}|${words.schedule}|${offload ? 1 : 0}`], ...blocks[own]]);
+      return sheet([...engine.listed(always), attended, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
+        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x]))]);
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
@@ -186,7 +190,7 @@ function planCases(engine) {
       const numbers = sheets[`${key}|${exchange}`];
       if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
       const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];
-      return sheet([...numbers, ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index]);
+      return sheet([...engine.listed(numbers), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index]);
     },
     // All letters of a way to serve, and its sheet.
     at(plan, chosen) {

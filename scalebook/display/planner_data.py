@@ -1,14 +1,19 @@
 """What the planner's page is made of besides its scripts: formulas, rules, tables, sources and measured runs, as JSON.
 
-Making the formulas takes some twenty seconds, so the JSON is kept in the user's cache, under a digest of the package.
+Making the formulas takes the better part of a minute, so the JSON is kept in the user's cache, under a digest of the
+package.
 """
 
 import hashlib
 import json
 import os
+import re
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+
+import numpy as np
 
 import scalebook
 from scalebook import tables
@@ -16,6 +21,8 @@ from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES
+from scalebook.language.interval import SPREADS
+from scalebook.language.meanings import PARTS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import accelerators, engines, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
@@ -26,10 +33,11 @@ from scalebook.training.strategy import CHOICES
 from .planner_flags import flag_texts
 from .planner_rules import configurations, rules
 from .planner_sheets import Graph, serving, training
-from .planner_trust import measured, trust
+from .planner_trust import measured, trained, trust
 
 __all__ = ["planner_data", "planner_json"]
 
+_LETTER = re.compile(r"(?<![^ ])(?!true\b|false\b)[A-Za-z_]\w*(?![^ )])")
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
@@ -37,9 +45,11 @@ def planner_data() -> dict:
     """All of it, made anew."""
     graph = Graph()
     sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables._FOLLOWS))
-    said = dict(sheets, nodes=graph.nodes, formulas=graph.formulas)
-    of_models, of_devices, of_engines = (_rows(x) for x in (models, accelerators, engines))
-    said |= dict(models=of_models, devices=of_devices, engines=of_engines, configs=configurations())
+    said = dict(sheets, **_formulas(graph))
+    notes: dict[tuple, int] = {}
+    of_models, of_devices, of_engines = (_rows(x, notes) for x in (models, accelerators, engines))
+    said |= dict(models=of_models, devices=of_devices, engines=of_engines, notes=list(notes))
+    said["configs"] = configurations()
     formats = {}
     for row in precisions.values():
         if row.words["kind"] == "format":
@@ -51,17 +61,43 @@ def planner_data() -> dict:
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
-    said |= dict(trust=trust(), measured=measured(), flags=flag_texts())
-    return said | _words(said)
+    said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
+    said["spreads"] = {letter: [ends.low, ends.high] for letter, ends in SPREADS.items()}
+    said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
+    return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
 
 
-def _words(said) -> dict:
+def _formulas(graph) -> dict:
+    """Formulas: what is said of them, which several share, and with texts in the place of places.
+
+    A letter in a text is the n-th of `names`, `@n` to the base of 36: those that are used most are the shortest.
+    """
+    domains = [x for f in graph.formulas for x in f[5]]
+    shared, texts = graph.texts([*(f[1] for f in graph.formulas), *(x[1] for x in domains)])
+    many = Counter(x for text in (*shared, *texts) for x in _LETTER.findall(text))
+    names = {x: f"@{np.base_repr(i, 36).lower()}" for i, (x, _) in enumerate(many.most_common())}
+    shared, texts = ([_LETTER.sub(lambda x: names[x[0]], y) for y in own] for own in (shared, texts))
+    own, asked = texts[: len(graph.formulas)], iter(texts[len(graph.formulas) :])
+    said: dict[tuple, int] = {}
+    of = []
+    for letter, _, name, sources, doc, _, stated in graph.formulas:
+        of.append(said.setdefault((letter, name, tuple(sources), doc, stated), len(said)))
+    domain = [[[words, next(asked), letters] for words, _, letters in f[5]] for f in graph.formulas]
+    return dict(names=list(names), shared=shared, formulas=dict(root=own, domain=domain, of=of, said=list(said)))
+
+
+def _words(said, letters) -> dict:
     """The letters and the sources that anything here names."""
-    letters = {x for x in said["nodes"] if isinstance(x, str)} | {f[0] for f in said["formulas"]}
-    rows = [row for table in ("models", "devices", "engines") for row in said[table].values()]
-    letters |= {x for row in rows for x in row["letters"]}
-    cited = {x for f in said["formulas"] for x in f[3]} | {row["source"] for row in rows}
-    cited |= {x for row in rows for x, _ in row["sources"].values()}
+    of_formulas = said["formulas"]["said"]
+    letters = letters | {x[0] for x in of_formulas}
+    tables = [said[x] for x in ("models", "devices", "engines")]
+    letters |= {x for table in tables for x in table["letters"]}
+    letters |= {
+        x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))
+    }  # of one's own device
+    cited = {x for own in of_formulas for x in own[2]}
+    cited |= {row["source"] for table in tables for row in table["rows"].values()}
+    cited |= {x for x, _ in said["notes"]} | {x["source"] for x in said["flags"]["serve"].values()}
     keys = sorted({x.partition(" ")[0] for x in cited} & SOURCES.keys())
     found = {x: NOTATION[x] for x in sorted(letters)}
     return dict(
@@ -75,20 +111,38 @@ def _title(source) -> str:
     return ", ".join(str(x) for x in parts if x)
 
 
-def _rows(table) -> dict:
-    """Names, words and letters of a table's rows; the source that most cells have, and those of the others."""
+def _rows(table, notes: dict[tuple, int]) -> dict:
+    """Letters, and of each row their values, its name and words; the source that most cells have, and the others'; the
+    ends of those that have some, over the value.  What says where a cell is from has its number in `notes`."""
     found = {}
+    many = Counter(x for row in table.values() for x in row)
+    names = [x for x, _ in many.most_common()]
     for key, row in table.items():
         cells = row.cells
         own = [c.source for c in cells.values() if c.source]
         usual = max(set(own), key=lambda x: (own.count(x), x), default="")
         others = {
-            x: [c.source, c.note] for x, c in cells.items() if c.formula is None and (c.source != usual or c.note)
+            x: (c.source, c.note) for x, c in cells.items() if c.formula is None and (c.source != usual or c.note)
         }
-        others |= {x: ["", f"follows: {c.formula.name}"] for x, c in cells.items() if c.formula is not None}
-        letters = {x: _number(c.value) for x, c in cells.items()}
-        found[key] = dict(name=row.name, words=dict(row.words), letters=letters, source=usual, sources=others)
-    return found
+        others = {x: notes.setdefault(y, len(notes)) for x, y in others.items()}
+        values = [_number(cells[x].value) if x in cells else None for x in names]
+        while values[-1] is None:
+            values.pop()
+        found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual, sources=others)
+        ends, first = {}, {}
+        for x, c in cells.items():
+            if c.low is not None:  # a cell that stands under two names is drawn once: the first of them is said
+                other = first.setdefault(id(c), x)
+                ends[x] = [_short(c.low / c.value), _short(c.high / c.value), *([other] if other != x else [])]
+        if ends:
+            found[key] |= dict(ends=ends, origin=next(c.origin for c in cells.values() if c.low is not None))
+        if made := [x for x, c in cells.items() if c.formula and x in SPREADS]:
+            found[key]["made"] = made
+    return dict(letters=names, rows=found)
+
+
+def _short(x: float) -> float:
+    return float(f"{x:.12g}")
 
 
 def _number(x: float):
@@ -111,7 +165,7 @@ def planner_json() -> str:
     text = json.dumps(planner_data(), separators=(",", ":"), ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("planner-*.json"):
+        for old in sorted(folder.glob("planner-*.json"), key=lambda x: x.stat().st_mtime)[:-4]:
             old.unlink(missing_ok=True)
         part = kept.with_suffix(f".{os.getpid()}")
         part.write_text(text, "utf-8")

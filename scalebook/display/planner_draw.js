@@ -8,7 +8,7 @@ function planDraw(words) {
     const total = pieces.reduce((x, p) => x + p.value, 0), whole = Math.max(total, capacity ?? 0) || 1, shown = pieces.filter((p) => p.value > 1e-4 * total);
     const strip = h("div", { class: "pl-bar", role: "group", "aria-label": label }, shown.map((p) => {
       const share = (100 * p.value) / whole;
-      return h("button", { type: "button", class: `pl-piece ${p.look}`, style: `width:${share}%`, title: `${p.name}: ${show(p.value, unit)}`, "aria-label": `${p.name}, ${show(p.value, unit)}: why`, onclick: () => open(p.letter) },
+      return h("button", { type: "button", class: `pl-piece ${p.look}`, style: `width:${share}%`, title: `${p.name}: ${show(p.value, unit)}`, "aria-label": `${p.name}, ${show(p.value, unit, 3)}: why`, onclick: () => open(p.letter) },
         share > 9 ? h("span", {}, show(p.value, unit, 3)) : null);
     }), capacity ? h("i", { class: `pl-cap${total > capacity ? " pl-over" : ""}`, style: `left:${(100 * capacity) / whole}%`, title: `${capacityName}: ${show(capacity, unit)}` }) : null);
     const key = h("ul", { class: "pl-key" }, shown.map((p) => h("li", {}, h("i", { class: p.look }), h("button", { type: "button", class: "pl-link", onclick: () => open(p.letter) }, p.name),
@@ -16,12 +16,11 @@ function planDraw(words) {
     return h("div", {}, strip, key);
   }
 
-  // What each stage holds, as columns under the line of the capacity.
+  // What each stage holds, piece by piece, as columns under the line of the capacity.
   function columns(stages, capacity, label) {
-    const most = Math.max(capacity, ...stages), width = 640, height = 54, each = width / stages.length;
-    return s("svg", { viewBox: `0 0 ${width} ${height + 4}`, class: "pl-stages", role: "img", "aria-label": label, preserveAspectRatio: "none" },
-      stages.map((x, i) => s("rect", { x: i * each + 0.5, width: Math.max(1, each - 1), y: height - (height * x) / most, height: (height * x) / most, class: x > capacity ? "pl-full" : "pl-held" }, s("title", {}, `stage ${i + 1}: ${show(x, "B")}`))),
-      s("line", { x1: 0, x2: width, y1: height - (height * capacity) / most, y2: height - (height * capacity) / most, class: "pl-capline" }));
+    const most = Math.max(capacity, ...stages.map((x) => x.total)), share = (x) => `${(100 * x) / most}%`;
+    return h("div", { class: "pl-stages", role: "group", "aria-label": label }, stages.map(({ total, pieces, go }, i) => h("button", { type: "button", class: `pl-stage${total > capacity ? " pl-full" : ""}`, style: `height:${share(total)}`, title: `stage ${i + 1}: ${show(total, "B")}`, "aria-label": `stage ${i + 1}, ${show(total, "B")}: why`, onclick: go },
+      pieces.map((p) => h("i", { class: p.look, style: `height:${(100 * p.value) / total}%` })))), h("i", { class: "pl-capline", style: `bottom:${share(capacity)}` }));
   }
 
   const scale = (low, high, from, to, log) => {
@@ -43,7 +42,7 @@ function planDraw(words) {
     if (!all.length) return h("p", { class: "pl-soft" }, "There is nothing to draw here.");
     const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]), lowX = Math.min(...xs), highX = Math.max(...xs), lowY = Math.min(...ys), highY = Math.max(...ys), wide = (a, b) => b / a > 5;
     const X = scale(lowX, highX, left, width - right, wide(lowX, highX)), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY);
-    const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "img", "aria-label": label });
+    const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "group", "aria-label": label });
     for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, show(t, yUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
     const few = steps?.filter((_, i) => i % Math.ceil(steps.length / 5) === 0) ?? X.ticks;
     for (const t of few) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : X.at(t) < left + 20 ? "start" : "middle" }, show(t, xUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
@@ -72,7 +71,15 @@ function planDraw(words) {
       svg.append(line);
     }
     if (marker && marker.y > 0) {
-      const dot = s("circle", { cx: X.at(marker.x), cy: Y.at(marker.y), r: 8, class: "pl-marker" }, s("title", {}, "drag me"));
+      const dot = s("circle", { cx: X.at(marker.x), cy: Y.at(marker.y), r: 8, class: "pl-marker", tabindex: 0, role: "slider", "aria-label": xName, "aria-valuenow": marker.x, "aria-valuemin": lowX, "aria-valuemax": highX, "aria-valuetext": `${show(marker.x, xUnit)}: ${show(marker.y, yUnit)}` },
+        s("title", {}, "drag it, or press the arrow keys"));
+      dot.addEventListener("keydown", (event) => {
+        const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+        if (!way) return;
+        event.preventDefault();
+        const places = (doubling ?? steps ?? lines[0].points.map((p) => p[0])).filter((x) => (way > 0 ? x > marker.x * 1.0001 : x < marker.x / 1.0001));
+        if (places.length) moved(way > 0 ? Math.min(...places) : Math.max(...places));
+      });
       let now = marker.x;
       drag(dot, ([px]) => {
         now = X.back(Math.min(width - right, Math.max(left, px)));

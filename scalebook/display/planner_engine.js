@@ -1,31 +1,79 @@
-// The formulas of the planner as functions.  A node of the graph is a letter, a number, ["/", p, q], or an operation and
-// the places of what it is of; a sheet is formulas by letter, in an order in which each rests on those before it.
+// The formulas of the planner as functions.  They come as texts such as "(* 1/2 @0 $3)": the first of all letters,
+// and the fourth text of those that are shared.  Here a node is a letter, a number, ["/", p, q], or an operation and the places of what it is of; a sheet is
+// formulas by letter, in an order in which each rests on those before it.
 
 function planEngine(data) {
-  const { nodes, letters: notation } = data;
-  const formulas = data.formulas.map(([letter, root, name, sources, doc, domain, stated]) =>
-    ({ letter, root, name, sources, doc, stated, domain: domain.map(([words, place, letters]) => ({ words, place, letters })) }));
-
-  // What a node rests on.
-  const rests = new Map();
-  function inputs(place) {
-    let found = rests.get(place);
-    if (!found) {
-      const node = nodes[place];
-      found = typeof node === "string" ? [node] : Array.isArray(node) && node[0] !== "/"
-        ? [...new Set(node.slice(1).flatMap(inputs))] : [];
-      rests.set(place, found);
+  const { letters: notation } = data, nodes = [], leaves = new Map(), shared = [], BOOLEANS = { true: true, false: false };
+  const leaf = (said) => {
+    if (said[0] === "@") said = data.names[parseInt(said.slice(1), 36)];
+    if (said[0] === "$") return (shared[said.slice(1)] ??= placed(data.shared[said.slice(1)]));
+    if (!leaves.has(said)) {
+      const found = /^(-?\d+)\/(\d+)$/.exec(said), number = Number(said);
+      leaves.set(said, nodes.length);
+      nodes.push(found ? ["/", Number(found[1]), Number(found[2])] : BOOLEANS[said] ?? (Number.isNaN(number) ? said : number));
     }
-    return found;
+    return leaves.get(said);
+  };
+  function placed(text) {
+    const open = [[]];
+    for (const [said] of text.matchAll(/\(\S+|\)|[^\s()]+/g)) {
+      if (said[0] === "(") open.push([said.slice(1)]);
+      else if (said === ")") { nodes.push(open.pop()); open.at(-1).push(nodes.length - 1); }
+      else open.at(-1).push(leaf(said));
+    }
+    return open[0][0];
   }
-  formulas.forEach((f) => (f.inputs = [...new Set([f.root, ...f.domain.map((x) => x.place)].flatMap(inputs))].filter((x) => x !== f.letter)));
+  // A formula by its number, read when it is first asked for: a plan needs a tenth of them.
+  const formulas = [];
+  function formula(n) {
+    if (!formulas[n]) {
+      const { root, domain, of, said } = data.formulas, [letter, name, sources, doc, stated] = said[of[n]];
+      formulas[n] = { letter, root: placed(root[n]), name, sources, doc, stated, domain: domain[n].map(([words, place, letters]) => ({ words, place: placed(place), letters })) };
+      formulas[n].inputs = inputs(formulas[n], n);
+    }
+    return formulas[n];
+  }
+
+  // Lists of formulas: "0-28 31" is the first 29 and the thirty-second.
+  const lists = new Map();
+  function listed(text) {
+    if (!lists.has(text)) lists.set(text, text.split(" ").filter(Boolean).flatMap((run) => { const [a, b = a] = run.split("-").map(Number); return Array.from({ length: b - a + 1 }, (_, i) => a + i); }));
+    return lists.get(text);
+  }
+  // Rows come as values of the table's letters, and what says where they are from as a place among all notes.
+  for (const name of data.notes ? ["models", "devices", "engines"] : []) {
+    const { letters, rows } = data[name];
+    for (const row of Object.values(rows)) {
+      row.letters = {};
+      row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });
+      for (const [x, note] of Object.entries(row.sources)) row.sources[x] = data.notes[note];
+      delete row.values;
+    }
+    data[name] = rows;
+  }
+  delete data.notes;
+
+  // The letters that a formula rests on, as they are met.
+  const seen = [];
+  function inputs(f, mark) {
+    const found = new Set(), todo = [...f.domain.map((x) => x.place).reverse(), f.root];
+    while (todo.length) {
+      const place = todo.pop(), node = nodes[place];
+      if (seen[place] === mark) continue;
+      seen[place] = mark;
+      if (typeof node === "string") found.add(node);
+      else if (Array.isArray(node) && node[0] !== "/") for (let i = node.length - 1; i; i--) todo.push(node[i]);
+    }
+    found.delete(f.letter);
+    return [...found];
+  }
 
   // Formulas by number as a sheet: the last of a letter counts.
   const sheets = new Map();
   function sheet(numbers) {
     const key = numbers.join();
     if (sheets.has(key)) return sheets.get(key);
-    const by = new Map(numbers.map((n) => [formulas[n].letter, formulas[n]])), order = [], state = new Map();
+    const by = new Map(numbers.map((n) => [formula(n).letter, formula(n)])), order = [], state = new Map();
     const visit = (letter) => {
       if (state.get(letter) || !by.has(letter)) return;
       state.set(letter, 1);
@@ -56,11 +104,12 @@ function planEngine(data) {
 
   // A function of known letters that prices several sheets together: what is the same in two of them is computed once,
   // what rests on no letter of `levels` once for all, and what rests on the first levels only when these change.
+  // What is among `factors` is its formula's result times x__factor, a letter of the first level.
   // `at[i](...letters of level i)`; after the last of these `out` has, sheet by sheet, whether all domains hold (1 or 0)
   // and the outputs.
   const compiled = new Map();
-  function compile(list, known, levels, outputs, domains = true) {
-    const key = [list.map((x) => x.key).join("|"), [...known].sort().join(), levels.join("/"), outputs.join(), domains].join(";");
+  function compile(list, known, levels, outputs, domains = true, factors = new Map()) {
+    const key = [list.map((x) => x.key).join("|"), [...known].sort().join(), levels.join("/"), outputs.join(), domains, [...factors.keys()]].join(";");
     if (compiled.has(key)) return compiled.get(key);
     const values = [], places = new Map(), given = new Set(), moved = new Map(levels.flatMap((names, i) => names.map((x) => [x, i + 1])));
     const enter = (key, make) => {
@@ -72,7 +121,8 @@ function planEngine(data) {
       const letter = (x) => {
         if (!letters.has(x)) {
           if (known.has(x)) given.add(x);
-          letters.set(x, moved.has(x) ? leaf(`$${x}`, moved.get(x)) : known.has(x) ? leaf(`$${x}`, 0) : own.by.has(x) ? number(own.by.get(x).root) : leaf("NaN", 0));
+          letters.set(x, moved.has(x) ? leaf(`$${x}`, moved.get(x)) : known.has(x) ? leaf(`$${x}`, 0) : !own.by.has(x) ? leaf("NaN", 0)
+            : factors.has(x) ? operation("*", [leaf(`$${x}__factor`, 1), number(own.by.get(x).root)]) : number(own.by.get(x).root));
         }
         return letters.get(x);
       };
@@ -97,18 +147,24 @@ function planEngine(data) {
       const tests = domains ? needed(own, new Set([...known, ...moved.keys()]), outputs).flatMap((f) => f.domain.map((x) => use(number(x.place)))) : [];
       return { tests, out };
     });
-    // Each value once, before what is made of it; what is used once stands where it is used.
-    const code = [[], ...levels.map(() => [])], names = [], declared = [];
+    // Each value once, before what is made of it; what is used once stands where it is used.  A value that later levels
+    // read lies in `m`, from which they take it: all else is a level's own, which engines keep in registers.
+    const code = [[], ...levels.map(() => [])], names = [], slots = new Map(), taken = [new Map(), ...levels.map(() => new Map())];
     const said = (x, level) => {
       const value = values[x];
-      if (value.text !== undefined) return value.text;
-      if (names[x]) return names[x];
-      const text = written(value, level);
-      if (value.uses < 2 && value.level === level) return text;
-      names[x] = `n${x}`;
-      declared.push(names[x]);
-      code[value.level].push(`${names[x]} = ${value.level === level ? text : written(value, value.level)};`);
-      return names[x];
+      if (value.text !== undefined && !value.level) return value.text;
+      if (value.text === undefined && !names[x]) {
+        const text = written(value, level);
+        if (value.uses < 2 && value.level === level) return text;
+        names[x] = `n${x}`;
+        code[value.level].push([x, `const n${x} = ${value.level === level ? text : written(value, value.level)};`]);
+      }
+      const name = value.text ?? names[x];
+      if (value.level && value.level !== level && !taken[level].has(x)) {
+        if (!slots.has(x)) slots.set(x, slots.size);
+        taken[level].set(x, `const ${name} = m[${slots.get(x)}];`);
+      }
+      return name;
     };
     const written = ({ kind, of, level: own }, level) => {
       const at = (x) => said(x, Math.min(own, level));
@@ -125,15 +181,14 @@ function planEngine(data) {
       return `(${over.map(at).join("*") || "1"}${under.map((x) => (names[x] ? `*${names[x]}` : `/${at(values[x].of[0])}`)).join("")})`;
     };
     const last = levels.length, stride = outputs.length + 1, write = roots.map(({ tests, out }, i) => {
-      const marks = tests.map((x) => said(x, values[x].level)), texts = out.map((x) => said(x, values[x].level));
+      const marks = tests.map((x) => said(x, last)), texts = out.map((x) => said(x, last));
       return [`out[${i * stride}] = ${marks.length ? `(${marks.join(" && ")}) ? 1 : 0` : 1};`, ...texts.map((x, k) => `out[${i * stride + k + 1}] = ${x};`)].join(" ");
     }).join("\n");
-    const lines = [`let ${["_", ...declared, ...[...moved.keys()].map((x) => `$${x}`)].join(", ")};`];
-    given.forEach((x) => moved.has(x) || lines.push(`const $${x} = known.${x};`));
-    lines.push(code[0].join("\n"), `const out = new Float64Array(${stride * list.length}), at = [];`);
-    levels.forEach((own, i) => lines.push(`at.push((${own.map((x) => `a${x}`).join(", ")}) => { ${own.map((x) => `$${x} = a${x};`).join(" ")}\n`
-      + `${code[i + 1].join("\n")}\n${i + 1 === last ? write : ""} });`));
-    if (!last) lines.push(write);
+    const kept = (level) => [...slots].filter(([x]) => values[x].level === level).map(([x, i]) => `m[${i}] = ${values[x].text ?? names[x]};`);
+    const body = (level) => [...taken[level].values(), ...code[level].map(([, text]) => text), ...kept(level), level === last ? write : ""].join("\n");
+    const lines = [...given].filter((x) => !moved.has(x)).map((x) => `const $${x} = known.${x};`);
+    lines.push(`const out = new Float64Array(${stride * list.length}), m = new Float64Array(${slots.size}), at = [];`, body(0));
+    levels.forEach((own, i) => lines.push(`at.push((${own.map((x) => `$${x}`).join(", ")}) => {\n${body(i + 1)}\n});`));
     lines.push("return { at, out };");
     const made = new Function("known", lines.join("\n"));
     compiled.set(key, made);
@@ -189,5 +244,5 @@ function planEngine(data) {
     }
   }
 
-  return { data, nodes, formulas, notation, sheet, needed, compile, evaluate, good, truth, pairs };
+  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs };
 }

@@ -6,7 +6,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   function field(name, store = current().letters, whole = true) {
     const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ tokens?$/, ""));
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
-    const fit = () => (input.style.width = `${Math.max(2, input.value.length * (whole ? 1 : 0.86)) + 0.6}ch`);
+    const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
     const set = (x) => {
       if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${label(name)} is ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
       if (["devices", "global_batch", "users"].includes(name) && x > 1e6) { say(`${label(name)} go up to a million here.`); input.value = said(); return; }
@@ -62,5 +62,20 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     fill();
     filter.focus();
   }
-  return { field, menu, pill, pick };
+  // The layout, each of its letters and words the best that is found or one that is chosen.
+  const SAID = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
+    recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
+  const WORD = { none: "nothing", selective: "attention", full: "everything", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" };
+  function layout(space, chosen, isOpen) {
+    const state = current(), change = (name, value) => { if (value === "") delete state.fixed[name]; else state.fixed[name] = name in states.WORDS ? value : Number(value); update(); };
+    const one = (name, values, word = (x) => x) => {
+      const own = state.fixed[name], now = own ?? (chosen ? { ...chosen.letters, ...chosen.words }[name] : undefined), all = own === undefined || values.includes(own) ? values : [...values, own];
+      return h("label", {}, h("span", {}, SAID[name] ?? name), h("select", { class: "pl-field", onchange: (e) => change(name, e.target.value) }, h("option", { value: "", selected: own === undefined }, `best${now !== undefined && own === undefined ? `: ${word(now)}` : ""}`), all.map((x) => h("option", { value: x, selected: x === own }, word(x)))));
+    };
+    const letters = states.LAYOUT[state.job].filter((x) => space.letters[x] && (space.letters[x].length > 1 || x in state.fixed)), told = (x) => WORD[x] ?? view.named(x);
+    const names = state.job === "train" ? ["schedule", "sharding", "recompute", "attention", "context_exchange"] : Object.keys(space.words), fixed = Object.keys(state.fixed).length;
+    return h("details", { class: "pl-choice", open: isOpen }, h("summary", {}, fixed ? `Layout: ${fixed} chosen here, the rest searched` : "Choose the layout yourself"),
+      h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told))), state.job === "train" ? h("p", { class: "pl-soft" }, "Where nothing is chosen the search tries 1F1B with and without chunks, ZeRO-1 to 3, and running nothing or everything again.") : null);
+  }
+  return { field, menu, pill, pick, layout };
 }

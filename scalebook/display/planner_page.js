@@ -1,23 +1,25 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
 function planPage(root, data, text, { base, linked, state: given }) {
+  const worker = planWorker([planEngine, planCases, planSearch], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
-  const states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base }), searching = planSearch(cases);
-  const worker = planWorker([planEngine, planCases, planSearch], data, text), { h, show, unit, meaning } = words;
+  const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely }), searching = planSearch(cases);
+  const { h, show, unit, meaning } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
 
   // Places
   const place = (name, tag = "div", more = {}) => h(tag, { class: `pl-${name}`, ...more });
-  const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), main: place("main", "section", { "aria-label": "answer" }),
-    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why" }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy" }) };
+  const shut = (e) => { if (e.key === "Escape") { e.preventDefault(); e.currentTarget.close(); } }; // the site's theme takes the key for its search
+  const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
+    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
   const part = Object.fromEntries(["figures", "bars", "table", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
   at.main.append(part.figures, part.bars, part.table, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);
-  root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
+  root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
@@ -61,8 +63,10 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const found = cases.of(plan.job).answer(plan, layout);
     return { ...found, given: cases.used(found.sheet, found.known) };
   }
+  const choices = (plan) => at.layout.replaceChildren(layout(searching.space({ ...plan, fixed: {} }), result.best[0], at.layout.querySelector("details")?.open));
   async function finish(plan, found, now) {
     result = found;
+    choices(plan);
     root.firstChild.removeAttribute("aria-busy");
     if (!found.best.length) { await nothing(plan, now); return; }
     chosen = found.best[0];
@@ -81,7 +85,7 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
     const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
-    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)),
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
       h("small", {}, `  of ${words.grouped(result.count)} strategies priced${out > 0 ? ` and ${words.grouped(out)} that cannot run` : ""}${seconds}`), pinned));
   }
 
@@ -100,9 +104,13 @@ function planPage(root, data, text, { base, linked, state: given }) {
       if (least.best.length) {
         [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
         answer = solve(plan, chosen);
-        part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open, state));
+        part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
         part.bars.replaceChildren(...view.bars(state.job, answer, side.open, []));
       }
+    }
+    if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
+      const { missing } = cases.serving.answer(plan, { letters: { tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: state.letters.devices }, words: {} }), lacks = missing.device_rate;
+      if (lacks?.outside && !/room/.test(lacks.outside.words)) head.replaceChildren(h("b", {}, "It cannot be done so."), ` ${view.upper(meaning(lacks.formula.letter).split(/[,:;]/)[0])} holds for ${lacks.outside.words} only.`, " Looking for the smallest change that would do …");
     }
     const fixed = Object.keys(state.fixed).length ? await try_("another layout", { fixed: {} }, () => (state.fixed = {})) : null;
     if (fixed) list.append(fixed);
@@ -141,7 +149,7 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const aim = state.job === "train" ? "step_time" : "tpot", now = answer.values[aim];
     helped = letters.filter((x) => answer.values[x] > 0).map((x) => [x, solve(states.plan(state, { letters: { [x]: 2 * answer.values[x] } }), chosen).values[aim]]).map(([x, then]) => [`twice the ${({ peak_flops: "arithmetic", hbm_bandwidth: "memory bandwidth", scaleup_bandwidth: "scale-up network", scaleout_bandwidth: "scale-out network" })[x]}`, 1 - then / now, x]);
     paintBinds();
-    const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity }, fixed: {} }) }).then(only);
+    const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity } }) }).then(only);
     if (more.best.length) {
       const axis = more.axes[0], gain = state.job === "train" ? 1 - more.best[0].values[axis] / answer.values[axis] : 1 - answer.values[axis] / more.best[0].values[axis];
       helped.push([`a quarter more memory${state.job === "serve" ? " (more tokens a second)" : ""}`, Math.max(0, gain), "hbm_capacity"]);
@@ -154,19 +162,21 @@ function planPage(root, data, text, { base, linked, state: given }) {
     part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2)} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
       h("ul", { class: "pl-help" }, list.map(([said, gain, letter]) => h("li", {}, h("span", {}, said), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, gain > 0.0005 ? `−${show(gain, "%", 2)}` : "nothing")))));
   }
-  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); })];
+  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
-  const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, searching,
+  const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, searching,
     get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide(more), { points, compare, open } = side;
   function paint(plan) {
     const stages = [];
     if (state.job === "train" && answer.values.pp > 1 && answer.values.pp <= 256) {
-      for (let stage = 1; stage <= answer.values.pp; stage++) stages.push(solve(states.plan(state, { letters: { stage } }), chosen).values.train_memory);
+      for (let stage = 1; stage <= answer.values.pp; stage++) stages.push(solve(states.plan(state, { letters: { stage } }), chosen));
     }
-    part.figures.replaceChildren(view.figures(state.job, answer, open, state));
-    part.bars.replaceChildren(...view.bars(state.job, answer, open, stages.every((x) => x > 0) ? stages : []));
+    const figures = (found) => part.figures.replaceChildren(view.figures(state.job, answer, open, found)), now = turn;
+    figures();
+    setTimeout(() => { if (now === turn) figures(view.ranges(state.job, plan, answer)); }); // drawn some hundred times: the numbers come first
+    part.bars.replaceChildren(...view.bars(state.job, answer, (letter, there) => open(letter, there && { state, answer: there, chosen }), stages.every((x) => x.values.train_memory > 0) ? stages : []));
     part.table.replaceChildren(...best());
     side.paint(plan);
   }

@@ -102,8 +102,8 @@ function planRows(engine, words) {
     letters.experts ??= 0;
     if (!letters.experts) letters.routed_share = 1;
     if ("kv_rank" in letters) letters.cache_heads = 1;
-    for (const n of data.follows) {
-      const f = engine.formulas[n];
+    for (const n of engine.listed(data.follows)) {
+      const f = engine.formula(n);
       if (!(f.letter in letters) && f.inputs.every((x) => x in letters)) { letters[f.letter] = engine.truth(f.root, letters); row.sources[f.letter] = ["", `follows: ${f.name}`]; }
     }
     return row;
@@ -112,7 +112,7 @@ function planRows(engine, words) {
   // A device of cells: lines such as `hbm_capacity = "80 GB"`, or `{value = "80 GB", note = "..."}`; others stay those of `base`.
   const USUAL = ["kernel_launch", "near_efficiency", "switch_efficiency", "far_efficiency", "near_latency", "far_latency", "collective_launch", "mesh_peers", "torus_neighbours", "chunk_time"];
   function device(text, base) {
-    const letters = {}, named = {}, sources = {};
+    const letters = {}, named = {}, sources = {}, ends = {};
     let name = "a device of my own", cells = 0;
     if (text.length > 20_000) fail("a device is described in some twenty lines; this is far more");
     for (const [i, raw] of text.split("\n").entries()) {
@@ -126,6 +126,11 @@ function planRows(engine, words) {
       const own = words_(key), number = words.read(value.replaceAll("_", ""), own);
       if (!engine.good(key, number)) fail(`line ${i + 1}: ${key} is a number with the unit ${own || "of a count"}, not ${brief(value)}`);
       letters[key] = number;
+      const [low, high] = ["low", "high"].map((x) => new RegExp(`[{,]\\s*${x}\\s*=\\s*"([^"]*)"`).exec(said)?.[1]).map((x) => (x === undefined ? x : words.read(x, own)));
+      if (low !== undefined || high !== undefined) {
+        if (!(low > 0 && low <= number && number <= high)) fail(`line ${i + 1}: low and high of ${key} are quantities on both sides of its value`);
+        ends[key] = [low / number, high / number];
+      }
       const note = /note\s*=\s*"([^"]*)"/.exec(said)?.[1];
       sources[key] = ["", `typed here${note ? `: ${note.slice(0, 200)}` : ""}`];
       if (++cells > 200) fail("a device has at most 200 cells");
@@ -136,7 +141,8 @@ function planRows(engine, words) {
     const all = { ...usual, ...letters };
     for (const x of ["hbm_capacity", "hbm_bandwidth"]) if (!(x in all)) fail(`a device needs ${x}`);
     if (!peaks(all)) fail("a device needs a peak, such as peak_bf16");
-    return { name, words: named, letters: all, source: base?.source ?? "", sources: { ...(base?.sources ?? {}), ...sources } };
+    const kept = Object.fromEntries(Object.entries(base?.ends ?? {}).filter(([x]) => !(x in letters)));
+    return { name, words: named, letters: all, source: base?.source ?? "", sources: { ...(base?.sources ?? {}), ...sources }, ends: { ...kept, ...ends }, origin: base?.origin ?? name };
   }
   const words_ = (key) => data.letters[key][2];
   return { model, device, clean, finished };

@@ -23,7 +23,7 @@ function planSearch(cases) {
       ep: ways.filter((x) => x === 1 || (known.experts && known.experts % x === 0)), pp: ways.filter((x) => x <= (known.layers ?? x)),
       batch: [1, 2, 4, 8], chunks: [1, 2, 3, 4, 6, 8],
     });
-    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"] });
+    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], context_exchange: ["gather"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"] });
     words.sharding.sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
     words.schedule.sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
     return { words, letters, layout: cases.training.layout, ways: cases.training.ways, beside: ["ep"], rows: ["batch", "chunks"], known: { ...known, seq } };
@@ -86,7 +86,7 @@ function planSearch(cases) {
     const combos = product(Object.values(s.words)).map((x) => named(Object.keys(s.words), x));
     const whole = layouts(s), rows = product(s.rows.map((x) => s.letters[x])), inLayout = rows.length;
     const rules = thing.rules.filter((r) => !lift.includes(r.name));
-    const fixedWords = job === "train" ? { context_exchange: "gather", offload: thing.offloads(s.known) } : { overlap: "none" };
+    const fixedWords = job === "train" ? { offload: thing.offloads(s.known) } : { overlap: "none" };
     const sample = { ...(s.layout.length ? named(s.layout, whole[0] ?? []) : {}), ...named(s.rows, rows[0] ?? []) };
     const names = new Set(Object.keys(thing.derived({ ...s.known, ...sample })).filter((x) => thing.derived({ ...s.known, ...sample })[x] !== undefined));
     const wordNames = [...Object.keys(s.words), ...Object.keys(fixedWords)];
@@ -227,15 +227,15 @@ function planSearch(cases) {
     const here = thing.answer(plan, chosen), rows = [];
     for (const [said, x] of found) {
       const all = { ...s.known, ...x }, there = thing.answer(plan, split(x));
-      const why = job === "train" ? thing.reason({ ...all, context_exchange: "gather", offload: thing.offloads(all) }, there.sheet) : thing.reason(all);
-      rows.push({ said, ...split(x), ...worth(plan, axes[0], there, here, why) });
+      const why = job === "train" ? thing.reason({ context_exchange: "gather", ...all, offload: thing.offloads(all) }, there.sheet) : thing.reason(all);
+      rows.push({ said, ...split(x), ...worth(plan, axes, there, here, why) });
     }
     const sign = thing.rising ? -1 : 1;
     return rows.map((x, i) => [x, i]).sort(([a, i], [b, j]) => (a.value === null) - (b.value === null) || sign * ((a.value ?? 0) - (b.value ?? 0)) || i - j).map(([x]) => x);
   }
   const pickOf = (x, names) => Object.fromEntries(names.map((n) => [n, x[n]]));
   const same = (a, b) => Object.keys(a).every((x) => a[x] === b[x]);
-  function worth(plan, objective, there, here, why) {
+  function worth(plan, [objective, second], there, here, why) {
     if (why) return { value: null, why, parts: [] };
     for (const [letter, relation, bound] of limitsOf(plan)) {
       if (!(letter in there.values)) continue;
@@ -245,8 +245,9 @@ function planSearch(cases) {
     if (!(objective in there.values)) return { value: null, missing: there.missing[objective], parts: [] };
     let parts = [objective], of = objective, more;
     while (parts.length === 1 && (more = (there.sheet.by.get(parts[0])?.inputs ?? []).filter((x) => there.sheet.by.has(x))).length) [of, parts] = [parts[0], more];
+    if (plan.job === "serve") [of, parts] = ["tpot", ["tpot", "ttft"]]; // what a user sees of it
     const changes = parts.map((x) => [x, (there.values[x] ?? 0) - (here.values[x] ?? 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 2);
-    return { value: there.values[objective], parts: changes.filter(([, x]) => Math.abs(x) > 1e-9 * Math.abs(here.values[of])), memory: there.values.memory };
+    return { value: there.values[objective], parts: changes.filter(([, x]) => Math.abs(x) > 1e-9 * Math.abs(here.values[of])), second: there.values[second] };
   }
   function* steps(s, job, own, whole) {
     const primes = s.layout.length ? divisors(s.known.devices).filter((x) => x > 1 && divisors(x).length === 2) : [];
@@ -259,7 +260,7 @@ function planSearch(cases) {
       const values = s.letters[name] ?? [], up = values.filter((x) => x > own[name]).sort((a, b) => a - b);
       for (const side of [values.filter((x) => x < own[name]).sort((a, b) => b - a), up]) {
         const found = side.map((x) => step(s, job, own, { [name]: x })).filter(([, x]) => !same(x, own));
-        const more = job === "train" ? { context_exchange: "gather", offload: cases.training.offloads(s.known) } : {};
+        const more = job === "train" ? { offload: cases.training.offloads(s.known) } : {};
         if (found.length) yield found.find(([, x]) => !cases.of(job).reason({ ...s.known, ...x, ...more })) ?? found[0];
       }
     }

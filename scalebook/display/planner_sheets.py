@@ -1,17 +1,22 @@
 """The formulas of the planner's sheets, each distinct one once, as a graph that a page turns into code or into print.
 
-A node of the graph is a letter, a number, or an operation with the places of what it is of.  A formula is a letter, the
-place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is put
-together of what its blocks cost (`blocks`, by kind of block, recomputation and width of products), of what its words
-say (`words`, by sharding, schedule and offload), and of single formulas that rows decide about (`swaps`).
+A node of the graph is a letter, a number, or an operation with the places of what it is of.  A formula is a letter,
+the place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is
+put together of what its blocks cost (`blocks`, by kind of block, recomputation, kernel of attention, exchange of
+context and width of products), of what its words say (`words`, by sharding, schedule and offload), and of single
+formulas that rows decide about (`swaps`).  To a page a graph goes as text, in which only what is used twice has a
+number.
 
 >>> graph = Graph()
 >>> from scalebook.language import symbol
 >>> graph.place(symbol("tp") / 2), graph.nodes
 (2, [['/', 1, 2], 'tp', ['*', 0, 1]])
+>>> graph.texts([2])
+([], ['(* 1/2 tp)'])
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import sympy
@@ -30,9 +35,15 @@ from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
 
-__all__ = ["EXCHANGES", "RECOMPUTED", "Graph", "kind_of", "serving", "training"]
+__all__ = ["EXCHANGES", "KEPT", "Graph", "kind_of", "runs", "serving", "training"]
 
-RECOMPUTED, EXCHANGES = ("none", "full"), ("all_reduce", "all_to_all", "gather", "none")
+EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
+# Recomputation, kernel of attention and exchange of context: what a kernel that keeps no scores runs again is its own,
+# and context is exchanged by heads with such kernels alone.
+KEPT = (
+    *(itertools.product(("none", "full"), ("flash",), ("gather", "all_to_all"))),
+    *(itertools.product(("none", "selective", "full"), ("unfused",), ("gather",))),
+)
 _OPERATIONS = {
     sympy.Add: "+", sympy.Mul: "*", sympy.Pow: "^", sympy.Max: "max", sympy.Min: "min", sympy.ceiling: "ceil",
     sympy.floor: "floor", sympy.log: "log", sympy.exp: "exp", sympy.Abs: "abs", sympy.Mod: "%", sympy.Piecewise: "?",
@@ -87,9 +98,57 @@ class Graph:
             )
         return self._numbers[key]
 
-    def numbers(self, formulas: Iterable[Formula]) -> list[int]:
-        """The numbers of several."""
-        return [self.number(f) for f in formulas]
+    def texts(self, places: Iterable[int]) -> tuple[list[str], list[str]]:
+        """What is used more than once, as texts in order, and the expressions at these places; $n is the n-th text."""
+        places = list(places)
+        uses = Counter(places)
+        for node in self.nodes:
+            if isinstance(node, list) and node[0] != "/":
+                uses.update(node[1:])
+        shared, known = [], {}
+
+        def text(place):
+            node = self.nodes[place]
+            if not isinstance(node, list):
+                return str(node).lower() if isinstance(node, bool) else str(node)
+            if node[0] == "/":
+                return f"{node[1]}/{node[2]}"
+            if place not in known:
+                made = f"({node[0]} {' '.join(map(text, node[1:]))})"
+                if uses[place] < 2:
+                    return made
+                known[place] = f"${len(shared)}"
+                shared.append(made)
+            return known[place]
+
+        return shared, [text(x) for x in places]
+
+    def numbers(self, formulas: Iterable[Formula]) -> str:
+        """The numbers of several in order, as a page reads them."""
+        return runs(map(self.number, formulas))
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Numbers in order, what follows one another as its first and last.
+
+    >>> runs([3, 1, 2, 7])
+    '1-3 7'
+    """
+    found: list[list[int]] = []
+    for n in sorted(numbers):
+        if found and n == found[-1][1] + 1:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return " ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
+    """Sheets without what all of one group have, and that once under the group's name; `of` says of which each is."""
+    groups: dict[str, set[int]] = {}
+    for key, numbers in sheets.items():
+        groups[of(key)] = groups.get(of(key), numbers) & numbers
+    return {x: runs(y) for x, y in groups.items()} | {x: runs(y - groups[of(x)]) for x, y in sheets.items()}
 
 
 def kind_of(row: Mapping, served: bool) -> str:
@@ -120,23 +179,27 @@ def _shapes(served: bool) -> dict[str, Mapping]:
 
 def training(graph: Graph) -> dict:
     """What sheets of training steps are put together of."""
-    blocks, words = {}, {}
+    blocks, words, numbers = {}, {}, lambda formulas: set(map(graph.number, formulas))
     for kind, row in _shapes(False).items():
-        for recompute, quantized in itertools.product(RECOMPUTED, (False, True)):
-            own = block_formulas(*blocks_of(row), Strategy(recompute=recompute, quantized=quantized).of_block)
-            blocks[f"{kind}|{recompute}|{int(quantized)}"] = graph.numbers(own)
+        for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
+            if exchange == "all_to_all" and "kv_rank" in row:
+                continue  # its keys are of all heads together: there are none to deal out
+            said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
+            own = block_formulas(*blocks_of(row), Strategy(**said).of_block)
+            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(own)
     dense = blocks_of(models.llama3_8b)
     common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
     for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
         sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
         own = [f for f in sheet.formulas.values() if f.letter not in common]
-        words[f"{sharding}|{schedule}|{int(offload)}"] = graph.numbers(own)
+        words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
     swaps = {
         "attended": {x: graph.number(getattr(assumptions, f"attended_{x}")) for x in ("half", "windows", "chunks")},
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
     }
     more = [x for x in assumptions.MEASURED if x.letter != "attended_share"]
     always = graph.numbers([microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more])
+    blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
     return dict(blocks=blocks, words=words, swaps=swaps, always=always)
 
 

@@ -1,30 +1,36 @@
 // What stands beside the answer: curves, plans side by side, how far to trust it, assumptions, buttons, and the why.
 
-function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, get, set, update, sentence, replace }) {
-  const copyable = (title, text, file, type = "text/plain") => {
+function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, get, set, update, sentence, replace }) {
+  const { trust, runsOf } = planEvidence({ states, words, part, h, show, data, get });
+  const copyable = (title, text, file, type = "text/plain", more = null) => {
     const area = h("pre", { tabindex: 0 }, text), done = h("span", { role: "status" });
     const copy = () => Promise.resolve(navigator.clipboard?.writeText(text)).then(() => (done.textContent = " copied"), () => (done.textContent = " mark the text and copy it"));
     const save = () => { const link = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: file }); link.click(); };
-    at.out.replaceChildren(h("h2", {}, title), area, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: copy }, "copy"), " ", file ? h("button", { type: "button", class: "pl-btn", onclick: save }, `save ${file}`) : null, " ", h("button", { type: "button", class: "pl-btn", onclick: () => at.out.close() }, "close"), done));
+    at.out.replaceChildren(h("h2", {}, title), area, h("p", { class: "pl-soft" }, more), h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: copy }, "copy"), " ", file ? h("button", { type: "button", class: "pl-btn", onclick: save }, `save ${file}`) : null, " ", h("button", { type: "button", class: "pl-btn", onclick: () => at.out.close() }, "close"), done));
     at.out.showModal();
   };
 
   // Why
-  function open(letter) {
-    const { state, answer, chosen } = get();
+  function open(letter, of = get()) {
+    const { state, answer, chosen } = of;
     const all = h("div", { class: "pl-tree" }, view.why(answer, letter, { plan: states.plan(state), state: { ...state, usual: states.usual(state.job) }, chosen }));
     at.why.replaceChildren(h("h2", {}, `Why ${show(answer.values[letter], unit(letter))}?`), h("p", { class: "pl-soft" }, "Open a line to see what it is made of, down to the cells of the tables and their sources."), all, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: () => at.why.close() }, "close")));
     at.why.showModal();
   }
 
   // Against one letter
-  const XS = { train: ["devices", "global_batch", "seq", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "scaleout_bandwidth", "matmul_efficiency", "train_tokens", "price_hour"], serve: ["users", "prompt", "output", "devices", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "weight_bits", "kv_bits", "price_hour"] };
+  const XS = { train: ["devices", "global_batch", "seq", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "scaleout_bandwidth", "training_efficiency", "train_tokens", "price_hour"], serve: ["users", "prompt", "output", "devices", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "weight_bits", "kv_bits", "price_hour"] };
   const YS = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
+  const isWhole = (x) => WHOLE.includes(x) || Boolean(data.letters[x]?.[4]);
   const WHOLE = ["devices", "global_batch", "seq", "users", "prompt", "output"];
   const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0), YS[job].filter((y) => answer.values[y] > 0)];
+  // Any other number that an answer rests on, as far as it was given: cells, the shape of the model, usual values.
+  const others = (job, { answer, chosen }) => engine.needed(answer.sheet, new Set(Object.keys(answer.given)), YS[job]).flatMap((f) => [f.letter, ...f.inputs])
+    .filter((x, i, all) => answer.values[x] > 0 && !XS[job].includes(x) && !(x in chosen.letters) && all.indexOf(x) === i && (x in answer.given || !answer.sheet.by.get(x)?.inputs.length))
+    .sort((a, b) => meaning(a).localeCompare(meaning(b)));
   async function points(plan, only) {
     const { state, answer, chosen, curveOf } = get(), [xs, ys] = curveLetters(state.job, answer);
-    if (!xs.includes(curveOf.x)) curveOf.x = xs[0];
+    if (!xs.includes(curveOf.x) && !others(state.job, get()).includes(curveOf.x)) curveOf.x = xs[0];
     if (!ys.includes(curveOf.y)) curveOf.y = ys[0];
     const { x } = curveOf, here = answer.values[x], y = curveOf.y;
     if (x === "devices") { // the best layout of each number
@@ -32,13 +38,13 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       paintCurve();
       const counts = [-3, -2, -1, 1, 2, 3].map((i) => here * 2 ** i).filter((n) => Number.isInteger(n) && n >= 1 && n <= 1e6).sort((a, b) => Math.abs(Math.log(a / here)) - Math.abs(Math.log(b / here)));
       for (const n of counts) {
-        const other = states.plan(state, { letters: { devices: n }, fixed: {} }), found = await worker.ask("curve", { plan: other }).then(only);
+        const other = states.plan(state, { letters: { devices: n }, fixed: Object.fromEntries(Object.entries(state.fixed).filter(([word]) => word in states.WORDS)) }), found = await worker.ask("curve", { plan: other }).then(only);
         if (found.best.length) { set({ along: [...get().along, [n, solve(other, found.best[0]).values[y]]].sort((a, b) => a[0] - b[0]) }); paintCurve(); }
       }
       return;
     }
     const found = [], low = unit(x) === "%" ? 0.25 : 1 / 8, high = unit(x) === "%" ? 1 / here : 8;
-    const steps = WHOLE.includes(x) || x.endsWith("_bits") ? Array.from({ length: 13 }, (_, i) => Math.round(here * 2 ** (i / 2 - 3))) : Array.from({ length: 25 }, (_, i) => here * low * (high / low) ** (i / 24));
+    const steps = isWhole(x) || x.endsWith("_bits") ? Array.from({ length: 13 }, (_, i) => Math.round(here * 2 ** (i / 2 - 3))) : Array.from({ length: 25 }, (_, i) => here * low * (high / low) ** (i / 24));
     for (const value of [...new Set([...steps, here])].filter((v) => v > 0).sort((a, b) => a - b)) {
       const there = solve(states.plan(state, { letters: { [x]: value } }), chosen);
       if (!there.why && there.values[y] !== undefined) found.push([value, there.values[y]]);
@@ -59,11 +65,11 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       const mid = Math.sqrt(a * b), v = solve(states.plan(state, { letters: { [x]: mid } }), chosen).values[y], ok = y === "mfu" || y === "device_rate" ? v >= target : v <= target;
       if (ok) a = mid; else b = mid;
     }
-    return WHOLE.includes(x) ? (rising ? Math.floor(a + 1e-9) : Math.ceil(a - 1e-9)) : a;
+    return isWhole(x) ? (rising ? Math.floor(a + 1e-9) : Math.ceil(a - 1e-9)) : a;
   }
   let target = null;
   const move = (value) => {
-    const { state, curveOf: { x } } = get(), found = WHOLE.includes(x) ? Math.max(1, Math.round(value)) : value;
+    const { state, curveOf: { x } } = get(), found = isWhole(x) ? Math.max(1, Math.round(value)) : value;
     state.letters[x] = found;
     target = null;
     sentence();
@@ -71,22 +77,24 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   };
   function paintCurve() {
     const { state, answer, along, curveOf } = get(), [xs, ys] = curveLetters(state.job, answer), { x, y } = curveOf;
-    const choose = (which, list) => h("select", { class: "pl-field", "aria-label": which === "x" ? "along" : "what", onchange: (e) => { set({ curveOf: { ...curveOf, [which]: e.target.value } }); target = null; points(states.plan(state), (v) => v); } }, list.map((n) => h("option", { value: n, selected: n === curveOf[which] }, n === "price_hour" ? "price an hour" : meaning(n).split(/[,:;]/)[0])));
+    const option = (which) => (n) => h("option", { value: n, selected: n === curveOf[which] }, n === "price_hour" ? "price an hour" : meaning(n).split(/[,:;]/)[0]);
+    const choose = (which, list) => h("select", { class: "pl-field", "aria-label": which === "x" ? "along" : "what", onchange: (e) => { set({ curveOf: { ...curveOf, [which]: e.target.value } }); target = null; points(states.plan(state), (v) => v); } }, list.map(option(which)), which === "x" ? h("optgroup", { label: "any other" }, others(state.job, get()).map(option("x"))) : null);
     target ??= answer.values[y] * 0.8;
     const said = h("p", { class: "pl-solved", role: "status" }), solved = () => {
       const found = reached(target);
-      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(meaning(y).split(/[,:;]/)[0])} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x.replaceAll("_", " ")}`}`)), found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
+      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(meaning(y).split(/[,:;]/)[0])} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x.replaceAll("_", " ")}`}`)), found === null ? "" : " ", found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
     };
     const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : meaning(x).split(/[,:;]/)[0], yName: "",
-      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || WHOLE.includes(x) ? along.map((p) => p[0]) : null, targeted: (v) => { target = v; solved(); } });
+      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
     const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y)); if (v > 0) { target = v; paintCurve(); } } });
+    const hadFocus = document.activeElement?.matches(".pl-marker") && part.curve.contains(document.activeElement);
     part.curve.replaceChildren(h("h2", {}, "Against one unknown"), h("p", {}, choose("y", ys), " against ", choose("x", xs)), drawn, h("p", { class: "pl-soft" }, "Drag the dot, or the dashed target: ", asked), said);
+    if (hadFocus) part.curve.querySelector(".pl-marker")?.focus({ preventScroll: true });
     solved();
     if (state.job === "serve") part.curve.append(...speedCost());
   }
 
   // Speed against cost: users from one to all who have room, the ends of the hyperbola, and public measured runs.
-  const runsOf = (model) => data.measured.filter((x) => x[0] === model).flatMap((x) => x[7].map((run) => [...x.slice(0, 7), ...run]));
   function speedCost() {
     const { state, answer, chosen } = get(), price = answer.values.price_hour, most = answer.values.max_users ?? state.letters.users, line = [], model = state.model;
     for (let users = 1; users <= most; users = Math.ceil(users * 1.4)) {
@@ -128,21 +136,13 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     if (all.length < 2) { part.compare.replaceChildren(buttons); return; }
     const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : ["ttft", "tpot", "device_rate", "million_cost", "filled"];
     const best = Object.fromEntries(letters.map((x) => [x, Math[x === "mfu" || x === "device_rate" ? "max" : "min"](...all.flatMap((a) => a.answer?.values[x] ?? []))]));
+    const isBest = (x, v) => v !== undefined && v === best[x] && all.some((a) => a.answer && a.answer.values[x] !== v);
     const name = (x) => `${show(x.letters.devices)} × ${states.device(x.device).name}`;
     const head = all.map((a, i) => h("th", { scope: "col" }, name(a.state), h("br"), h("small", {}, `${states.model(a.state.model).name}, ${a.state.precision}`), i ? [" ", h("button", { type: "button", class: "pl-link", "aria-label": `leave out ${name(a.state)}`, onclick: () => { state.beside.splice(i - 1, 1); update(); } }, "×"), " ",
       h("button", { type: "button", class: "pl-link", onclick: () => { const rest = [...state.beside]; rest.splice(i - 1, 1, { ...states.copy({ ...state, beside: [] }) }); replace({ ...states.copy(a.state), beside: rest }); } }, "go there")] : null));
     part.compare.replaceChildren(h("h2", {}, "Side by side"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "plans side by side" }, h("table", { class: "pl-beside" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "pl-hidden" }, "what")), head)), h("tbody", {},
       h("tr", {}, h("th", { scope: "row" }, "layout"), all.map((a) => h("td", {}, a.answer ? view.layout(a.chosen, job) : "does not fit, or cannot run"))),
-      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, meaning(x).split(/[,:;]/)[0]), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: v === best[x] && v !== undefined ? "pl-best" : undefined }, v === undefined ? "–" : show(v, unit(x), 4), v !== undefined && v === best[x] && all.length > 1 ? h("small", {}, " best") : null); })))))), buttons);
-  }
-
-  function trust() {
-    const { state } = get(), { train, serve, without } = data.trust, job = state.job;
-    const rows = job === "train" ? h("ul", {}, train.sets.map(([name, what, n, median]) => h("li", {}, `${what.replace(/\.$/, "")}: ${n} rows, median error ${show(median, "%", 2)}`)))
-      : h("p", {}, `Eight of ten public times per output token lie between ${show(serve.ends[0], "%")} and ${show(serve.ends[1], "%")} of what is predicted; of first tokens between ${show(serve.first[0], "%")} and ${show(serve.first[1], "%")}, for queues and hosts make the most of them.`);
-    const model = typeof state.model === "string" ? state.model : null, here = job === "serve" ? runsOf(model) : [];
-    part.trust.replaceChildren(h("div", {}, h("h2", {}, "How far to trust it"), job === "train" ? h("p", {}, `${train.rows} published steps like these: median error ${show(train.median, "%", 2)}; eight of ten lie between ${show(train.ends[0], "%", 3)} and ${show(train.ends[1], "%", 3)} of what is predicted.`) : null, rows,
-      job === "serve" ? h("p", {}, here.length ? `${here.length} of these runs are of this model, ${here.filter((x) => x[1] === state.device).length} of them on this device.` : "None of these runs is of this model.") : null, h("p", { class: "pl-soft" }, `Not modelled: ${without[job]}.`)));
+      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, x === "filled" ? "share of the memory" : meaning(x).split(/[,:;]/)[0]), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: isBest(x, v) ? "pl-best" : undefined }, v === undefined ? "–" : h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${meaning(x).split(/[,:;]/)[0]}, ${view.amount(x, v)}: why`, onclick: () => open(x, a) }, view.amount(x, v)), isBest(x, v) ? h("small", {}, " best") : null); })))))), buttons);
   }
 
   function assume(plan) {
@@ -170,7 +170,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const link = () => `${location.href.split("#")[0]}${states.write(state)}`;
     part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", link())), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
       button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen), "plan.csv", "text/csv")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
-      frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`${x.name}`, states.flags(state, chosen, key), "")))));
+      frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
   }
   function paint(plan) { target = null; trust(); assume(plan); buttons(); }
   return { points, compare, open, paint };

@@ -7,7 +7,7 @@ function planState({ engine, cases, words, rows }) {
     serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
   };
   const usual = (job) => START[job].letters, copy = (x) => JSON.parse(JSON.stringify(x));
-  const WORDS = { recompute: ["none", "full"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
+  const WORDS = { recompute: ["none", "selective", "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
@@ -44,6 +44,13 @@ function planState({ engine, cases, words, rows }) {
       if (!isObject(x) || !isObject(x.letters)) refuse(`its ${what} is not known`);
       const text = (y) => Object.fromEntries(Object.entries(isObject(y) ? y : {}).slice(0, 8).map(([n, v]) => [rows.clean(n), rows.clean(v)]));
       const made = { name: rows.clean(x.name) || `a ${what}`, words: text(x.words), letters: numbers(x.letters, null, `${what}s`), source: "", sources: {} };
+      if (isObject(x.ends)) { // how far its cells may be off, over their values
+        made.ends = Object.fromEntries(Object.entries(x.ends).slice(0, 200).map(([n, y]) => {
+          if (!has(made.letters, n) || !Array.isArray(y) || !(y[0] > 0 && y[0] <= 1 && y[1] >= 1 && y[1] < 1e3)) refuse(`its ${what} has ends that cannot be`);
+          return [n, [y[0], y[1]]];
+        }));
+        made.origin = rows.clean(x.origin) || made.name;
+      }
       const needed = what === "model" ? ["layers", "hidden", "heads", "vocab", "gating", "embeddings"] : ["hbm_capacity", "hbm_bandwidth"];
       for (const n of needed) if (!(n in made.letters)) refuse(`its ${what} lacks ${n}`);
       if (what === "model" && made.letters.layers > 1e5) refuse("its model is too deep");
@@ -105,16 +112,27 @@ function planState({ engine, cases, words, rows }) {
   // A layout as flags: filled into texts that the package's own knobs wrote.
   function flags(state, chosen, framework) {
     const known = { ...state.letters, ...chosen.letters };
-    if (state.job === "serve") {
-      const own = data.flags.serve[framework];
-      const said = Object.entries(own.letters).filter(([n]) => known[n] > 1 || n === "tp").map(([n, flag]) => `${flag} ${known[n]}`);
-      if (known.ep > 1 && own.ep) said.push(own.ep);
-      return `${own.command} ${said.join(" ")}${known.replicas > 1 && !own.letters.replicas ? `\n# ${known.replicas} such servers behind one router` : ""}`;
-    }
-    const bits = [state.precision, chosen.words.recompute, chosen.words.sharding, chosen.words.schedule, ...["tp", "cp", "ep", "pp", "chunks"].map((n) => (known[n] > 1 ? 1 : 0))].join("|");
-    const text = data.flags.train[framework].texts[data.flags.train[framework].of[bits]];
-    if (text === undefined) return `${data.flags.train[framework].name} has no flags here for this strategy.`;
-    return text.replace(/⟦(\w+)⟧/g, (_, n) => (n === "microbatches" ? known.global_batch / (known.dp * known.batch) : known[n]));
+    if (state.job === "serve") return serverFlags(data.flags.serve[framework], { ...data.precisions[state.precision], tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: 1, ...known, ...chosen.words });
+    const { name, sign, pieces } = data.flags.train[framework], ways = Object.fromEntries(["tp", "cp", "ep", "pp", "chunks"].map((n) => [n, known[n] > 1 ? 1 : 0]));
+    const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;
+    const holds = (boxes) => boxes.some((box) => Object.entries(box).every(([n, values]) => values.includes(all[n])));
+    if (!holds(possible)) return `${name} has no flags here for this strategy.`;
+    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : ""].filter(Boolean);
+    return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(/\n\[/g, "\n\n[")
+      + (unsaid.length ? `\n# not said here: ${unsaid.join(", ")}` : "");
+  }
+  // As scalebook.inference.flags writes them.
+  function serverFlags({ name, command, flags: all, all_experts: alike }, known) {
+    const said = all.flatMap(([flag, [operation, ...of], above, equal]) => {
+      if (of.some((x) => known[x] === undefined) || (above && !(known[above] > 1)) || (equal.length && known[equal[0]] !== equal[1])) return [];
+      if (!of.length) return [flag];
+      const [first, ...rest] = of.map((x) => known[x]), product = rest.reduce((x, y) => x * y, 1);
+      const number = operation === "*" ? first * product : operation === "+" ? rest.reduce((x, y) => x + y, first) : Math.ceil(first / product);
+      return [`${flag} ${number < 1 ? Number(number.toPrecision(6)) : Math.round(number)}`];
+    });
+    const { tp, attention_dp: groups, ep, replicas } = known, devices = tp * groups;
+    return [[command, ...said].join(" "), ...(alike && ep > 1 && ep < devices ? [`# ${name} deals experts to all ${devices} devices: no flag deals them to ${ep} and splits each over ${devices / ep}`] : []),
+      ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
   return { START, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, sheet, csv, flags };
 }

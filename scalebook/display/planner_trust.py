@@ -1,19 +1,19 @@
 """How far a plan is to be trusted: errors of rows like it, and the public measured services that stand beside it."""
 
 import csv
+import json
+import re
 from importlib.resources import files
 
-import numpy as np
-
-from scalebook.inference import trust as bands
 from scalebook.measurements import confront
 from scalebook.measurements.serving import DRAFTED, SYSTEMS, _model, devices_of, least_seconds, lengths, users_of
-from scalebook.tables import engines
+from scalebook.tables import accelerators, engines
 
-__all__ = ["NOT_MODELLED", "measured", "trust"]
+__all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
 
-# Rows whose prediction takes little time; the site's other sets stand in the chapters.
-_TRAINING = ("mlperf_training", "llama3", "torchtitan")
+# Sets of training steps whose rows say model, devices and precision, and whose prediction takes little time.
+_TRAINING = ("mlperf_training", "llama3", "torchtitan", "megascale", "megatron_bridge", "mlperf_training_51")
+_FAMILIES = {"train": ("step time", "memory"), "serve": ("decoding", "first token")}
 NOT_MODELLED = {
     "train": "stragglers, failures and restarts, the file system, evaluation, work space of libraries",
     "serve": "prefix caches, drafted tokens, uneven lengths and experts, a network shared with others, restarts",
@@ -21,32 +21,44 @@ NOT_MODELLED = {
 
 
 def trust() -> dict:
-    """The ends of the range that eight of ten measurements lie in, over what is predicted; rows, errors, and what is
-    not modelled."""
-    results = [confront(x) for x in _TRAINING]
-    errors = np.concatenate([_of_times(x) for x in results])
-    ends = [float(round(x, 3)) for x in np.quantile(1 / (1 + errors), (0.1, 0.9))]
-    said = dict(rows=len(errors), median=float(np.median(np.abs(errors))), ends=ends, sets=[_set(x) for x in results])
-    low, high, first_low, first_high = (
-        f() for f in (bands.band_low, bands.band_high, bands.first_band_low, bands.first_band_high)
-    )
-    return dict(train=said, serve=dict(ends=[low, high], first=[first_low, first_high]), without=NOT_MODELLED)
+    """Of each family of measurements: sets, rows, the median error, and the share that lies in its interval."""
+    record = json.loads((files("scalebook.measurements") / "record.json").read_text("utf-8"))
+    known = {x["name"]: x for x in record["families"]}
+    names = ("sets", "rows", "median", "covered")
+    said = {job: [[x, *(known[x][n] for n in names)] for x in families] for job, families in _FAMILIES.items()}
+    return dict(said, without=NOT_MODELLED)
 
 
-def _of_times(result):
-    """Errors of a step's time: of a rate they are turned over."""
-    own = result.errors[~result.fitted]
-    return own if "time" in result.confrontation.what.lower().split() else 1 / (1 + own) - 1
+def trained() -> list:
+    """Published training steps: model, device, number of devices, precision, and the error of the step's time.
+
+    >>> trained()[0][:4]
+    ['Llama-3.1-405B', 'gb200', 1024, 'fp8']
+    """
+    found = []
+    for name in _TRAINING:
+        result = confront(name)
+        is_time = "time" in result.confrontation.what.lower().split()
+        for row, error in zip(result.rows, result.errors, strict=True):
+            device = _device(" ".join(row.get(x) or "" for x in ("gpu", "accelerator", "device", "system")))
+            model, many = row.get("model") or row.get("benchmark"), row.get("n_gpus") or row.get("n_accel")
+            if not device or not model or not many:
+                continue
+            precision = row.get("precision") or ("fp8" if row.get("fp8") == "True" else "bf16")
+            off = error if is_time else 1 / (1 + error) - 1  # of a rate it is turned over
+            found.append([model, device, int(float(many)), precision.lower()[:8], round(float(off), 3)])
+    return found
 
 
-def _set(result) -> list:
-    own = result.summary
-    return [result.confrontation.name, result.confrontation.what, own["rows"], round(own["median"], 4)]
+def _device(text: str) -> str:
+    """The accelerator that a row's words name."""
+    words = re.findall(r"[a-z]+\d+\w*", text.lower())
+    return next((x for x in accelerators if x in words or x.removesuffix("_sxm") in words), "")
 
 
 def measured() -> list:
     """Public runs of services: model, device, engine, precision, devices and lengths, then for each run its users and
-    its times in ms.
+    its times in ms, as a text.
 
     >>> measured()[0][:4]
     ['minimax_m2_5', 'b300', 'vllm', 'fp8']
@@ -64,6 +76,6 @@ def measured() -> list:
             continue
         said = [_model(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
         said += [round(x) for x in lengths(row).values()]
-        run = [int(users_of(row)), *(float(f"{x:.3g}") for x in (first, each))]
+        run = [int(users_of(row)), float(f"{first:.2g}"), float(f"{each:.3g}")]
         found.setdefault(tuple(said), []).append(run)
-    return [[*said, runs] for said, runs in found.items()]
+    return [[*said, ";".join(" ".join(f"{x:g}" for x in run) for run in runs)] for said, runs in found.items()]

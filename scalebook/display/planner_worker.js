@@ -2,8 +2,7 @@
 
 function planWorker(functions, data, text) {
   const source = () => `${functions.map((f) => f.toString()).join("\n")}
-    const data = ${text}, engine = planEngine(data), cases = planCases(engine), searching = planSearch(cases);
-    (${serve.toString()})(searching, self);`;
+    self.onmessage = ({ data: text }) => (${serve.toString()})(planSearch(planCases(planEngine(JSON.parse(text)))), self);`;
   // What is asked last counts: of each kind of question only the newest is answered to its end.
   function serve(searching, port) {
     const newest = {};
@@ -29,7 +28,7 @@ function planWorker(functions, data, text) {
       } catch (error) { port.postMessage({ id, done: true, error: error.message }); }
     };
   }
-  let port, next = 0;
+  let port, next = 0; // a worker is asked for at once: it starts while the page is made
   const waiting = new Map();
   const heard = ({ data: said }) => {
     const one = waiting.get(said.id);
@@ -43,18 +42,18 @@ function planWorker(functions, data, text) {
     try {
       const made = new Worker(URL.createObjectURL(new Blob([source()], { type: "text/javascript" })));
       made.onmessage = heard;
+      made.postMessage(text);
       return made;
     } catch { // where a page may have no worker
       const own = { postMessage: (said) => setTimeout(() => heard({ data: said })) };
-      const engine = planEngine(data);
-      serve(planSearch(planCases(engine)), own);
+      serve(planSearch(planCases(planEngine(data))), own);
       return { postMessage: (said) => own.onmessage({ data: said }), terminate() {} };
     }
   }
   const ask = (kind, said, progress) => new Promise((resolve, fail) => {
-    port ??= start();
     waiting.set(++next, { resolve, fail, progress });
     port.postMessage({ id: next, kind, ...said });
   });
+  port = start();
   return { ask, stop: () => port?.postMessage({ id: ++next, kind: "stop" }), close: () => { port?.terminate(); port = undefined; } };
 }

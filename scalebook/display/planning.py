@@ -17,11 +17,13 @@ from scalebook.language.row import quantity
 from scalebook.tables import accelerators, engines, models
 
 from .planner_data import planner_json
+from .scheme import shades_style
 
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = files(__name__.rpartition(".")[0])
-_PARTS = ("engine", "cases", "search", "words", "rows", "draw", "state", "answer", "form", "side", "worker", "page")
+_PARTS = ("engine", "cases", "search", "likely", "words", "rows", "draw", "state", "answer", "form", "evidence", "side",
+          "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(
@@ -36,7 +38,19 @@ USUAL = {
 
 
 def _scripts() -> str:
-    return "\n".join((_HERE / f"planner_{x}.js").read_text("utf-8") for x in _PARTS)
+    return "\n".join([_draws(), *((_HERE / f"planner_{x}.js").read_text("utf-8") for x in _PARTS)])
+
+
+def _draws() -> str:
+    """Of the calculators' script what draws causes and orders results."""
+    text = (_HERE / "live_interval.js").read_text("utf-8")
+    end = text.index("\n}\n", text.index("function spreadOf")) + 3
+    return text[:end].replace("export ", "")
+
+
+def planner_style() -> str:
+    """The style sheet, of the widget and of the page."""
+    return (_HERE / "planner.css").read_text("utf-8") + shades_style(".pl")
 
 
 class Planner(anywidget.AnyWidget):
@@ -47,7 +61,7 @@ class Planner(anywidget.AnyWidget):
         " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan') });"
         " return () => page.close(); } };\n"
     )
-    _css = (_HERE / "planner.css").read_text("utf-8")
+    _css = planner_style()
     data = traitlets.Unicode().tag(sync=True)
     base = traitlets.Unicode(BASE).tag(sync=True)
     plan = traitlets.Dict().tag(sync=True)
@@ -88,16 +102,13 @@ def planner(job: str = "train", model: str = "", device: str = "", precision: st
 def planner_script(small=lambda script: script) -> str:
     """The same for a page without a kernel, as one classic script: it fills the element `sb-planner`.
 
-    `small` may shorten the scripts, as a bundler does, but for names.
+    `small` may shorten the scripts, as a bundler does; functions that stand by themselves keep their names.
     """
-    data = json.dumps(planner_json(), ensure_ascii=False)
+    data = (
+        planner_json().replace("\\", "\\\\").replace("'", "\\'")
+    )  # as a text in single quotes, for JSON is full of others
     return (
-        f"(() => {{\n{small(_scripts())}\nconst text = {data}, data = JSON.parse(text);\n"
+        f"(() => {{\n{small(_scripts())}\nconst text = '{data}', data = JSON.parse(text);\n"
         "const go = () => planPage(document.getElementById('sb-planner'), data, text, { base: '../', linked: true });\n"
         "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"
     )
-
-
-def planner_style() -> str:
-    """The style sheet of it."""
-    return (_HERE / "planner.css").read_text("utf-8")

@@ -4,7 +4,12 @@ from collections.abc import Iterable
 
 from matplotlib.colors import to_hex, to_rgb
 
-__all__ = ["COLOURS", "LEAST", "PHONE", "SHADES", "following", "hues", "ink_on", "on_dark"]
+from scalebook.language.meanings import INKS, PARTS, SHADES
+
+__all__ = [
+    "COLOURS", "LEAST", "PHONE", "SHADES", "contrast", "following", "hues", "ink_on", "inks_style", "on_dark",
+    "shades_style",
+]  # fmt: skip
 
 PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
 
@@ -16,13 +21,8 @@ COLOURS = {
     "waiting": ("#7A7F87", "#9DA7B3"),
 }
 
-# The same four in charts, where parts of one kind lie beside each other.
-SHADES = {
-    "arithmetic": ("#0072B2", "#56B4E9", "#A6D5F0", "#004B76"),
-    "memory": ("#009E73", "#66C5AB", "#00563F", "#A9D18E", "#D5E8B5", "#C3D0C9"),
-    "network": ("#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F9DFB0"),
-    "waiting": ("#7A7F87", "#B4B9C0"),
-}
+WHOLE = ("#57606A",)  # what parts add up to, beside them
+UNKNOWN = ("#9A6FB0", "#CC79A7", "#5B5EA6", "#8A7D55")  # of parts that a reader makes, and the book gives no kind
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _KINDS = {
     "arithmetic": "compute computing forward backward products steps work decoding prompt_read",
@@ -31,17 +31,19 @@ _KINDS = {
     "waiting": "waiting launches routing",
 }
 _KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
+_SHADE_OF = {part.word: SHADES[part.kind][part.shade] for part in reversed(PARTS.values())}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each part of a chart: a shade of what it is, if its name says so, else one that no other has.
+    """A colour for each part of a chart: its own, a shade of what it is, if its name says so, else one no other has.
 
     >>> hues(["work", "work space", "weights", "waiting", "a batch"])
-    {'work': '#0072B2', 'work space': '#009E73', 'weights': '#66C5AB', 'waiting': '#7A7F87', 'a batch': '#D55E00'}
+    {'work': '#0072B2', 'work space': '#D5E8B5', 'weights': '#00563F', 'waiting': '#7A7F87', 'a batch': '#D55E00'}
     """
     found: dict[str, str] = {}
     for name in names:
-        left = [x for x in SHADES.get(_KIND_OF.get(name, ""), _OTHERS) if x not in found.values()]
+        own = [_SHADE_OF[name]] if name in _SHADE_OF else []
+        left = [x for x in (*own, *SHADES.get(_KIND_OF.get(name, ""), _OTHERS)) if x not in found.values()]
         found[name] = (left or _OTHERS)[0]
     return found
 
@@ -56,6 +58,8 @@ _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
     "#ffffff": "#14181C",
 }
 
+_INKS = {x for own in INKS.values() for x in own}
+DARK_PAGE = "html[data-theme=dark]"
 DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
 SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
 
@@ -68,13 +72,43 @@ def following(drawing: str, light: str, dark: str) -> str:
     )
 
 
+def shades_style(within: str) -> str:
+    """The style, within a selector, of what a part fills, `.sb-memory-2`, of letters on it and of its line."""
+    shades = {
+        f"{kind}-{i}": x
+        for kind, own in (SHADES | {"other": UNKNOWN, "whole": WHOLE}).items()
+        for i, x in enumerate(own)
+    }
+    inks = {f"{kind}-{i}": x for kind, own in INKS.items() for i, x in enumerate(own)}
+    light, dark = (
+        ";".join(
+            f"--sb-{name}:{of(x)};--sb-{name}-on:{_on(of(x))};--sb-{name}-line:{of(inks.get(name, x))}"
+            for name, x in shades.items()
+        )
+        for of in (str, on_dark)
+    )
+    rules = "".join(f"{within} .sb-{name}{{background:var(--sb-{name});color:var(--sb-{name}-on)}}" for name in shades)
+    return following(within, light, dark) + rules
+
+
+def inks_style() -> str:
+    """The style that makes coloured terms of equations lighter on a dark page, as KaTeX and MathJax write them."""
+    rules = []
+    for ink in dict.fromkeys(x for own in INKS.values() for x in own):
+        red, green, blue = (round(255 * x) for x in to_rgb(ink))
+        said = (f"color:{ink}", f"color: {ink}", f"color: rgb({red}, {green}, {blue})")
+        selector = ",".join(f'{DARK_PAGE} [style*="{x}" i]' for x in said)
+        rules.append(f"{selector}{{color:{on_dark(ink)} !important}}")
+    return "".join(rules)
+
+
 def on_dark(colour: str) -> str:
     """The colour that does on a dark page what this one does on a light one: of the same hue, as far from the page.
 
     >>> on_dark("#0072B2"), on_dark("#333333")
     ('#56B4E9', '#b6b6b6')
     """
-    return _DARK.get(colour.lower()) or _mirrored(colour)
+    return _DARK.get(colour.lower()) or (_lightened(colour) if colour.upper() in _INKS else _mirrored(colour))
 
 
 def ink_on(shape: str) -> str:
@@ -84,6 +118,11 @@ def ink_on(shape: str) -> str:
     ('#14181C', '#E6EAEE')
     """
     return max(("#E6EAEE", "#14181C"), key=lambda ink: contrast(ink, shape))
+
+
+def _on(shape):
+    ink = ink_on(shape)
+    return ink if ink == _DARK["#ffffff"] else "#FFFFFF"  # small letters on a strong hue need 4.5
 
 
 def contrast(a: str, b: str) -> float:
@@ -96,12 +135,24 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+def _lightened(ink):
+    """Of letters, which are thin: well apart from the page."""
+    lightness, a, b = _in_oklab(ink)
+    while contrast(found := _from_oklab(lightness, a, b), _DARK["#ffffff"]) < 6:
+        lightness += 0.01
+    return found
+
+
+def _in_oklab(colour):
+    return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, map(_linear, to_rgb(colour)))])
+
+
 def _mirrored(colour):
     """Light for dark in Oklab, where lightness is as it looks: 1.05 - 0.85 of it, so that white becomes nearly black.
 
     What can be told from a white page with ease can be told from a dark one.
     """
-    lightness, a, b = _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, map(_linear, to_rgb(colour)))])
+    lightness, a, b = _in_oklab(colour)
     needed, lightness = min(contrast(colour, "#FFFFFF"), 3.2), 1.05 - 0.85 * lightness
     while contrast(found := _from_oklab(lightness, a, b), _DARK["#ffffff"]) < needed:
         lightness += 0.01

@@ -8,30 +8,20 @@ from matplotlib.axes import Axes
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
-from scalebook.display.scheme import SHADES
 from scalebook.language import Row, show
+from scalebook.language.meanings import PARTS, SHADES
 from scalebook.training.contention import TIERS
 
 __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
 
-TIME = {
-    "step_forward": "forward", "step_backward": "backward", "step_again": "run again", "step_head": "logits",
-    "optimizer_time": "optimizer", "tp_exposed": "tensor parallel", "cp_exposed": "context parallel",
-    "ep_exposed": "expert parallel", "pp_exposed": "pipeline transfers", "dp_exposed": "data parallel",
-    "bubble_time": "bubble", "offload_exposed": "offload",
-}  # fmt: skip
-MEMORY = {
-    "weight_memory": "weights", "gradient_memory": "gradients", "optimizer_memory": "optimizer",
-    "activation_memory": "activations", "logits_memory": "logits", "buffer_memory": "buffers",
-}  # fmt: skip
-AWAY = {
-    "weight_away": "weights", "gradient_away": "gradients", "optimizer_away": "optimizer",
-    "activation_away": "activations",
-}  # fmt: skip
-# Arithmetic in blues, memory in greens, collectives in oranges, waiting in grey: told apart by lightness too.
-_BLUES, _GREENS, _ORANGES, (_GREY, _) = SHADES.values()
-_TIME_COLORS = [*_BLUES, _GREENS[0], *_ORANGES, _GREY, _GREENS[1]]
-_MEMORY_COLORS = [_GREENS[2], _GREENS[0], _GREENS[1], *_GREENS[3:]]
+TIME = (
+    "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "tp_exposed", "cp_exposed",
+    "ep_exposed", "pp_exposed", "dp_exposed", "bubble_time", "offload_exposed",
+)  # fmt: skip
+MEMORY = (
+    "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",
+)  # fmt: skip
+AWAY = ("weight_away", "gradient_away", "optimizer_away", "activation_away")
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
@@ -43,7 +33,7 @@ def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     >>> time_bars({"8 H100": run}).get_xlabel()
     'time of a training step (s)'
     """
-    return _stack(runs, TIME, _TIME_COLORS, "time of a training step (s)", "s", "Where the time goes", ax)
+    return _stack(runs, TIME, "time of a training step (s)", "s", "Where the time goes", ax)
 
 
 def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
@@ -55,7 +45,7 @@ def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     >>> memory_bars({"8 H100": run}).get_xlabel()
     'memory of the fullest device (GB)'
     """
-    return _stack(runs, MEMORY, _MEMORY_COLORS, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
+    return _stack(runs, MEMORY, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
 
 
 def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
@@ -69,7 +59,7 @@ def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
     'memory in the second tier, per device (GB)'
     """
     title = "What lies in the second tier"
-    return _stack(runs, AWAY, _MEMORY_COLORS[: len(AWAY)], "memory in the second tier, per device (GB)", "B", title, ax)
+    return _stack(runs, AWAY, "memory in the second tier, per device (GB)", "B", title, ax)
 
 
 def bandwidth_table(run: Row) -> Grid:
@@ -100,14 +90,24 @@ def bandwidth_table(run: Row) -> Grid:
     return Grid(dict(zip(("needed to hide", "scale-up", "scale-out"), (list(rows), *columns), strict=True)))
 
 
-def _stack(runs, parts, colors, label, unit, title, ax) -> Axes:
+def _stack(runs, parts, label, unit, title, ax) -> Axes:
     ax = ax or plt.gca()
     scale = 1e9 if unit == "B" else 1
     left, places = np.zeros(len(runs)), np.arange(len(runs))[::-1]
-    for (letter, said), color in zip(parts.items(), colors, strict=True):
+    for letter in parts:
+        said, kind, shade = PARTS[letter]
         width = np.array([run.get(letter, 0.0) for run in runs.values()]) / scale
         if width.max() > 0.002 * max(sum(run.get(x, 0.0) for x in parts) for run in runs.values()) / scale:
-            ax.barh(places, width, left=left, color=color, label=said, edgecolor="white", linewidth=0.5, height=0.66)
+            ax.barh(
+                places,
+                width,
+                left=left,
+                color=SHADES[kind][shade],
+                label=said,
+                edgecolor="white",
+                linewidth=0.5,
+                height=0.66,
+            )
         left = left + width
     for place, total in zip(places, left, strict=True):
         ax.annotate(show(total * scale, unit), (total, place), xytext=(5, 0), textcoords="offset points", va="center")

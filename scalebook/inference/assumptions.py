@@ -24,7 +24,7 @@ __all__ = [
     "expert_peak_same", "expert_ways_left", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
     "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
-    "result_bits", "routing_time_least", "score_arithmetic",
+    "result_bits", "routing_time_least", "score_arithmetic", "sum_latency_near", "sum_launch_collective",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator"
@@ -232,6 +232,26 @@ def no_norm_sums():
     return Integer(0)
 
 
+@formula("sum_launch", "aiconfigurator-nccl")
+def sum_launch_collective(collective_launch):
+    """Where an engine's own sums over devices were not measured, they start like others.
+
+    >>> sum_launch_collective(collective_launch="7 us")
+    7e-06
+    """
+    return collective_launch
+
+
+@formula("sum_latency", "aiconfigurator-nccl")
+def sum_latency_near(near_latency):
+    """Where an engine's own sums over devices were not measured, a device waits for its neighbour as in a ring.
+
+    >>> sum_latency_near(near_latency="1 us")
+    1e-06
+    """
+    return near_latency
+
+
 GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
 INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
@@ -239,5 +259,5 @@ LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
 ASSUMED = (
     prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
     expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
-    no_scale_kernels, no_norm_sums,
+    no_scale_kernels, no_norm_sums, sum_launch_collective, sum_latency_near,
 )  # fmt: skip

@@ -204,8 +204,13 @@ def _core(block: Block) -> set[str]:
 
 def _norm_sum() -> Expr:
     """Queries and keys that are normed over all heads: their sums of squares are added over the devices."""
-    size = x("pass_tokens") * x("fp32_bits") / 8
-    return collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One))
+    return _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
+
+
+def _sum_of(size: Expr) -> Expr:
+    """A sum over the devices that attend together, by the kernel that the engine brings along for it."""
+    own = {x("collective_launch"): x("sum_launch"), x("near_latency"): x("sum_latency")}
+    return put(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
 
 
 def _add_stream(total, op) -> None:
@@ -242,7 +247,9 @@ def _price(total, size, read, rates, part) -> None:
     peak, reached = rates
     moved = copies * rows * (inner * x("activation_bits") + columns * x("result_bits")) / 8 + read
     half = kernels.inner_half.of(activation_bits=x("result_bits"), peak_flops=peak)
-    whole = kernels.matmul_time.of(
+    # grouped products do not share an inner size between cores
+    kernel = kernels.matmul_time if part == "experts_time" else kernels.matmul_time_split
+    whole = kernel.of(
         rows=rows,
         columns=columns,
         inner=inner,
@@ -283,8 +290,8 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
     """Sums over the devices that attend together after each half of a block, or tokens sent to their experts."""
     if work.exchange == "none":
         return S.Zero, S.Zero
-    whole, near = _bytes("hidden"), near_of(x("tp"), S.One)
-    half = collective("all_reduce", whole, x("tp"), near)
+    whole = _bytes("hidden")
+    half = _sum_of(whole)
     if not routed or work.exchange == "all_reduce":
         return half, half
     ways = x("tp") * x("attention_dp")

@@ -8,7 +8,7 @@ those after it.  All pairs are looked at, since what is sent between them depend
 >>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
 ...                     tpot="20 ms", ttft="1 s")
 >>> found
-18 devices: ttft 928.2 ms, tpot 16.24 ms, 6.592 $ for a million tokens
+18 devices: ttft 926.8 ms, tpot 16.11 ms, 6.592 $ for a million tokens
 <BLANKLINE>
 pool     device                  devices  tp  ep  attention_dp  replicas
 prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7
@@ -26,7 +26,7 @@ from scalebook.inference.rules import RULES, not_whole
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
 from scalebook.language.row import gather, quantity
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.asked import each
 from scalebook.search.columns import Columns
 
@@ -73,7 +73,7 @@ class Apart:
         return self._summary + "\n\n" + aligned([heads, *rows], gap="  ")
 
     def _repr_html_(self):
-        return f"<p>{self._summary}</p>" + page_table(*self._table(), "pools")
+        return styled(f"<p>{self._summary}</p>", page_table(*self._table(), "pools"))
 
 
 class _Layouts:

@@ -20,6 +20,7 @@ from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, 
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
+from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
@@ -228,6 +229,9 @@ class Step:
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
+
+    def __repr__(self):
+        return callable_said(self.name, "model, device, tp=, ...", self.__doc__)
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         """The sheet for these blocks."""

@@ -19,6 +19,8 @@ __all__ = ["BLOCK", "blocks", "broadcast", "expression", "javascript", "point", 
 
 BLOCK = 16_384  # rows evaluated at a time: the intermediate arrays then stay in the core's cache
 
+OFTEN = 8  # calls from which on a sheet's functions are one: to compile it takes as long as some calls
+
 Statements = Sequence[tuple[str, sympy.Expr]]
 
 
@@ -46,12 +48,12 @@ def _javascript(expr):
 
 
 @lru_cache(1 << 14)
-def _alone(expr) -> tuple[Callable, tuple[str, ...]]:
-    """A right-hand side as a function of floats, and its letters in their order; kept, for the same reason."""
+def _alone(expr) -> tuple[Callable, tuple[str, ...], str]:
+    """A right-hand side as a function of floats, its letters in their order and its text; kept, for the same reason."""
     writer = Point()
     text = writer.text(expr)
     letters = tuple(writer.letters)
-    return eval(f"lambda {', '.join(letters)}: {text}", {"math": math}), letters
+    return eval(f"lambda {', '.join(letters)}: {text}", {"math": math}), letters, text
 
 
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -61,15 +63,28 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
     (2.0, 1.5)
     """
-    steps = [(letter, *_alone(expr)) for letter, expr in statements]
+    steps, whole, calls = [(letter, *_alone(expr)) for letter, expr in statements], [], [0]
 
     def evaluate(*values, **named):
+        if whole:
+            return whole[0](*values, **named)
+        calls[0] += 1
+        if calls[0] == OFTEN:
+            lines = [f"{letter} = {text}" for letter, _, _, text in steps]
+            lines.append(f"return ({''.join(f'{x}, ' for x in outputs)})")
+            whole.append(_function(inputs, lines, {"math": math}))
         known = dict(zip(inputs, values, strict=not named)) | named
-        for letter, function, letters in steps:
+        for letter, function, letters, _ in steps:
             known[letter] = function(*[known[x] for x in letters])
         return tuple([known[x] for x in outputs])
 
     return evaluate
+
+
+def _function(inputs: Sequence[str], lines: Sequence[str], space: dict) -> Callable:
+    """A function of these lines."""
+    exec("\n    ".join([f"def f({', '.join(inputs)}):", *lines]), space)
+    return space["f"]
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -82,10 +97,7 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     writer = Vector(repeated(expr for _, expr in statements))
     for letter, expr in statements:
         writer.lines.append(f"{letter} = {writer.text(expr)}")
-    lines = [f"def f({', '.join(inputs)}):", *writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"]
-    space = {"numpy": np}
-    exec("\n    ".join(lines), space)
-    return space["f"]
+    return _function(inputs, [*writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"], {"numpy": np})
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:

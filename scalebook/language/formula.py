@@ -33,6 +33,7 @@ import sympy
 
 from . import code
 from .domain import Condition, guarded, put, refuse_outside
+from .meanings import coloured_terms
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
 from .units import show, words_in
@@ -270,13 +271,17 @@ class Formula:
 
     @cached_property
     def latex(self) -> str:
-        return f"{NOTATION[self.letter].tex} = {tex(self.rhs)}"
+        return f"{NOTATION[self.letter].tex} = {self.typeset()}"
+
+    def typeset(self) -> str:
+        """The typeset right-hand side, the parts of a sum or a maximum in their colours."""
+        return tex(self.rhs, inks=coloured_terms(self.rhs))
 
     def template(self) -> str:
         """The typeset right-hand side with `⟦letter⟧` for each letter, for numbers to be put in."""
         based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
         marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
-        return Latex({"symbol_names": marks, "mul_symbol": r"\times "}).doprint(self.rhs)
+        return Latex({"symbol_names": marks, "mul_symbol": r"\times "}, coloured_terms(self.rhs)).doprint(self.rhs)
 
     def text(self, numbers: dict[str, str] | None = None) -> str:
         """The right-hand side as text, with `numbers` in the place of letters."""

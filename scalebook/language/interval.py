@@ -31,7 +31,7 @@ import sympy
 from . import code
 from .notation import NOTATION, nearest, quoted, word
 from .row import Cell, Row, quantity
-from .tabular import aligned, page_table
+from .tabular import aligned, page_table, styled
 from .units import show
 
 __all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "interval", "usual_ends"]
@@ -156,7 +156,7 @@ class Interval:
     def _repr_html_(self):
         if not self.ranked:
             return f"<p>{html.escape(repr(self))}.</p>"
-        return page_table(["alone", "from", "to", "share of the spread"], self._lines(), self._title)
+        return styled(page_table(["alone", "from", "to", "share of the spread"], self._lines(), self._title))
 
 
 class _Part(NamedTuple):
@@ -204,9 +204,16 @@ def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], for
     return code.vector(inputs, statements, [letter])
 
 
+@lru_cache(1024)
 def _draws(cause: str) -> np.ndarray:
-    """The same stratified normal draws for a cause whenever it is met, in steps of its ends."""
-    return np.random.default_rng(crc32(cause.encode())).permutation(_STEPS)
+    """The same stratified normal draws for a cause whenever it is met, in steps of its ends, here and on pages.
+
+    Their order is that of the numbers that the generator mulberry32 gives, which JavaScript has in a line.
+    """
+    x = np.uint32(crc32(cause.encode())) + np.arange(1, DRAWS + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
+    t = (x ^ x >> 15) * (x | 1)
+    t ^= t + (t ^ t >> 7) * (t | 61)
+    return _STEPS[np.argsort(t ^ t >> 14, kind="stable")]
 
 
 def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:

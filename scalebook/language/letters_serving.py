@@ -82,6 +82,12 @@ letter("traded_bandwidth", "B/s", "memory bandwidth that gives the same step wit
 letter("interruptions", "", "failures that stopped a run", r"n_{\mathrm{fail}}")
 letter("run_time", "s", "time of a whole run, or of a count", r"T_{\mathrm{run}}")
 letter("mtbf", "s", "mean time between failures of all devices together", "M")
+letter(
+    "slow_excess", "%", "time that the slowest device takes more than the others, over theirs", r"\epsilon_{s}", _ZERO
+)
+letter(
+    "paced_speed", "%", "speed of devices that wait for their slowest, over that of even ones", r"\eta_{\max}", "share"
+)
 letter("device_mtbf", "s", "mean time between failures of one device", "M_1")
 letter("checkpoint_time", "s", "time that writing a checkpoint stops the work", r"\delta_c")
 letter("restart_time", "s", "time from a failure until work goes on", "R_c", _ZERO)
@@ -93,6 +99,12 @@ letter(
 )
 letter("near_checkpoint_time", "s", "time that writing a checkpoint nearby stops the work", r"\delta_{\mathrm{near}}")
 letter("near_checkpoint_interval", "s", "work between two checkpoints nearby", r"\tau_{\mathrm{near}}^{\star}")
+
+# Collectives that a host issues; blocks of a stage; what is run again.
+letter("issue_time", "s", "time that the host takes to issue a collective", r"t_h")
+letter("issued_time", "s", "time from one collective to the next, as the host issues them", r"T_h")
+letter("unread_rerun", "%", "share that is run again of what the backward pass does not read", r"\chi_u", "share")
+letter("stage_moe_blocks", "", "blocks with experts in a pipeline stage, of the one with the most", r"L_{E/i}", _ZERO)
 
 # More devices for a token, or more copies of the model.
 letter("way_time", "s", "time that each device beyond the first adds to a step", r"\beta")
@@ -210,3 +222,7 @@ letter("lora_rank", "", "rank of adapters beside frozen matrices", r"r_{\mathrm{
 letter("adapter_params", "", "parameters of the adapters of a block on one device", r"N_{\mathrm{LoRA}/L}")
 letter("trained_share", "%", "trained parameters over all", r"\phi_{\mathrm{tr}}", "share")
 letter("block_matrix_flops", "FLOP", "arithmetic with weights of one block of one micro-batch, forward", r"Q_{W/L}")
+
+# Sums over the devices that share a model, by kernels that engines bring along.
+letter("sum_launch", "s", "time to start an engine's own sum over devices", r"\tau_{\Sigma}", _ZERO)
+letter("sum_latency", "s", "wait for one neighbour in an engine's own sum over devices", r"\lambda_{\Sigma}^{1}", _ZERO)

@@ -389,3 +389,4 @@ letter(
     "tokens of a group from which sharding sends less than splitting matrices",
     r"\theta_{\times}",
 )
+letter("all_saved", "B", "activations all blocks keep of a micro-batch", r"M_{\mathrm{act}}^{\ast}")

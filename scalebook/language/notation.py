@@ -29,6 +29,8 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
+from .tabular import aligned, folded, page_table, styled
+
 __all__ = [
     "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter", "listed",
     "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
@@ -137,6 +139,13 @@ class Notation(dict):
     def __missing__(self, name):
         raise LookupError(f"no letter is called {quoted(name)}; {nearest(word(name), self)}")
 
+    def __repr__(self):
+        return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")
+
+    def _repr_html_(self):
+        lines = ([x.name, x.unit or "count", x.meaning] for x in self.values())
+        return styled(folded(page_table(["letter", "unit", "meaning"], lines, kind="sb-row"), f"{len(self)} letters"))
+
 
 NOTATION = Notation()
 SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 and 1
@@ -181,7 +190,16 @@ class _Ordered:
 
 
 class Latex(_Ordered, LatexPrinter):
-    pass
+    """`inks` of terms, as `coloured_terms` gives them, are written in colours that MathJax and KaTeX know."""
+
+    def __init__(self, settings=None, inks: Mapping[sympy.Expr, str] | None = None):
+        super().__init__(settings)
+        self._inks = inks or {}
+
+    def _print(self, expr, **kwargs):
+        text = super()._print(expr, **kwargs)
+        ink = self._inks.get(expr) if self._inks and isinstance(expr, sympy.Expr) else None
+        return rf"\textcolor{{{ink}}}{{{text}}}" if ink else text
 
 
 class Text(_Ordered, StrPrinter):
@@ -240,12 +258,12 @@ def in_letters(expr: sympy.Expr) -> sympy.Expr:
     return expr.xreplace(strange) if strange else expr  # an expression put together again has its Max compared anew
 
 
-def tex(expr, names: dict | None = None) -> str:
-    r"""Typeset an expression in the book's notation; `names` prints some letters otherwise.
+def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:
+    r"""Typeset an expression in the book's notation; `names` prints some letters otherwise, `inks` colours terms.
 
     >>> tex(symbol("peak_flops") / symbol("hbm_bandwidth"))
     '\\frac{F}{W_{\\mathrm{hbm}}}'
     """
     expr = expression(expr)
     printed = {x: NOTATION[x.name].tex for x in expr.free_symbols if x.name in NOTATION}
-    return Latex({"symbol_names": printed | (names or {})}).doprint(expr)
+    return Latex({"symbol_names": printed | (names or {})}, inks).doprint(expr)

@@ -7,6 +7,7 @@
 {'weight_memory': 16060000000.0, 'kv_cache': 1073741824.0}
 """
 
+import numpy as np
 import sympy
 
 from .notation import NOTATION
@@ -18,7 +19,7 @@ __all__ = ["breakdowns", "nearest_parts", "parts", "said"]
 
 def parts(row: Row, letter: str) -> dict[str, float]:
     """The letters that a letter of a row is the sum or the largest of, with their values in its unit,
-    the largest first.
+    the largest first (of arrays, by their largest).
 
     None where it is given, or is no plain sum or maximum of letters.  Raises KeyError for a letter that the row lacks.
 
@@ -30,7 +31,7 @@ def parts(row: Row, letter: str) -> dict[str, float]:
     f = row.cells[letter].formula
     if f is None or not isinstance(f.rhs, sympy.Add | sympy.Max) or not all(x.is_Symbol for x in f.rhs.args):
         return {}
-    return dict(sorted(((x.name, row[x.name]) for x in f.rhs.args), key=lambda x: -x[1]))
+    return dict(sorted(((x.name, row[x.name]) for x in f.rhs.args), key=lambda x: -np.max(x[1], initial=0)))
 
 
 def breakdowns(row: Row) -> list[str]:

@@ -17,13 +17,13 @@ import sympy
 
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
-from .tabular import Markup, page_table, table_cell
+from .tabular import styled
 from .units import parse, show
 
 if TYPE_CHECKING:
     from .interval import Interval
 
-__all__ = ["Cell", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays"]
+__all__ = ["Cell", "Row", "Why", "fitting", "followed", "gather", "quantity", "refuse_parts", "strays", "with_unit"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -43,6 +43,13 @@ class Cell:
     inputs: Mapping[str, "Cell"] = field(default_factory=dict)
     low: Value | None = None
     high: Value | None = None
+
+
+def followed(value: Value, formula, inputs: Mapping[str, Cell]) -> Cell:
+    """A cell of what follows from others by a formula: what a sheet makes hundreds of, in a third of the time."""
+    cell = object.__new__(Cell)  # past the assignments, one by one, of what does not change
+    cell.__dict__.update(value=value, origin=formula.name, formula=formula, inputs=inputs)
+    return cell
 
 
 def _what(name: str) -> str:
@@ -185,12 +192,12 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             old = cells.setdefault(name, cell)
             if old is not cell and name not in letters and not np.array_equal(old.value, cell.value):
                 unit = NOTATION[name].unit
-                said = " and ".join(f"{_brief(x.value, unit)} by {x.origin}" for x in (old, cell))
+                said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
     # What an earlier call computed from a letter that is now given otherwise no longer holds.
     if letters:
         changed, seen = set(letters), {}
-        for name in [n for n, c in cells.items() if n not in letters and _rests_on(c, changed, seen)]:
+        for name in [n for n, c in cells.items() if c.inputs and n not in letters and _rests_on(c, changed, seen)]:
             del cells[name]
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
@@ -203,7 +210,12 @@ def _rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
     return seen[id(cell)]
 
 
-def _brief(value: Value, unit: str) -> str:
+def with_unit(value: Value, unit: str) -> str:
+    """A value with its unit, an array by its ends, an expression as it stands.
+
+    >>> with_unit(np.array([1.0, 2e9]), "B")
+    '1 B … 2 GB (2 values)'
+    """
     if isinstance(value, sympy.Basic):
         return str(value)
     if np.ndim(value):
@@ -282,20 +294,13 @@ class Row(Mapping):
         }
 
     def __repr__(self):
-        lines = [f"{n:<22} {_brief(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
+        lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self):
-        lines = (
-            [
-                table_cell(Markup(f"<code>{n}</code>"), "th", scope="row"),
-                table_cell(_brief(c.value, NOTATION[n].unit)),
-                table_cell(NOTATION[n].meaning),
-                table_cell(Markup(Why(n, c).page(self.cells.keys() - {n}))),
-            ]
-            for n, c in self.cells.items()
-        )
-        return page_table(["letter", "value", "meaning", "where it comes from"], lines, self.name, "sb-row")
+        from .row_page import row_page
+
+        return row_page(self)
 
 
 class Why:
@@ -312,10 +317,10 @@ class Why:
     def equation(self) -> str:
         """The value, after the formula and the formula with numbers where there is one."""
         cell = self.cell
-        value = _brief(cell.value, NOTATION[self.name].unit)
+        value = with_unit(cell.value, NOTATION[self.name].unit)
         if cell.formula is None:
             return f"{self.name} = {value}"
-        numbers = {name: _brief(x.value, NOTATION[name].unit) for name, x in cell.inputs.items()}
+        numbers = {name: with_unit(x.value, NOTATION[name].unit) for name, x in cell.inputs.items()}
         return f"{self.name} = {cell.formula.text()} = {cell.formula.text(numbers)} = {value}"
 
     @property
@@ -335,7 +340,7 @@ class Why:
     def _lines(self, seen):
         if self.cell.inputs and self.name in seen:
             unit = NOTATION[self.name].unit
-            return [f"{self.name} = {_brief(self.cell.value, unit)}  [as above]"]
+            return [f"{self.name} = {with_unit(self.cell.value, unit)}  [as above]"]
         seen.add(self.name)
         return [
             f"{self.equation}  [{self._said(str)}]",
@@ -343,13 +348,16 @@ class Why:
         ]
 
     def _repr_html_(self):
-        return self.page(set())
+        return styled(self.page(set()))
 
     def page(self, seen: set[str]) -> str:
         """As HTML; what the letters in `seen` follow from stands elsewhere: each is unfolded once."""
-        line = f"{html.escape(self.equation)} <small>[{self._said(cite_html, html.escape)}]</small>"
+        equation, sources = html.escape(self.equation), f"<small>[{self._said(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
-            return f'<span class="sb-why tex2jax_ignore">{line}</span>'
+            return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'
         seen.add(self.name)
         inside = "".join(f"<li>{x.page(seen)}</li>" for x in self.inputs)
-        return f'<details class="sb-why tex2jax_ignore"><summary>{line}</summary><ul>{inside}</ul></details>'
+        # The links stand inside: one in the line that opens it could not be followed from the keyboard.
+        return (
+            f'<details class="sb-why tex2jax_ignore"><summary>{equation}</summary>{sources}<ul>{inside}</ul></details>'
+        )

@@ -19,6 +19,8 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
     peak_flops = 1 PFLOP/s  [given]
 """
 
+import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -30,8 +32,8 @@ from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .notation import NOTATION, either, listed, nearest, quoted, tex, word
-from .row import Cell, Row, fitting, gather
-from .tabular import page_table, table_cell
+from .row import Row, fitting, followed, gather
+from .tabular import page_table, styled, table_cell
 from .units import show
 
 __all__ = ["Sheet"]
@@ -74,6 +76,11 @@ class Sheet:
         """Where its formulas hold, by letter: a search can leave out the rows where a condition does not."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
+    @cached_property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The same one by one, each with its formula."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
     def __call__(self, *knowns, **letters) -> Row:
         """Everything that follows from what is known, as a row.
 
@@ -90,33 +97,36 @@ class Sheet:
             if name not in used:
                 raise TypeError(f"{self.name} does not use {name}; {nearest(name, used)}")
         cells = {n: c for n, c in gather(knowns, letters).items() if n in used}
-        if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
+        if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
             raise TypeError(
                 f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)"
             )
         inputs, outputs, missing, point, vector = self._plan(frozenset(cells))
         values = {n: cells[n].value for n in inputs}
-        if any(np.ndim(x) for x in values.values()):
+        if any(type(x) is not float and np.ndim(x) for x in values.values()):
             results = code.blocks(vector(), values)
         else:
             results = self._at_point(point(), values, outputs)
         missing, known = dict(missing), dict(cells)
-        for name, result in zip(outputs, results, strict=True):
-            f = self.formulas[name]
-            if missing and (bad := next((missing[i] for i in f.inputs if i in missing), None)):
+        is_whole = True
+        for (name, f, inputs, least, most), result in zip(outputs.steps, results, strict=True):
+            if is_whole and type(result) is float and least <= result <= most:  # as nearly all are
+                cells[name] = followed(result, f, {i: cells[i] for i in inputs})
+                continue
+            if not is_whole and (bad := next((missing[i] for i in inputs if i in missing), None)):
                 missing[name] = bad
                 continue
             try:
                 if f.domain:
-                    f._check({i: cells[i].value for i in f.inputs})
+                    f._check({i: cells[i].value for i in inputs})
                 result = fitting(name, result)
             except OutsideDomain as error:
-                missing[name] = f"has no value here: {error}{self._would_do(f, known)}"
+                missing[name], is_whole = f"has no value here: {error}{self._would_do(f, known)}", False
                 continue
             except ValueError as error:
-                missing[name] = f"has no value here: {error}"
+                missing[name], is_whole = f"has no value here: {error}", False
                 continue
-            cells[name] = Cell(result, f.name, formula=f, inputs={i: cells[i] for i in f.inputs})
+            cells[name] = followed(result, f, {i: cells[i] for i in inputs})
         return Row(self.name, cells, missing=missing)
 
     def _would_do(self, f, known):
@@ -160,7 +170,7 @@ class Sheet:
             missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
             plan = (
                 inputs,
-                outputs,
+                _Outputs((n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs),
                 missing,
                 _once(code.point, inputs, statements, outputs),
                 _once(code.vector, inputs, statements, outputs),
@@ -248,7 +258,27 @@ class Sheet:
             ]
             for n, f in self.formulas.items()
         )
-        return page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet")
+        return styled(page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet"))
+
+
+class _Outputs(tuple):
+    """The letters that a plan gives; their `steps` are each letter with its formula, the formula's inputs, and the
+    least and the most that need no further look.
+    """
+
+    def __new__(cls, steps):
+        steps = tuple(steps)
+        found = super().__new__(cls, [x[0] for x in steps])
+        found.steps = steps
+        return found
+
+
+def _usually(f: Formula) -> tuple[float, float]:
+    """Between which numbers a value is as its letter's sign wants it; none where a condition has to be asked."""
+    sign = NOTATION[f.letter].sign
+    if f.domain:
+        return math.inf, -math.inf
+    return sys.float_info.min if sign == "positive" else 0.0, 1.0 if sign == "share" else sys.float_info.max
 
 
 def _once(make, *args):

@@ -6,9 +6,12 @@ H100 295 FLOP/B
 """
 
 import html
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
 
-__all__ = ["Markup", "aligned", "folded", "page_table", "table_cell"]
+__all__ = ["Markup", "aligned", "callable_said", "folded", "house", "page_table", "plain_page", "styled", "table_cell"]
 
 
 class Markup(str):
@@ -28,11 +31,35 @@ def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ")
     return "\n".join(line.rstrip() for line in padded)
 
 
-def _body(text: str) -> Markup:
+def callable_said(name: str, takes: str, doc: str) -> str:
+    """What can be called as a sheet is, in two lines: how, and what it is.
+
+    >>> print(callable_said("serve", "model, ...", "A model on devices.  More."))
+    serve(model, ...)
+      A model on devices. More.
+    """
+    return f"{name}({takes})\n  {' '.join(doc.partition(chr(10) * 2)[0].split())}"
+
+
+_SAID = ' class="sb-said"'
+
+
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$"
+
+
+def _says(cells: Sequence[str]) -> bool:
+    """Whether a column is of words, which begin at the left; numbers and short marks stand at the right."""
+    if any(isinstance(x, Markup) for x in cells):
+        return any(_SAID in x for x in cells)
+    return any(len(x) >= 9 and not _is_number(x) for x in cells) and not any(x and _is_number(x) for x in cells)
+
+
+def _body(text: str, is_said: bool) -> Markup:
     """A number and its unit stay together at the right, and words begin at the left."""
-    if text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$" or len(text) < 9:
-        return table_cell(text.replace(" ", "\xa0") if len(text) < 24 else text)
-    return table_cell(text, class_="sb-said")
+    if is_said or (len(text) >= 9 and not _is_number(text)):
+        return table_cell(text, class_="sb-said")
+    return table_cell(text.replace(" ", "\xa0") if len(text) < 24 else text)
 
 
 def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
@@ -54,11 +81,18 @@ def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: st
     '<tr><th scope="row">H100</th><td>295</td></tr></tbody></table></div>'
     """
 
+    heads, lines = list(heads), [list(line) for line in lines]
+    said = [False, *(_says(column) for column in list(zip(*lines, strict=True))[1:])] if lines else [False] * len(heads)
+
     def row(first, *rest):
         made = [first if isinstance(first, Markup) else table_cell(first, "th", scope="row")]
-        return f"<tr>{''.join([*made, *(x if isinstance(x, Markup) else _body(x) for x in rest)])}</tr>"
+        cells = (x if isinstance(x, Markup) else _body(x, is_said) for x, is_said in zip(rest, said[1:], strict=True))
+        return f"<tr>{''.join([*made, *cells])}</tr>"
 
-    head = "".join(x if isinstance(x, Markup) else table_cell(x, "th") for x in heads)
+    def named(head, is_said):
+        return head if isinstance(head, Markup) else table_cell(head, "th", **{"class_": "sb-said"} if is_said else {})
+
+    head = "".join(named(*x) for x in zip(heads, said, strict=False))
     body = "".join(row(*line) for line in lines)
     classes = " ".join(filter(None, ["sb-table", kind, "tex2jax_ignore"]))
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
@@ -74,3 +108,30 @@ def folded(table: Markup, rows: str) -> Markup:
     '<details class="sb-more"><summary>Show the 12 runs</summary><table></table></details>'
     """
     return Markup(f'<details class="sb-more"><summary>Show the {html.escape(rows)}</summary>{table}</details>')
+
+
+@cache
+def house() -> str:
+    """The style sheet of what is shown, without its comments and line breaks."""
+    text = (files(__package__) / "house.css").read_text("utf-8")
+    return re.sub(
+        r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    ).strip()
+
+
+def styled(*parts: str) -> Markup:
+    """What a notebook shows: pieces of a page with the house's look, which travels with them wherever they are opened.
+
+    >>> styled("<p>a</p>").partition("</style>")[2]
+    '<p>a</p>'
+    """
+    return Markup(f'<style class="sb-house">{house()}</style>{"".join(parts)}')
+
+
+def plain_page(text: str) -> str:
+    """The same for a page that loads the style sheet itself.
+
+    >>> plain_page(styled("<p>a</p>") + styled("<p>b</p>"))
+    '<p>a</p><p>b</p>'
+    """
+    return re.sub(r'<style class="sb-house">.*?</style>', "", text, flags=re.DOTALL)

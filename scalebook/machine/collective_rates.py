@@ -11,7 +11,8 @@ from scalebook.language import formula
 
 __all__ = [
     "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "group_share_mesh",
-    "group_share_switch", "group_share_torus", "message_chunks", "no_mesh", "no_torus", "shared_links", "shared_ports",
+    "group_share_switch", "group_share_torus", "issued_by_host", "message_chunks", "no_mesh", "no_torus",
+    "shared_links", "shared_ports",
 ]  # fmt: skip
 
 _HERE = "interconnects-and-memory-tiers"
@@ -105,6 +106,18 @@ def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
     2e-05
     """
     return (1 + 1 / chunk_count) * collective_bytes / link_bandwidth + chunk_count * chunk_time
+
+
+@formula("issued_time", "vidur")
+def issued_by_host(collective_time, issue_time):
+    """Collectives one after another, as a framework's host issues them: small ones wait for the host, not for links.
+
+    A call checks its tensors, records events and launches a kernel; the device does nothing meanwhile if it is done.
+
+    >>> issued_by_host(collective_time="13 us", issue_time="48 us")
+    4.8e-05
+    """
+    return Max(collective_time, issue_time, evaluate=False)
 
 
 @formula("chunk_count", _HERE)

@@ -265,7 +265,8 @@ def matmul_time_split(
     pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
     tiles = copies * high * wide
-    worth = Min(floor(cores / tiles, evaluate=False), sqrt(pace * inner / split_time), evaluate=False)
+    shared = copies * Max(1, high, evaluate=False) * wide  # a step in which nobody decodes has no rows for it
+    worth = Min(floor(cores / shared, evaluate=False), sqrt(pace * inner / split_time), evaluate=False)
     splits = Max(1, worth, evaluate=False)
     waves = ceiling(tiles / cores, evaluate=False) * pace * (inner / splits + inner_half)
     streamed = traffic / (stream_efficiency * hbm_bandwidth)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from scalebook.inference import decode_step
 from scalebook.language import NOTATION, show
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.measure.backends import BITS
 from scalebook.measure.clock import Sample
 from scalebook.measure.steps import Timed
@@ -65,7 +65,7 @@ class Confronted:
 
     def _repr_html_(self):
         head, lines = self._table()
-        return page_table(head, lines, f"On {self.device}: {'; '.join(self.said)}")
+        return styled(page_table(head, lines, f"On {self.device}: {'; '.join(self.said)}"))
 
 
 def confronted(device: Device, times: list[Timed]) -> Confronted:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scalebook.language import show
 from scalebook.language.notation import quoted
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.measure.backends import Backend, backend
 from scalebook.measure.cells import cells_of, stanza
 from scalebook.measure.clock import Sample
@@ -33,7 +33,7 @@ class Measured:
     """All that was measured of one machine, and what is called by its name there.
 
     `rows` are kernels alone, `times` steps of a small transformer; `device` follows from the rows, and `confront()`
-    holds formulas that know no more than the device against the steps.
+    holds formulas that know no more than the device against the steps.  `note` says what an interruption left out.
     """
 
     host: str
@@ -45,6 +45,7 @@ class Measured:
     devices: int
     rows: list[Measurement]
     times: list[Timed]
+    note: str = ""
 
     @property
     def source(self) -> str:
@@ -98,12 +99,16 @@ class Measured:
 
     def __repr__(self):
         head, lines = self._table()
-        said = f"{self.name}, {self.library}, {self.host}, {self.date}"
-        return "\n".join([said, aligned([head, *lines], gap="  ")])
+        return "\n".join([self._title, aligned([head, *lines], gap="  ")])
 
     def _repr_html_(self):
         head, lines = self._table()
-        return page_table(head, lines, f"{self.name}, {self.library}, {self.host}, {self.date}")
+        return styled(page_table(head, lines, self._title))
+
+    @property
+    def _title(self) -> str:
+        said = f"{self.name}, {self.library}, {self.host}, {self.date}"
+        return f"{said}; {self.note}" if self.note else said
 
 
 def _rate(row):
@@ -118,7 +123,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     `quick` takes a second or two and says less: sizes that caches hold.  `on` is "numpy", "torch" or "jax", or a
     backend; where none is named, a framework that sees an accelerator, else NumPy.  `progress` shows a bar or none;
-    else one is shown where somebody looks.
+    else one is shown where somebody looks.  Interrupted, it gives what was measured so far, and its `note` says what is
+    missing; before anything was, the interruption goes on.
 
     Raises LookupError for a framework that is not installed, and for another name.
 
@@ -130,16 +136,21 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
     from tqdm.auto import tqdm
 
     on = on if isinstance(on, Backend) else backend(on)
-    probes, rows, times = plan(on, quick), [], 2 if quick else _TIMES
+    probes, rows, steps, times, note = plan(on, quick), [], [], 2 if quick else _TIMES, ""
     with tqdm(
         total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress
     ) as bar:
-        for probe in probes:
-            bar.set_description(probe.name)
-            rows += probe.run(3) if quick else probe.run()
-            bar.update()
-        bar.set_description("steps of a small transformer")
-        steps = timed(on, *shapes(on, quick), times=times, told=bar.update)
+        try:
+            for probe in probes:
+                bar.set_description(probe.name)
+                rows += probe.run(3) if quick else probe.run()
+                bar.update()
+            bar.set_description("steps of a small transformer")
+            steps = timed(on, *shapes(on, quick), times=times, told=bar.update)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            note = f"interrupted after {len(rows)} measurements of kernels, and no step of a transformer was timed"
     return Measured(
         platform.node() or "this machine",
         datetime.now().strftime("%Y-%m-%d %H:%M"),
@@ -150,6 +161,7 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
         on.devices,
         rows,
         steps,
+        note,
     )
 
 

@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+from tqdm.auto import tqdm
+
 from scalebook.language.notation import nearest, quoted
 from scalebook.shell.named import find, things
 from scalebook.shell.sentences import say, sentence
@@ -36,8 +38,16 @@ def main(arguments: list[str] | None = None) -> str:
         parser.error("--measured goes with measurements of your own, against a sheet or a formula: name it")
     if not (given.all or given.name):
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
+    results, names = {}, list(CONFRONTATIONS) if given.all else [given.name]
     try:
-        results = {name: _result(name, given) for name in (CONFRONTATIONS if given.all else [given.name])}
+        with tqdm(names, unit="set", disable=None if given.all else True) as bar:  # on a terminal
+            for name in bar:
+                results[name] = _result(name, given)
+    except KeyboardInterrupt:
+        if not results:
+            raise
+        print("\n\n".join(_said(x) for x in results.values()), flush=True)
+        parser.exit(130, f"interrupted: {len(results)} of {len(names)} were confronted, and nothing was written\n")
     except (LookupError, TypeError, ValueError) as error:
         parser.exit(2, f"{sentence(error)}\n")
     text = "\n\n".join(_said(result) for result in results.values())

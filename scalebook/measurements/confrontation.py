@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language.notation import brief, quoted
-from scalebook.language.tabular import folded, page_table
+from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
 
 __all__ = ["Confrontation", "Priced", "Result"]
@@ -310,7 +310,7 @@ class Result:
             *(f"Source: {cite(s)}." for s in c.sources),
         ]
         listed = "".join(f"<li>{html.escape(x)}</li>" for x in more)
-        return (
+        return styled(
             f"{figures}<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"
             f"<details><summary>Sources, and rows left out</summary><ul>{listed}</ul></details>"
         )

@@ -2,7 +2,7 @@
 
 >>> pairs = paired("h100", "h200")
 >>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
-(44, [1.15, 1.09, 1.13])
+(44, [1.15, 1.1, 1.13])
 """
 
 import csv
@@ -26,13 +26,13 @@ ALIKE = (
     "model_path", "backend", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "concurrency",
     "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
 )  # fmt: skip
-_NO_HOP = 1e-12  # seconds
+_NO_WAIT = 1e-12  # seconds
 _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
     """How many times as fast the new system is, pair by pair: as measured, as `serve` says, and as it says with the
-    engines' own all-reduces, in which every device reads from all others and no hops follow each other (`direct`);
+    engines' own all-reduces as they are alone, when no device waits for another (`direct`);
     `rows` of the old, and the share of its step that is `reading`, as `serve` adds it up.
     """
 
@@ -69,10 +69,10 @@ def _alike():
 
 @cache
 def _said():
-    """What `serve` says of the same rows, with NCCL's all-reduces and with the engines' own."""
+    """What `serve` says of the same rows, and what with sums that nobody waits in, as they are alone."""
     rows, _, _ = _alike()
     launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
-    direct = served_rows(rows, *_TIMES, near_latency=_NO_HOP, collective_launch=launch)
+    direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT, sum_launch=launch)
     return served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 

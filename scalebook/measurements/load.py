@@ -8,7 +8,10 @@ from scalebook.language import Sheet
 
 from .priced import priced
 
-__all__ = ["room_for", "step_of_load"]
+__all__ = ["GIB", "room_for", "step_of_load"]
+
+GIB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report: 80 GB are 85.5 on the H100
+_PARITY = {"NVIDIA L40S": 15 / 16}  # what is left where parity is kept in GDDR6: its driver reports 48.3 GB
 
 
 class _Room(Step):
@@ -30,15 +33,16 @@ def room_for(asked, tokens, share, of_free=1.0) -> np.ndarray:
     """Sequences of so many tokens whose caches fit beside the weights of a group, below 0 where these do not fit.
 
     `asked` are rows, model before device, and letters of a step; devices of a group attend together.  The engine has
-    `share` of a device's memory, and gives caches the part `of_free` of what weights and work space leave.
+    `share` of a device's memory, in GiB as drivers report it, and gives caches the part `of_free` of what weights and
+    work space leave.
 
     >>> from scalebook.tables import accelerators, models
     >>> llama, h200 = models.llama2_70b, accelerators.h200.at("fp8")
     >>> room_for([((llama, h200), dict(tp=n)) for n in (1, 2)], 441, 0.9).round().tolist()
-    [774.0, 2509.0]
+    [903.0, 2768.0]
     """
     said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
-    capacity = np.array([device.hbm_capacity for (_, device), _ in asked])
+    capacity = GIB * np.array([_PARITY.get(device.name, 1) * device.hbm_capacity for (_, device), _ in asked])
     left = share * capacity - said["held_weights"] - said["workspace"]
     return of_free * left / (tokens * said["token_cache"])
 

@@ -13,16 +13,23 @@ from scalebook.training.step import training_step
 from .confrontation import Measurement, Priced, number
 
 __all__ = [
-    "DEEPSPEED", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "block_passes", "device", "flash_2", "gpt", "gpt_of",
-    "is_even", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned", "useful_seconds",
+    "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "device",
+    "flash_2", "gpt", "gpt_of", "is_even", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
+    "useful_seconds",
 ]  # fmt: skip
 
 # Megatron-LM before FlashAttention and before data-parallel overlap; at first nothing ran beside gradients either.
 MEGATRON_2022 = dict(attention="unfused", sharding="replicated")
 MEGATRON_2021 = dict(**MEGATRON_2022, tp_beside=0)
+# Libraries of 2021 to 2023 on the A100: single products of gemm_eleuther reach 0.9 of what those of 2025 do in gemm, of
+# the peak; nothing is fitted to steps.  Clocks that fall within a step are in it.
+LIBRARIES_2021 = dict(sustained_rate=0.9)
 # The NeMo framework's recipes: tensor- and context-parallel collectives in pieces under the products they belong to, of
 # which the first piece alone is waited for; transfers and data-parallel collectives beside arithmetic.
 OVERLAPPED = dict(dp_overlap=1, pp_overlap=1)
+# JAX's checkpoints, and PyTorch's that are not re-entrant (they stop early), run again what the backward pass reads;
+# Megatron's and DeepSpeed's run again all of a block.
+RERUN = dict(recompute="full", unread_rerun=0)
 # What a block of Megatron-DeepSpeed takes beside our kernels and collectives for each micro-batch, forward, run again
 # and backward: fitted on half of BLOOM's rows, the cause not known (scalebook/measurements/README.md).
 DEEPSPEED = 18e-3

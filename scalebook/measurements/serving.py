@@ -1,7 +1,8 @@
 """Serving as published: InferenceX's and NVIDIA's runs of engines on one group of devices, by users.
 
-The kernels of a step were fitted to kernels alone, so `tpot` is a test of their sum; first tokens have two constants
-an engine, fitted on half of the curves (a curve: one model, system, engine, precision, lengths and layout).
+The kernels of a step were fitted to kernels alone, and how long devices wait for each other in a sum on half of the
+curves, so `tpot` of the others is a test of their sum; first tokens have two constants an engine, fitted on the same
+half (a curve: one model, system, engine, precision, lengths and layout).
 """
 
 import re
@@ -16,6 +17,7 @@ from scalebook.tables import accelerators, engines, models
 
 from .confrontation import Confrontation, Priced, number
 from .kernels import SCALED_BLOCKS
+from .load import GIB
 from .priced import together
 
 __all__ = [
@@ -40,7 +42,6 @@ BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, 
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
-GIB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report: 80 GB are 85.5 on the H100
 # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 MEAN_LENGTH = {"InferenceX": 0.9}
 
@@ -91,13 +92,16 @@ def _group(row, columns="{}") -> dict[str, float]:
 
     Where each device attends for its own, the file takes the run's number of devices for two widths and multiplies
     them: InferenceX starts vLLM so with a tensor-parallel width of 1, as many groups as devices, and its experts dealt
-    out over these; its files have the devices as tensor-parallel width too.
+    out over these; its files have the devices as tensor-parallel width too.  So it is where the square is the
+    tensor-parallel width: such runs take as long as those of as many devices as one width says.
 
     >>> row = dict(tp_size="4", pp_size="1", attention_dp_size="4", moe_ep_size="16", moe_tp_size="1")
     >>> _group(row)
     {'tp': 1.0, 'pp': 1.0, 'attention_dp': 4.0, 'ep': 4.0, 'etp': 1.0}
     >>> _group(row | dict(tp_size="1", attention_dp_size="16", moe_tp_size="4", moe_ep_size="4")) == _group(row)
     True
+    >>> _group(row | dict(attention_dp_size="", moe_tp_size="2", moe_ep_size="2"))["tp"]  # tensor-parallel over two
+    2.0
     """
     names = dict(tp="tp_size", pp="pp_size", attention_dp="attention_dp_size", ep="moe_ep_size", etp="moe_tp_size")
     group = {letter: _count(row, columns.format(column)) for letter, column in names.items()}
@@ -106,6 +110,8 @@ def _group(row, columns="{}") -> dict[str, float]:
         return group | dict(tp=1.0, ep=groups)
     if ep == etp > 1 and groups == ep * etp:
         return group | dict(attention_dp=ep, etp=1.0)
+    if ep == etp > 1 and groups == 1 and tp == ep * etp:
+        return group | dict(tp=ep, etp=1.0)
     return group
 
 
@@ -125,8 +131,8 @@ def _knowns(row, columns="{}"):
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
     if model.get("experts"):
-        precision = "bf16" if is_unpacked(device, expert) else _precision(device, expert)
-        there = device.at(precision)
+        is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
+        there = device.at("bf16" if is_wide else _precision(device, expert))
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
     else:
         del letters["ep"], letters["etp"]
@@ -204,6 +210,10 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
 # SGLang reads prompts first, and in the runs of this version all lengths are equal: users stay in step.
 TOGETHER = ("sglang", "0.5.1.post1")
 DRAFTED = "1.2.0rc6.post3"  # of TensorRT-LLM; ten of these runs stand beside the same ones of post2
+# Of the same: runs of R1 take half to two thirds of the time of those of V3, the same model, in the same layouts.
+DRAFTED_R1 = "1.1.0rc2.post2"
+# Of the same: twice the users change no time per token by 5 %, whatever the model; each is 1.3 to 1.7 ms a layer.
+UNCAPTURED = "1.3.0rc1"
 
 
 # What a prediction or a reason rests on.
@@ -272,6 +282,12 @@ def _reason(key: tuple[str, ...]) -> str:
         return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
     if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
         return "of a version that writes tokens in half the time of the same runs of the one before: drafted tokens"
+    if "DeepSeek-R1" in row["model_path"] and row["backend_version"] == DRAFTED_R1:
+        return "of a version in which R1 takes half the time of V3, the same model: drafted tokens"
+    if _model(row) == "kimi_k2" and row["backend_version"] == "0.17.0" and _group(row)["attention_dp"] > 1:
+        return "of runs that the file holds once more as of devices that attend together: one layout is not the run's"
+    if (row["backend"], row["backend_version"]) == ("trtllm", UNCAPTURED):
+        return "of a version whose steps take as long with half the users: launched by the host, and not as a graph"
     if row["system"] == "gb200" and "Qwen3-32B" in row["model_path"]:
         return "five times as slow as the same run elsewhere: a slip of its columns"
     if not float(row["silicon_tpot_ms"] or 0):
@@ -306,13 +322,16 @@ def is_fitted_curve(row) -> bool:
 
     Curves of one model, device and engine take turns, as squares of a chessboard do: a length or a group twice as
     large is of the other half.  So both halves hold every kind; halves by lot differ by what few odd runs fall into.
+    A run that the file has twice, its layout in two notations, is of one half.
 
-    >>> row = dict(isl="1024", osl="1024", tp_size="4", attention_dp_size="", moe_ep_size="1")
+    >>> row = dict.fromkeys(["pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"], "")
+    >>> row |= dict(isl="1024", osl="1024", tp_size="4")
     >>> is_fitted_curve(row), is_fitted_curve(row | {"tp_size": "8"})
     (True, False)
     """
-    doublings = sum(round(log2(_count(row, x))) for x in ("isl", "osl", "tp_size", "attention_dp_size", "moe_ep_size"))
-    return doublings % 2 == 0
+    group = _group(row)
+    sizes = *(_count(row, x) for x in ("isl", "osl")), *(group[x] for x in ("tp", "attention_dp", "ep"))
+    return sum(round(log2(x)) for x in sizes) % 2 == 0
 
 
 def _with_end(row):
@@ -358,6 +377,8 @@ CONFRONTATIONS = {
             ("inferencex",),
             _left_out,
             _engine,
+            "how long devices wait for each other in a sum, one value for all, on half of the curves",
+            lambda row: not _left_out(row) and is_fitted_curve(row),
         ),
         Confrontation(
             "serving_ttft",

@@ -16,7 +16,7 @@ from .serving_static import parts_of_batch
 __all__ = ["CONFRONTATIONS", "OWN_REDUCE", "SUSTAINED", "is_fitted_curve", "latency", "load", "slower_sums"]
 
 # Messages of up to 8 MiB are summed by vLLM's own kernels instead of RCCL: seconds that each byte takes longer so.
-OWN_REDUCE = 2.8e-11
+OWN_REDUCE = 3.2e-11
 OWN_MESSAGE = 8 * 2**20
 # Under full load devices, and vLLM of 2025, reach this share of the rate that steps of the kernels alone give.
 SUSTAINED = 0.75

@@ -7,7 +7,7 @@ highest predicted throughput of a device is taken.
 >>> from scalebook.measurements import confront
 >>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
 >>> found.searches, found.met > 0.9
-(112, True)
+(116, True)
 """
 
 from collections import defaultdict

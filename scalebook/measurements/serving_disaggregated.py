@@ -29,7 +29,8 @@ def _asked(row):
     letters["batch"] = max(1.0, number(row, "concurrency") / groups)
     letters["context"] = said["prompt"] + said["output"] / 2
     if letters["attention_dp"] == 1:  # small sums by the engines' own kernels, as measured alone
-        letters |= dict(near_latency=0.0, collective_launch=KERNEL_LAUNCH[row["system"]])
+        letters |= dict(sum_latency=0.0, sum_launch=KERNEL_LAUNCH[row["system"]], near_latency=0.0)
+        letters["collective_launch"] = letters["sum_launch"]
     elif model.get("experts") and model.expert_ffn / letters["etp"] < BLOCK:
         letters |= dict(ep=letters["ep"] * letters["etp"], etp=1.0)
     return (model, device), letters

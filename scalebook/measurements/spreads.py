@@ -127,7 +127,7 @@ def _stated(cause: CauseOf) -> Ends | None:
 @cache
 def _tails(found: Evidence, without: frozenset[str]) -> tuple[np.ndarray, np.ndarray]:
     """The squares of how far letters alone move each row at their ends: to the slow side, and to the fast one."""
-    known = device_spreads(without)
+    known = device_spreads(without) if found.leans else {}  # which asks every set of kernels
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
     for cause, lean in found.leans.items():
         if ends := _of(cause, known):

@@ -11,6 +11,7 @@ from scalebook.tables import models
 from .confrontation import Confrontation, number
 from .runs import (
     DEEPSPEED,
+    LIBRARIES_2021,
     MEGATRON_2021,
     MEGATRON_2022,
     OVERLAPPED,
@@ -71,6 +72,7 @@ def _narayanan(row):
         options,
         gpu.hbm_capacity,
         **MEGATRON_2021,
+        **LIBRARIES_2021,
         recompute="full",
         sequence_parallel=False,
         tp=number(row, "tp"),

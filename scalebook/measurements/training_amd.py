@@ -10,7 +10,7 @@ from scalebook.machine.kernels import typical_stream_efficiency
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, device, optional, step, tuned, useful_seconds
+from .runs import OVERLAPPED, RERUN, device, optional, step, tuned, useful_seconds
 from .training_sweeps import UNFUSED
 
 __all__ = ["CONFRONTATIONS", "THRESHOLDS"]
@@ -93,19 +93,28 @@ def _cell(row, name):
     return found[1] if found else ""
 
 
+def _is_compiled(row):
+    """Whether XLA quantizes for products in 8 bits: within the kernels before them, so that products are as fast as
+    alone.  What they reach in training is calibrated on steps through TransformerEngine.
+    """
+    return row["framework"] == "jaxmaxtext" and _cell(row, "PRECISION") == "FP8"
+
+
 def _bound_run(row):
     gpu = device(f"{row['device'].removesuffix('X')}X")
     titan = row["framework"] == "torchtitan"
     tp = float(re.search(r"tensor_parallel_degree=(\d+)", row["config"])[1]) if titan else 1
     devices = 8 * number(row, "nodes")
     whole = "ici_fsdp_parallelism=-1" in row["config"] or number(row, "nodes") == 1
+    gpu = gpu.at(_cell(row, "PRECISION").lower())
     return step(
         models[_MODELS[row["model"]]],
-        gpu.at(_cell(row, "PRECISION").lower()),
+        gpu,
         **OVERLAPPED,
+        **(dict(training_efficiency=gpu.matmul_efficiency) if _is_compiled(row) else {}),
         **(dict(sharding="zero3") if whole else dict(sharding="hybrid", shard_group=8)),
         **(_unfused(gpu) if titan else {}),
-        recompute="full" if titan or "remat_policy=full" in row["config"] else "none",
+        **(RERUN if titan or "remat_policy=full" in row["config"] else {}),
         tp=tp,
         dp=devices / tp,
         batch=float(_cell(row, "MBS" if titan else "BATCH")),

@@ -9,6 +9,7 @@ from scalebook.search.space import divisors
 from .confrontation import Confrontation, number
 from .runs import (
     DEEPSPEED,
+    LIBRARIES_2021,
     MEGATRON_2021,
     OVERLAPPED,
     block_passes,
@@ -80,7 +81,7 @@ def _readme_2021(rows):
     for row in rows:
         model, gpu, known = _as_of_2021(row, device(row["gpu"]).at("fp16"))
         options = [dict(batch=b) for b in (1, 2, 4, 8, 16) if known["global_batch"] % (known["dp"] * b) == 0]
-        run = tuned(model, gpu, options, gpu.hbm_capacity, **known)
+        run = tuned(model, gpu, options, gpu.hbm_capacity, **known, **LIBRARIES_2021)
         found.append(rerun_flops(row) / (run.step_time * run.devices) / 1e12)
     return rated(found, peaks(rows, precision="fp16"))
 

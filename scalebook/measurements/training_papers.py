@@ -4,6 +4,7 @@ from scalebook.training.largest_run import run_flops
 
 from .confrontation import Confrontation, Priced, number
 from .runs import (
+    LIBRARIES_2021,
     MEGATRON_2021,
     MEGATRON_2022,
     OVERLAPPED,
@@ -34,7 +35,7 @@ def _megascale(row):
     """Megatron-LM as in 2022; MegaScale with its overlaps and FlashAttention, its blocks and windows left aside."""
     overlaps = OVERLAPPED | dict(tp_overlap=1 - 1 / number(row, "tp"))
     software = overlaps if row["software"] == "MegaScale" else MEGATRON_2022 | dict(recompute="selective")
-    return _run(row, device("A100").at("bf16"), **software, chunks=number(row, "vpp"))
+    return _run(row, device("A100").at("bf16"), **software, **LIBRARIES_2021, chunks=number(row, "vpp"))
 
 
 def _narayanan_days(rows):
@@ -42,7 +43,7 @@ def _narayanan_days(rows):
 
     def days(row):
         zero = dict(attention="unfused", sharding="zero3") | ZERO_3
-        software = zero if _is_zero_3(row) else MEGATRON_2021
+        software = zero if _is_zero_3(row) else MEGATRON_2021 | LIBRARIES_2021
         letters = dict(batch=number(row, "mbs"), recompute="full", sequence_parallel=False)
         run = _run(row, device("A100").at("fp16"), **software, **letters)
         steps = 300e9 / (run.train_rate * run.step_time)

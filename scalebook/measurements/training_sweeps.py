@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from scalebook.inference.tail import any_slow
 from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
@@ -21,8 +22,8 @@ from .runs import block_passes, device, is_even, optional, timed, useful_seconds
 from .training_memory import nanotron_stages
 
 __all__ = [
-    "CONFRONTATIONS", "EAGER_PASSES", "HOST_TIME", "LAUNCH", "NETWORK", "PYTORCH", "SLOW_NODE", "STALL", "UNFUSED",
-    "WAIT", "sent_share", "unfused",
+    "CONFRONTATIONS", "EAGER_PASSES", "HOST_TIME", "LAUNCH", "LAUNCH_IN_TURNS", "NETWORK", "PYTORCH", "SLOW_NODE",
+    "STALL", "UNFUSED", "WAIT", "nanotron_modes", "sent_share", "unfused",
 ]  # fmt: skip
 
 
@@ -116,9 +117,28 @@ STALL = 0.8
 SLOW_NODE = 0.018
 
 
+def nanotron_modes(rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Seconds of a step of each run in either mode, as its nodes are even and as one of them holds up all others, and
+    the chance of the second, if each node is slow on its own account.
+
+    >>> from scalebook.measurements import confront
+    >>> even, held_up, chance = nanotron_modes(confront("nanotron").rows[:1])
+    >>> bool((even < held_up).all()), chance.round(2).tolist()
+    (True, [0.02])
+    """
+    even, held_up, chance, _ = _nanotron_priced(rows)
+    return even, held_up, chance
+
+
 def _nanotron(rows):
+    """The likelier mode of each run."""
+    even, held_up, chance, least = _nanotron_priced(rows)
+    return Priced(np.where(chance > 0.5, held_up, even), *least)
+
+
+def _nanotron_priced(rows):
     """Uneven stages as nanotron deals them out; nothing runs beside the collectives of a step."""
-    found, least, kinds = np.zeros(len(rows)), np.zeros((2, len(rows))), defaultdict(list)
+    found, least, kinds = np.zeros((3, len(rows))), np.zeros((2, len(rows))), defaultdict(list)
     for i, row in enumerate(rows):
         kinds[row["model"], row["zero_stage"]].append(i)
     for places in kinds.values():
@@ -147,11 +167,11 @@ def _nanotron(rows):
         )
         host = HOST_TIME[0] * (tp > 1) + HOST_TIME[1] * tp * (pp > 1) * (tp * pp * dp > 8)
         host += HOST_TIME[2] * np.maximum(0, tp / 8 - 1) * (pp == 1)
-        found[places] = np.maximum(run.step_time, host * block_passes(microbatches, pp, model.layers))
-        is_slow = (1 - SLOW_NODE) ** (tp * pp * dp / 8) < 0.5
-        found[places] += STALL * is_slow * (microbatches + pp - 1)
+        even = np.maximum(run.step_time, host * block_passes(microbatches, pp, model.layers))
+        stalled = STALL * (microbatches + pp - 1)
+        found[:, places] = even, even + stalled, any_slow(slow_share=SLOW_NODE, ways=tp * pp * dp / 8)
         least[:, places] = useful_seconds(run)
-    return Priced(found, *least)
+    return *found, least
 
 
 def _no_nanotron(row):
@@ -179,12 +199,15 @@ _NAMES = {
 # before it launches the rest.  Recipes for GB200 and GB300 leave the counts on the device, and so do containers since
 # this one; where tokens beyond a capacity are dropped the counts are known.
 WAIT, NO_WAIT = 5e-3, 26.02
-# Experts of GPT OSS have biases and a clamped activation that no kernel fused but in the newest recipes: how often the
-# routed tokens, as wide as an expert, pass through memory, forward and backward, each step a kernel of its own.
-EAGER_PASSES = 100
+# Experts of GPT OSS have biases and a clamped activation that no kernel fused at first: how often the routed tokens, as
+# wide as an expert, pass through memory, forward and backward, each step a kernel of its own.  The newest recipes leave
+# a part of it.
+EAGER_PASSES, FUSED_PASSES = 100, 45
 # The least time that an x86 host takes to launch a block of experts, forward and backward: small micro-batches wait for
-# it.
-LAUNCH = 9e-3
+# it.  Some recipes with chunks run exchanges of one micro-batch beside the arithmetic of another, block by block in
+# turns, which takes the host longer; Qwen's on the H100 and the B300 did so until these releases.
+LAUNCH, LAUNCH_IN_TURNS = 9e-3, 16e-3
+IN_TURNS_UNTIL = {("DGX-H100", "Qwen3"): (26, 2), ("DGX-B300", "Qwen3"): (26, 2, 1), ("DGX-B200", "DeepS"): (99,)}
 
 
 def _model(row):
@@ -229,9 +252,18 @@ def _container(row):
 
 def _is_fused(row):
     """Recipes since June 2026 for 8- and 4-bit mixtures of experts on GB200 and GB300:
-    fused experts, a step in one graph.
+    fused experts, a step in one graph.  Kimi's has micro-batches of one sequence, and the one before had two.
     """
-    return _container(row) >= 26.06 and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
+    is_kimi_before = "Kimi" in row["model"] and optional(row, "mbs", 1) > 1
+    is_recent = _container(row) >= 26.06 and not is_kimi_before
+    return is_recent and "DGX-GB" in row["system"] and row["precision"] in ("MXFP8", "NVFP4")
+
+
+def _in_turns(row):
+    """Whether a recipe for an x86 host runs exchanges of experts beside the arithmetic of another micro-batch."""
+    release = tuple(map(int, re.findall(r"\d+", row["container"])))[:3]
+    is_chunked = bool(_model(row).experts) and optional(row, "vp", 1) > 1 and optional(row, "pp", 1) > 1
+    return is_chunked and release <= IN_TURNS_UNTIL.get((row["system"], row["model"][:5]), ())
 
 
 def _precision(row):
@@ -247,11 +279,12 @@ def _bridge_kinds(row):
         _predicts_more(row),
         sharding,
         _is_fused(row),
+        _in_turns(row),
         optional(row, "vp", 1) > 1,
     )
 
 
-def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
+def _bridge_steps(model, gpu, more, sharding, fused, in_turns, _, rows):
     """Runs of one kind, as a row of arrays."""
     columns = ("tp", "pp", "cp", "ep", "vp", "seq_len", "mbs", "n_gpus", "gbs")
     tp, pp, cp, ep, chunks, seq, batch, devices, global_batch = np.array(
@@ -259,7 +292,8 @@ def _bridge_steps(model, gpu, more, sharding, fused, _, rows):
     )
     letters = {}
     if model.experts:  # where tp > 1, ep takes all devices of a row: no width is split
-        letters |= dict(etp=1, ep_overlap=1 - sent_share(ep, gpu.scaleup_size, model.top_k))
+        hidden = 1 if in_turns else 1 - sent_share(ep, gpu.scaleup_size, model.top_k)
+        letters |= dict(etp=1, ep_overlap=hidden)
         letters |= dict(grouped_hidden=1) if fused else dict(stream_efficiency=gpu.stream_efficiency / UNFUSED)
     if more:
         letters |= dict(layers=model.layers + 1, moe_layers=model.moe_layers + 1)
@@ -291,6 +325,14 @@ def _is_dense_fitted(row):
     return row["system"] in ("DGX-H100", "DGX-GB300") and not _model(row).experts
 
 
+def _is_fitted(row):
+    return (
+        _is_launched(row)
+        or _is_dense_fitted(row)
+        or ("GPT OSS" in row["model"] and _is_fused(row) and "GB300" in row["system"])
+    )
+
+
 def _is_launched(row):
     """Whether an x86 host launches experts."""
     return bool(_model(row).experts) and "DGX-GB" not in row["system"]
@@ -303,9 +345,10 @@ def _waits(row):
 def _eager_time(row, run):
     """What a block's experts take beside fused kernels."""
     model, gpu = _model(row), device(row["system"])
-    if "GPT OSS" not in row["model"] or _is_fused(row):
+    if "GPT OSS" not in row["model"]:
         return 0.0
-    return eager_experts_time(model, gpu, expert_passes=EAGER_PASSES, activation_bits=16, **run)
+    passes = FUSED_PASSES if _is_fused(row) else EAGER_PASSES
+    return eager_experts_time(model, gpu, expert_passes=passes, activation_bits=16, **run)
 
 
 def _megatron_bridge(rows):
@@ -319,7 +362,7 @@ def _megatron_bridge(rows):
         passes = block_passes(run.microbatches, run.pp, np.array([_model(row).moe_layers for row in some]))
         tokens = [dict(batch=optional(row, "mbs", 1), seq=optional(row, "seq_len", 1)) for row in some]
         more = [_eager_time(row, own) + WAIT * _waits(row) for row, own in zip(some, tokens, strict=True)]
-        launched = [LAUNCH * _is_launched(row) for row in some]
+        launched = [(LAUNCH_IN_TURNS if _in_turns(row) else LAUNCH) * _is_launched(row) for row in some]
         found[places] = np.maximum(run.step_time + more * passes, launched * passes)
         least[:, places] = useful_seconds(run)
     return Priced(found, *least)
@@ -379,8 +422,9 @@ CONFRONTATIONS = {
             "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit "
             "products reach (dense models), "
             "what blocks of experts wait for an x86 host "
-            "and the least time it takes for one; unfused experts are as in llm_foundry",
-            lambda row: is_even(row) and not _no_megatron_bridge(row) and (_is_launched(row) or _is_dense_fitted(row)),
+            "and the least time it takes for one, and what fused experts of GPT OSS on the GB300 leave; "
+            "unfused experts are as in llm_foundry",
+            lambda row: is_even(row) and not _no_megatron_bridge(row) and _is_fitted(row),
         ),
     )
 }

@@ -28,8 +28,9 @@ from .parts import run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
 from .space import Searchable, Space
+from .sweeping import Sweep, sweep
 
-__all__ = ["Search", "Searchable", "Space", "search"]
+__all__ = ["Search", "Searchable", "Space", "Sweep", "search", "sweep"]
 
 
 def search(
@@ -71,8 +72,7 @@ def search(
     shows a bar; by default in a notebook or a terminal.  Raises LookupError for names that there are not, TypeError
     for what is lacking, ValueError if no strategy can run.
     """
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
+    check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
@@ -111,8 +111,8 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
         built(
             problem, combinations[0], problem.offloads(problem.letters)
         )  # what is lacking is told before anything is priced
-    parts = list(tasks(problem, whole, list(enumerate(combinations))))
-    bar = _bar(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
+    parts = list(tasks(problem, whole, list(enumerate(combinations)), executor is not None))
+    bar = shown(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
     try:
         priced, left, why = run(problem, parts, executor, bar)
     finally:
@@ -169,7 +169,14 @@ def _listed(values):
     return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
 
 
-def _bar(total, says, progress):
+def check_executor(executor) -> None:
+    """Raise TypeError for what takes no calls."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
+
+
+def shown(total: int, says: str, progress: bool | None):
+    """A bar of parts that are done."""
     from tqdm.auto import tqdm
 
     return tqdm(total=total, desc=says, unit="part", disable=None if progress is None else not progress)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-__all__ = ["Columns", "Grid", "Held", "Prepared", "Program", "program"]
+__all__ = ["Columns", "Held", "Program", "program"]
 
 
 class Held(NamedTuple):
@@ -48,7 +48,8 @@ def _cases(values):
     return reduce(lambda other, case: np.where(case[1], case[0], other), reversed(cases), np.nan)
 
 
-_OPERATIONS: dict[type, Callable] = {
+_OPERATIONS: dict[type | None, Callable] = {
+    None: lambda x: x[0],
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: lambda x: _power(*x),
@@ -95,13 +96,13 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 
 
 class Program(NamedTuple):
-    """An expression as a list of operations: each takes its arguments by their places among letters, constants,
-    results.
+    """An expression as a list of operations, by their kinds: each takes its arguments by their places among letters,
+    constants, results.  A letter or a number alone is an operation of no kind.
     """
 
     letters: tuple[str, ...]
     constants: tuple[np.generic, ...]
-    steps: tuple[tuple[Callable, tuple[int, ...], bool], ...]
+    steps: tuple[tuple[type | None, tuple[int, ...]], ...]
 
 
 @lru_cache(4096)
@@ -121,13 +122,23 @@ def program(expr: sympy.Basic) -> Program:
     for x in others:
         if x.func not in _OPERATIONS:
             raise NotImplementedError(
-                f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS)}"
+                f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _OPERATIONS if k)}"
             )
         places = tuple(place[y] for y in _args(x))
-        steps.append((_OPERATIONS[x.func], places, x.func in (sympy.Add, sympy.Mul)))
-    if not others:  # a letter or a number
-        steps.append((lambda values: values[0], (place[expr],), False))
+        steps.append((x.func, places))
+    if not others:
+        steps.append((None, (place[expr],)))
     return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
+
+
+def _numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
+    """Numbers below a span by their order among those that there are, and how many these are."""
+    if span > 16 * len(mixed) + 1024:
+        values, inverse = np.unique(mixed, return_inverse=True)
+        return inverse, len(values)
+    there = np.zeros(span, bool)
+    there[mixed] = True
+    return (np.cumsum(there) - 1)[mixed], int(np.count_nonzero(there))
 
 
 class Columns:
@@ -146,8 +157,8 @@ class Columns:
         """The value of an expression in letters that are known here or given."""
         own, letters = program(expr), self.letters if letters is None else letters
         values = [*(letters[n] for n in own.letters), *(Held(0, x) for x in own.constants)]
-        for operation, places, _ in own.steps:
-            values.append(self.combine(operation, [values[i] for i in places]))
+        for kind, places in own.steps:
+            values.append(self.combine(_OPERATIONS[kind], [values[i] for i in places]))
         return values[-1]
 
     def combine(self, operation: Callable, args: list[Held]) -> Held:
@@ -159,110 +170,34 @@ class Columns:
 
     # Combinations
 
-    def _key(self, bits):
+    def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
         """For each combination its first row, and for each row the place of its combination."""
         if bits not in self._keys:
             mixed, span = np.zeros(self.size, np.int64), 1
             for place, (codes, count) in enumerate(self._codes):
                 if bits >> place & 1:
                     if span * count > 2**62:
-                        values, mixed = np.unique(mixed, return_inverse=True)
-                        span = len(values)
+                        mixed, span = _numbered(mixed, span)
                     mixed, span = mixed * count + codes, span * count
-            _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+            inverse, count = _numbered(mixed, span)
+            first = np.empty(count, np.intp)
+            first[inverse[::-1]] = np.arange(self.size - 1, -1, -1)
             self._keys[bits] = first, inverse
         return self._keys[bits]
 
+    def places(self, bits: int, more: int) -> np.ndarray:
+        """For each combination of more letters the place of its combination of these."""
+        if (bits, more) not in self._maps:
+            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
+        return self._maps[bits, more]
+
     def _align(self, held, bits):
         """The value with an entry for each combination of more letters."""
-        if (held.bits, bits) not in self._maps:
-            self._maps[held.bits, bits] = self._key(held.bits)[1][self._key(bits)[0]]
-        return held.array[self._maps[held.bits, bits]]
+        return held.array[self.places(held.bits, bits)]
 
     def spread(self, held: Held, rows: np.ndarray | None = None) -> np.ndarray:
         """The value at each row, or at some of them."""
         if held.bits == 0:
             return held.array
-        places = self._key(held.bits)[1]
+        places = self.key(held.bits)[1]
         return held.array[places if rows is None else places[rows]]
-
-
-class Prepared:
-    """An expression of letters of which some have axes, with all done that needs the columns alone."""
-
-    def __init__(self, columns: Columns, expr: sympy.Expr, letters: Mapping[str, Held]):
-        own = program(expr)
-        self.waiting = tuple((i, n) for i, n in enumerate(own.letters) if n not in letters)
-        self.values: list[Held | None] = [*(letters.get(n) for n in own.letters), *(Held(0, x) for x in own.constants)]
-        self.steps = []
-        for operation, places, adds in own.steps:
-            args = [self.values[i] for i in places]
-            self.values.append(None)
-            kept = [i for i, x in zip(places, args, strict=True) if x is not None]
-            if len(kept) == len(places):
-                self.values[-1] = columns.combine(operation, args)
-                continue
-            at = len(self.values) - 1
-            if adds and len(kept) > 1:  # the sum or product of what is known already
-                places = (*(i for i in places if self.values[i] is None), -1 - len(self.steps))
-                self.steps.append((at, operation, places, columns.combine(operation, [self.values[i] for i in kept])))
-            else:
-                self.steps.append((at, operation, places, None))
-        used = {i for _, _, places, _ in self.steps for i in places} | {len(self.values) - 1}
-        self.values = [x if i in used else None for i, x in enumerate(self.values)]
-
-
-class Grid:
-    """Some rows of columns, times all combinations of further letters with few values, each along an axis of its own.
-
-    A value that rests on none of these is held as in the columns; any other is an array, one long along the axes it
-    does not rest on.
-
-    >>> columns = Columns({"dp": np.array([4.0, 2.0])}, {})
-    >>> grid = Grid(columns, np.array([1, 0]), {"tp_overlap": (0.0, 0.5)})
-    >>> from scalebook.language import symbol
-    >>> grid.finish(Prepared(columns, (1 - symbol("tp_overlap")) * symbol("dp"), columns.letters), grid.axes)
-    array([[2., 1.],
-           [4., 2.]])
-    """
-
-    def __init__(self, columns: Columns, rows: np.ndarray, axes: Mapping[str, tuple[float, ...]]):
-        self.columns, self.rows = columns, rows
-        self._kept: dict[int, tuple[Held, np.ndarray]] | None = None
-        self.shape = (len(rows), *map(len, axes.values()))
-        self.axes: dict[str, np.ndarray] = {}
-        for place, (name, values) in enumerate(axes.items()):
-            shape = [1] * len(self.shape)
-            shape[1 + place] = len(values)
-            self.axes[name] = np.reshape(np.asarray(values, float), shape)
-
-    def finish(self, prepared: Prepared, letters: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The value of an expression, given the letters that it waits for."""
-        values = list(prepared.values)
-        for i, name in prepared.waiting:
-            values[i] = letters[name]
-        for at, operation, places, known in prepared.steps:
-            values[at] = operation([self.array(known if i < 0 else values[i]) for i in places])
-        return values[-1]
-
-    def array(self, value: Held | np.ndarray) -> np.ndarray:
-        """A value as an array of as many dimensions as the grid has."""
-        if not isinstance(value, Held):
-            return value
-        if value.bits == 0:
-            return value.array
-        if self._kept is None:
-            return self._spread(value)
-        if id(value) not in self._kept:
-            self._kept[id(value)] = value, self._spread(value)
-        return self._kept[id(value)][1]
-
-    def _spread(self, value):
-        return self.columns.spread(value, self.rows).reshape((-1,) + (1,) * (len(self.shape) - 1))
-
-    def some(self, places: np.ndarray | None = None) -> "Grid":
-        """Some of the rows, or all, as a grid that keeps what is asked of it: for what is evaluated again and again."""
-        grid = Grid(self.columns, self.rows if places is None else self.rows[places], {})
-        grid.shape = (len(grid.rows), *self.shape[1:])
-        grid.axes, grid._kept = self.axes, {}
-        return grid

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.notation import either
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
 __all__ = ["Devices", "Found", "Search", "short"]
@@ -66,6 +66,12 @@ class Found:
     def __repr__(self):
         said = [f"{n} {show(x, NOTATION[n].unit)}" for n, x in self.values.items()]
         return ", ".join([*said, *([self.device] if self._search.device else []), *_strategy(self)])
+
+    def _repr_html_(self):
+        said = html.escape(repr(self)), html.escape(self.call)
+        return styled(
+            f"<p>{said[0]}</p><p><small><code>{said[1]}</code>; <code>row</code> has what follows.</small></p>"
+        )
 
 
 def _strategy(found: Found) -> list[str]:
@@ -173,7 +179,7 @@ class Search:
         return "\n\n".join([self._summary, *(aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())])
 
     def _repr_html_(self):
-        return f"<p>{html.escape(self._summary)}</p>" + "".join(page_table(*x) for x in self._tables())
+        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()))
 
 
 def _order(problem):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalebook.language import NOTATION
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
 from .columns import Columns
@@ -108,7 +108,7 @@ class Neighbours:
         return aligned([heads, *rows], gap="  ")
 
     def _repr_html_(self):
-        return page_table(*self._table(), "one step away")
+        return styled(page_table(*self._table(), "one step away"))
 
 
 def _inputs(sheet, letter: str) -> tuple[str, ...]:

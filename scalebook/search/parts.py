@@ -1,54 +1,66 @@
 """Pricing the parts of a search, here or elsewhere, so that nothing priced is lost whatever happens to the rest."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from .pricing import EMPTY, Priced, joined, price
 from .problem import Problem, Rows, rows_of
 
-__all__ = ["run", "tasks"]
+__all__ = ["gathered", "run", "tasks"]
 
 PART = 1 << 26  # candidates of a task: a second or so
+WORKED, WORTH = 16, 64  # parts where several workers share them, but none of less than a 64th of the above
 
 
-def tasks(problem: Problem, whole: np.ndarray, combinations: list[tuple[int, dict]]) -> Iterator[tuple[list, Rows]]:
-    """Parts of the space: combinations of words whose blocks are the same, with a number of rows."""
-    groups = {}
-    for place, words in combinations:
-        block = tuple(x for n, x in words.items() if n not in problem.space.apart)
-        groups.setdefault(block, []).append((place, words))
+def tasks(
+    problem: Problem, whole: np.ndarray, combinations: list[tuple[int, dict]], shared: bool = False
+) -> Iterator[tuple[list, Rows]]:
+    """Parts of the space: all combinations of words, whose sheets share most of what they price, with some rows.
+
+    Where several workers share them there are some for each.
+    """
     number, on_axes = len(whole) * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
-    for group in groups.values():
-        step = max(1, PART // (on_axes * len(group)))
-        if step > problem.in_layout:  # whole layouts: what they share is priced once
-            step -= step % problem.in_layout
-        for first in range(0, number, step):
-            yield group, rows_of(problem, whole, first, first + step)
+    each = on_axes * max(len(combinations), 1)
+    step = max(1, PART // each)
+    if shared:
+        step = max(min(step, -(-number // WORKED)), PART // WORTH // each, 1)
+    if step > problem.in_layout:  # whole layouts: what they share is priced once
+        step -= step % problem.in_layout
+    for first in range(0, number, step):
+        yield combinations, rows_of(problem, whole, first, first + step)
 
 
 def run(problem: Problem, parts: list, executor: Executor | None, bar) -> tuple[Priced, int, str]:
-    """What was found in the parts that came back, how many did not, and why.
+    """What was found in the parts that came back, how many did not, and why."""
+    calls = [(price, problem, *part) for part in parts]
+    done, why = gathered(calls, executor, bar, lambda x: x.count)
+    return reduce(lambda a, b: joined(a, b, problem.best), done, EMPTY), len(parts) - len(done), why
 
-    Raises the error of a part where none came back.
+
+def gathered(calls: list[tuple], executor: Executor | None, bar, counted: Callable) -> tuple[list, str]:
+    """The results of calls that came back, here or from an executor, and why others did not.
+
+    Raises the error of a call where none came back.
     """
-    done: dict[Future, Priced] = {}
-    futures, lost, counted = [], [], 0
+    done: dict[Future, Any] = {}
+    futures, lost, number = [], [], 0
     try:
         if executor:
-            for part in parts:
-                futures.append(executor.submit(price, problem, *part))
-        for future in as_completed(futures) if executor else _here(problem, parts):
+            for call in calls:
+                futures.append(executor.submit(*call))
+        for future in as_completed(futures) if executor else _here(calls):
             try:
                 done[future] = future.result()
             except Exception as error:
                 lost.append(error)
             else:
-                counted += done[future].count
-                bar.set_postfix_str(f"{counted:,} strategies", refresh=False)
+                number += counted(done[future])
+                bar.set_postfix_str(f"{number:,} strategies", refresh=False)
             bar.update()
     except KeyboardInterrupt as error:
         lost.insert(0, error)
@@ -61,15 +73,14 @@ def run(problem: Problem, parts: list, executor: Executor | None, bar) -> tuple[
         raise RuntimeError(f"{_why(lost[0])}, and nothing had been priced") from lost[0]
     if lost and not done and not isinstance(lost[0], KeyboardInterrupt):
         raise lost[0]
-    found = reduce(lambda a, b: joined(a, b, problem.best), done.values(), EMPTY)
-    return found, len(parts) - len(done), _why(lost[0]) if lost else ""
+    return list(done.values()), _why(lost[0]) if lost else ""
 
 
-def _here(problem, parts):
-    for part in parts:
+def _here(calls):
+    for call, *args in calls:
         future = Future()
         try:
-            future.set_result(price(problem, *part))
+            future.set_result(call(*args))
         except Exception as error:
             future.set_exception(error)
         yield future

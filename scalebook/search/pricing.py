@@ -3,21 +3,26 @@
 A task is one problem, some combinations of words and some layouts.  It gives the best, the front, and counts.
 """
 
+import math
+import pickle
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Formula
+from scalebook.language import Formula, symbol
+from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather, strays
 
-from .columns import Columns, Grid, Held, Prepared
-from .problem import Problem, Rows, counts, distinct, ruled, slabs, some
+from .bounds import least_of
+from .plan import Block, Evaluated, Plan
+from .problem import Problem, Rows, Slab, counts, distinct, ruled, slabs, some
 
-__all__ = ["Priced", "built", "joined", "price"]
+__all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
-BLOCK = 1 << 18  # strategies evaluated at a time
+BLOCK = 1 << 16  # strategies evaluated at a time: what they take stays in a core's cache
 _NONE = np.empty((0, 5))
 
 
@@ -58,6 +63,10 @@ EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 class _Built(NamedTuple):
     formulas: dict[str, Formula]
     constants: dict[str, float]
+
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
 
 
 def built(problem: Problem, words: dict, offload: bool) -> _Built:
@@ -106,187 +115,240 @@ def _idle(knowns, formulas, sheet) -> str:
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) -> Priced:
     """One task: these combinations of words, with their places, on these rows."""
-    found, rejected, made = EMPTY, Counter(), {}
-    axes = {n: problem.letters[n] for n in problem.on_axes}
+    found, rejected = EMPTY, Counter()
+    planned = planned_for(problem, combinations)
     with np.errstate(all="ignore"):
         for slab in slabs(problem, rows, [x for _, x in combinations], rejected):
-            constants = {n: x for n, x in problem.values.items() if n not in slab.columns and n not in axes}
-            columns, shared = Columns(slab.columns, constants, len(slab.places)), {}
-            for place, words in combinations:
-                parts = distinct(problem, words, slab)
-                kept = np.flatnonzero(some(parts))
-                if len(kept):
-                    if place not in made:
-                        made[place] = built(problem, words, problem.offloads(problem.letters))
-                    pricing = _Pricing(problem, made[place], columns, shared, slab, axes, parts)
-                    kept = pricing.allowed(kept, words, rejected)
-                    found = pricing.best(kept, place, found, rejected)
+            if len(slab.places):
+                for pricing, kept in each_sheet(planned, slab, rejected):
+                    found = pricing.best(kept, found, rejected)
     return found._replace(rejected=rejected)
 
 
-class _Pricing:
-    """One sheet on the columns of a slab."""
+def each_sheet(planned: "Planned", slab: Slab, rejected, make: Callable | None = None, first: tuple[int, ...] = ()):
+    """For each combination of words its pricing on a slab, which `make` makes, and the rows that it allows; those at
+    some places come `first`.
+    """
+    problem, evaluated = planned.problem, Evaluated(planned.plan, slab.columns, len(slab.places))
+    said = {}
+    for place, sheet in [*((None, planned.sheets[i]) for i in first), *enumerate(planned.sheets)]:
+        if place not in first:
+            parts = distinct(problem, sheet.words, slab, said)
+            kept = np.flatnonzero(some(parts))
+            if len(kept):
+                pricing = (make or Pricing)(problem, sheet, evaluated, slab, parts)
+                yield pricing, pricing.allowed(kept, rejected, said)
+        if place is not None:
+            evaluated.forget(sheet.last)
 
-    def __init__(self, problem, built, columns, shared, slab, axes, parts):
-        self.problem, self.formulas, self.columns, self.slab, self.axes = problem, built.formulas, columns, slab, axes
-        self.parts = parts
-        self.letters = {n: Held(0, np.float64(x)) for n, x in built.constants.items()}
-        self.letters |= {n: x for n, x in columns.letters.items() if x.bits}
-        self.later = {}
-        versions = {n: (n, float(x.array)) if x.bits == 0 else n for n, x in self.letters.items()}
-        on_axes = {*axes, *problem.space.solved}
-        for name, f in self.formulas.items():
-            if name in self.letters:
-                continue
-            # Sheets that share a formula and what it rests on share its value.
-            version = (f.rhs, *(versions.get(x) for x in f.inputs))
-            if on_axes.intersection(f.inputs):
-                on_axes.add(name)
-                if version not in shared:
-                    shared[version] = Prepared(columns, f.rhs, self.letters)
-                self.later[name] = shared[version]
-                continue
-            if version not in shared:
-                shared[version] = (name, len(shared)), columns.evaluate(f.rhs, self.letters)
-            versions[name], self.letters[name] = shared[version]
 
-    def allowed(self, rows, words, rejected):
+class _Sheet(NamedTuple):
+    """The sheet of one combination of words in a plan: the places of its letters.
+
+    `conditions` are, for each formula in order, what it holds for: a name, and a condition with the places of its
+    letters, or a letter whose value must be of its sign, with its place.  `last` are places that no later sheet uses.
+    `least` is the place of a value that what is sought is not below, and that rests on no axis.
+    """
+
+    place: int
+    words: dict
+    formulas: dict[str, Formula]
+    letters: dict[str, int]
+    conditions: list[tuple[str, Condition | str, dict[str, int]]]
+    last: list[int]
+    least: int
+
+
+class Planned:
+    """A problem with the formulas of all its sheets in one plan."""
+
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
+        space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
+        self.problem = problem
+        self.plan = Plan(problem.columned, axes, space.solved)
+        self.sheets, uses = [], []
+        for _, _, bound, _ in problem.limits:  # what is evaluated later takes the plan as it is
+            if not isinstance(bound, str):
+                self.plan.constant(bound)
+        for place, words in combinations:
+            own = built(problem, words, problem.offloads(problem.letters))
+            letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
+            given, conditions = set(letters), []
+            for name, f in own.formulas.items():
+                if name not in given:
+                    letters[name] = self.plan.add(f.rhs, letters)
+            for name, f in own.formulas.items():
+                for x in f.domain:
+                    conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
+                if space.is_signed:
+                    conditions.append((f"{name} has a value", name, {name: letters[name]}))
+            least = least_of(self.plan, symbol(problem.axes[0]), own.formulas, letters)
+            self.sheets.append(_Sheet(place, words, own.formulas, letters, conditions, [], least))
+            uses.append(self._used(self.sheets[-1]))
+        seen = set()
+        for sheet, used in zip(reversed(self.sheets), reversed(uses), strict=True):
+            sheet.last.extend(used - seen)
+            seen |= used
+
+    def _used(self, sheet):
+        problem = self.problem
+        ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
+        ends |= {sheet.letters[x] for n, _, m, _ in problem.limits for x in (n, m) if x in sheet.letters}
+        ends |= {x for _, _, places in sheet.conditions for x in places.values()} | {sheet.least}
+        return set(self.plan.above(ends))
+
+
+_PLANS: dict[bytes, Planned] = {}
+
+
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
+    """The plan of a task, kept for the next task of the same problem, or of the same question."""
+    key = pickle.dumps((problem if of is None else of, combinations))
+    if key not in _PLANS:
+        _PLANS.clear()
+        _PLANS[key] = Planned(problem, combinations)
+    return _PLANS[key]
+
+
+class Pricing:
+    """One sheet on the rows of a slab."""
+
+    def __init__(self, problem: Problem, sheet: _Sheet, evaluated: Evaluated, slab: Slab, parts: list[np.ndarray]):
+        self.problem, self.sheet, self.evaluated, self.slab, self.parts = problem, sheet, evaluated, slab, parts
+        self.plan = evaluated.plan
+
+    def allowed(self, rows, rejected, said):
         """The rows that rules about words and the domains of formulas allow."""
-        words = words | {
-            "offload": self.problem.always_offloads
-        }  # else it is tried where there is room, and only there
+        # where it is searched, what is moved away is tried where there is room, and only there
+        words = self.sheet.words | {"offload": self.problem.always_offloads}
         for name, holds in ruled(self.problem, self.slab, words):
             rows = self._keep(rows, holds[rows], name, rejected)
-        for name, f in self.formulas.items():
-            for x in f.domain:
-                if all(n in self.letters for n in x.letters):
-                    known = {n: self.columns.spread(self.letters[n]) for n in x.letters}
-                    said = f"{f.name} holds for {x.words}"
-                    rows = self._keep(rows, np.broadcast_to(x.holds(known), self.columns.size)[rows], said, rejected)
-            if self.problem.space.is_signed and name in self.letters:
-                held = self.letters[name]
-                if (bad := strays(name, held.array)).any():
-                    bad = np.broadcast_to(self.columns.spread(held._replace(array=bad)), self.columns.size)
-                    rows = self._keep(rows, ~bad[rows], f"{name} has a value", rejected)
+        for name, condition, places in self.sheet.conditions:
+            if any(map(self.plan.is_wide, places.values())):
+                continue
+            key = (id(condition), *places.values())
+            if key not in said:
+                said[key] = self._holds(condition, places, Block(self.evaluated, np.arange(len(self.slab.places))))
+            if not np.all(said[key]):
+                rows = self._keep(rows, np.broadcast_to(said[key], self.evaluated.size)[rows], name, rejected)
         return rows
+
+    def _holds(self, condition, places, block):
+        """Where a condition holds, or a value has its sign."""
+        values = {n: block.value(x) for n, x in places.items()}
+        return ~strays(condition, values[condition]) if isinstance(condition, str) else condition.holds(values)
 
     def _keep(self, rows, holds, name, rejected):
         if not holds.all():
-            rejected[name] += int(counts(self.problem, [x[rows[~holds]] for x in self.parts]).sum())
+            out = rows[~holds]
+            self.count(out, counts(self.problem, [x[out] for x in self.parts]), name, rejected)
         return rows[holds]
 
-    def best(self, rows, place, found, rejected):
+    def count(self, rows, numbers, name, rejected):
+        """Enter how many strategies of some rows are left out."""
+        rejected[name] += int(numbers.sum())
+
+    def best(self, rows, found, rejected):
         """The rows with all combinations of the axes, in blocks of bounded size, joined to what was found."""
-        step = max(1, BLOCK // int(np.prod([len(x) for x in self.axes.values()])))
+        step = max(1, BLOCK // math.prod(self.plan.shape))
         for start in range(0, len(rows), step):
-            found = self._block(rows[start : start + step], place, found, rejected)
+            found = self._block(Block(self.evaluated, rows[start : start + step]), found, rejected)
         return found
 
-    def _block(self, rows, place, found, rejected):
-        grid = Grid(self.columns, rows, self.axes)
-        letters = {**self.letters, **grid.axes}
+    def _block(self, block, found, rejected):
         if self.problem.space.solve:
-            letters |= self._solved(grid, letters)
-        for name, prepared in self.later.items():
-            letters[name] = grid.finish(prepared, letters)
-        first, second = (grid.array(letters[x]) for x in self.problem.axes)
-        first = -first if self.problem.is_rising else first
-        second = first if len(set(self.problem.axes)) == 1 else second
-        fits, count = self._fitting(grid, letters, rejected)
-        values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), grid.shape)
-        second = (
-            np.broadcast_to(second, (len(rows), *np.shape(second)[1:]))
-            if np.ndim(second)
-            else np.full((1,) * values.ndim, second)
-        )
-        places = _Places(self.slab.places[rows], place, grid.shape)
+            block = self._solved(block)
+        fits, count = self.fitting(block, rejected)
+        values, second, places = self.valued(block, fits)
         best = places.lowest(values, second, self.problem.best, found.best)
         front = places.front(values, second, found.front)
-        return joined(found, Priced(best, front, Counter(), count), self.problem.best)
+        return joined(found, Priced(best, front, Counter(), int(count.sum())), self.problem.best)
 
-    def _solved(self, grid, letters):
+    def valued(self, block, fits):
+        """What is sought where it fits, what it is held against, and where in the space the entries are."""
+        first, second = (block.value(self.sheet.letters[x]) for x in self.problem.axes)
+        first = -first if self.problem.is_rising else first
+        second = first if len(set(self.problem.axes)) == 1 else second
+        values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), block.shape)
+        second = _as_deep(second, values.ndim)
+        second = np.broadcast_to(second, (*second.shape[:-1], len(block.rows)))
+        return values, second, Places(self.slab.places[block.rows], self.sheet.place, block.shape)
+
+    def _solved(self, block):
         """The letter that follows from each choice, by evaluating only what it is found by."""
         name, _, solve = self.problem.space.solve
-        paths, parts = {}, {}
+        place, parts = self.plan.letters[name], {}
 
-        def at(letter, values, places=None):
-            if letter not in paths:
-                rests_on = self._rests_on(letter)
-                paths[letter] = [n for n in self.later if n in rests_on]
+        def at(letter, values, places=None):  # here rows come first
             if id(places) not in parts:
                 parts.clear()
-                parts[id(places)] = grid.some(places), places
-            part, known = parts[id(places)][0], {**letters, name: values}
-            for n in paths[letter]:
-                known[n] = part.finish(self.later[n], known)
-            return part.array(known[letter])
+                parts[id(places)] = Block(self.evaluated, block.rows if places is None else block.rows[places]), places
+            part = parts[id(places)][0].solved({place: np.moveaxis(values, 0, -1) if np.ndim(values) else values})
+            parts[id(places)] = part, places
+            found = _as_deep(part.value(self.sheet.letters[letter]), len(block.shape))
+            return np.moveaxis(found, -1, 0)
 
-        return {name: solve(at, grid.shape)}
+        return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *block.shape[:-1])), 0, -1)})
 
-    def _rests_on(self, letter):
-        """The letter, and all that it is made of by the formulas of the sheet."""
-        found, todo = set(), [letter]
-        while todo:
-            if (name := todo.pop()) not in found:
-                found.add(name)
-                todo += self.formulas[name].inputs if name in self.formulas else ()
-        return found
-
-    def _fitting(self, grid, letters, rejected):
-        """Where a strategy that repeats no other has values and keeps the limits, and how many have values;
+    def fitting(self, block, rejected):
+        """Where a strategy that repeats no other has values and keeps the limits, and how many of each row have values;
         the rest is counted.
         """
-        fits = np.ones((len(grid.rows), *(1,) * len(grid.axes)), bool)
+        fits = np.ones((*(1,) * len(self.plan.shape), len(block.rows)), bool)
         for part in self.parts:
-            fits = fits & part[grid.rows]
-        size = int(np.prod(grid.shape))
-        count = left = int(np.count_nonzero(fits)) * (size // fits.size)
-        for name, holds, is_limit in self._conditions(grid, letters):
+            fits = fits & np.moveaxis(part[block.rows], 0, -1)
+        count = left = self._numbers(fits)
+        for name, holds, is_limit in self._conditions(block):
             fits = fits & holds
-            now = int(np.count_nonzero(fits)) * (size // fits.size)
-            if now < left:
-                rejected[name] += left - now
+            now = self._numbers(fits)
+            if not np.array_equal(now, left):
+                self.count(block.rows, left - now, name, rejected)
             left, count = now, count if is_limit else now
         return fits, count
 
-    def _conditions(self, grid, letters):
+    def _numbers(self, fits):
+        """How many strategies of each row are left."""
+        own = fits.reshape(-1, fits.shape[-1])
+        kind = np.uint8 if len(own) < 256 else np.intp  # bytes are added up many at a time
+        return own.view(np.uint8).sum(0, dtype=kind).astype(np.intp) * (math.prod(self.plan.shape) // len(own))
+
+    def _conditions(self, block):
         """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes,
         then the limits.
         """
-        for name in self.later:
-            f = self.formulas[name]
-            for x in f.domain:
-                if not all(n in self.letters for n in x.letters):
-                    yield (
-                        f"{f.name} holds for {x.words}",
-                        x.holds({n: grid.array(letters[n]) for n in x.letters}),
-                        False,
-                    )
-            if self.problem.space.is_signed:
-                yield f"{name} has a value", ~strays(name, letters[name]), False
+        for name, condition, places in self.sheet.conditions:
+            if any(map(self.plan.is_wide, places.values())):
+                yield name, self._holds(condition, places, block), False
+        letters = self.sheet.letters
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
-                own, other = (
-                    grid.array(letters[letter]),
-                    grid.array(letters[bound]) if isinstance(bound, str) else bound,
-                )
-                yield name, own <= other if relation == "<=" else own >= other, True
+                other = letters[bound] if isinstance(bound, str) else self.plan.constant(bound)  # made with the plan
+                yield name, self.within(block, letters[letter], relation, other), True
+
+    def within(self, block, place, relation, other):
+        """Where a limit holds."""
+        own, bound = block.value(place), block.value(other)
+        return own <= bound if relation == "<=" else own >= bound
 
 
-class _Places:
+def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
+    """Values with so many axes."""
+    return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
+
+
+class Places:
     """Where in the space the entries of a block are."""
 
     def __init__(self, rows, words, shape):
         self.rows, self.words, self.shape = rows, words, shape
-        self.axes = int(np.prod(shape[1:]))
 
     def records(self, values, second, flat):
         """Rows of a result for entries of a block, by their place in it."""
         index = np.unravel_index(flat, self.shape)
         second = np.broadcast_to(second, self.shape)[index]
-        return np.stack(
-            [values[index], second, np.full(len(flat), self.words), self.rows[index[0]], flat % self.axes], axis=1
-        )
+        axis = flat // self.shape[-1]  # rows are the last axis of a block, and come before axes in the order of a space
+        words = np.full(len(flat), self.words)
+        return np.stack([values[index], second, words, self.rows[index[-1]], axis], axis=1)
 
     def lowest(self, values, second, number, best):
         """The lowest, no more than could be among the best."""
@@ -303,7 +365,7 @@ class _Places:
 
     def front(self, values, second, front):
         """Those that nothing in their block and nothing known is better than in both values."""
-        others = tuple(i for i in range(1, values.ndim) if second.shape[i] == 1)
+        others = tuple(i for i in range(values.ndim - 1) if second.shape[i] == 1)
         least = values.min(axis=others, keepdims=True)  # along these axes only the least can be on the front
         second = np.broadcast_to(second, least.shape)
         known = np.concatenate([[np.inf], front[:, 0]])[np.searchsorted(front[:, 1], second.ravel(), side="right")]

@@ -5,7 +5,7 @@ words, layouts of devices, and letters with few values.
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -22,10 +22,14 @@ __all__ = [
     "counts",
     "distinct",
     "layouts",
+    "looked_through",
+    "parted",
     "rows_of",
     "ruled",
     "slabs",
     "some",
+    "stand_for",
+    "together",
     "word_combinations",
 ]
 
@@ -76,6 +80,12 @@ class Problem:
         return self.sheet.space
 
     @property
+    def columned(self) -> tuple[str, ...]:
+        """The letters that have a value in each row."""
+        devices = ("devices",) if self.space.layout else ()  # the same for all rows, but in a sweep
+        return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
+
+    @property
     def in_layout(self) -> int:
         """How many rows a layout stands for."""
         return math.prod(len(self.letters[x]) for x in self.in_rows)
@@ -108,20 +118,30 @@ def word_combinations(problem: Problem) -> list[dict]:
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
 
-def distinct(problem: Problem, words: Mapping, slab: "Slab | None" = None) -> list[np.ndarray]:
+def distinct(
+    problem: Problem, words: Mapping, slab: "Slab | None" = None, said: dict | None = None
+) -> list[np.ndarray]:
     """Where rows, times the letters on axes, repeat no other strategy: truths of which all must hold, each on axes of
-    its own.  Without rows, as far as words alone say it."""
-    axes, v = len(problem.on_axes), dict(words)
+    its own.  Without rows, as far as words alone say it.  In `said` truths are kept for the same rows with other words.
+    """
+    axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
         v |= dict.fromkeys(problem.space.offloads, 0.0) | problem.values
         v |= {n: x.reshape(-1, *(1,) * axes) for n, x in slab.columns.items()}
         for place, name in enumerate(problem.on_axes):
             v[name] = np.reshape(problem.letters[name], [-1 if x == place + 1 else 1 for x in range(axes + 1)])
-    conditions = [told(f, v) for f in problem.space.within(problem)]
+
+    def once(place, f, name=None):  # the truths of a condition, and of a letter that says nothing unless it holds
+        key = (place, *(words[n] for n in (*needs(f), name) if n in words))
+        if key not in said:
+            live = told(f, v)
+            said[key] = live if live is None or name is None else live | (v[name] == problem.first(name))
+        return said[key]
+
+    conditions = [once(i, f) for i, f in enumerate(problem.space.within(problem))]
     for name, says in problem.space.idle.items():
         if name in v and len(problem.words.get(name) or problem.letters.get(name, ())) > 1:
-            live = told(says, v)
-            conditions.append(None if live is None else live | (v[name] == problem.first(name)))
+            conditions.append(once(name, says, name))
     rows = 1 if slab is None else len(slab.places)
     parts = {frozenset(): np.ones((rows, *(1,) * axes), bool)}
     for x in conditions:
@@ -200,6 +220,8 @@ class Slab:
 def _slab(problem: Problem, layouts: np.ndarray, digits: list[np.ndarray], places: np.ndarray) -> Slab:
     """Layouts with values of the letters that are columns, by the place of each value in its list."""
     columns = dict(zip(problem.space.layout, layouts.T, strict=True))
+    if problem.space.layout:
+        columns["devices"] = np.full(len(places), problem.values["devices"])
     columns |= {n: np.asarray(problem.letters[n], float)[x] for n, x in zip(problem.in_rows, digits, strict=True)}
     return Slab(problem.columns(columns), places)
 
@@ -223,29 +245,48 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
                 yield rule.name, np.broadcast_to(np.asarray(holds, bool), slab.places.shape)
 
 
-def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Counter):
-    """The rows that the rules allow, a bounded number at a time; the others are counted."""
-    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # what is solved is evaluated many times
+def looked_through(problem: Problem, rows: Rows) -> Iterator[tuple["Slab", dict[str, "Slab"]]]:
+    """The rows that rules without words allow, a number of candidates at a time, and those that each leaves out."""
     for place in range(rows.places.start, rows.places.stop, CANDIDATES):
         slab = _candidates(problem, rows, np.arange(place, min(place + CANDIDATES, rows.places.stop)))
         slab = slab.take(some(distinct(problem, {}, slab)))
-        left = np.ones(len(slab.places), bool)
+        left, out = np.ones(len(slab.places), bool), {}
         for name, holds in ruled(problem, slab, {}):
             if (left & ~holds).any():
-                out = slab.take(left & ~holds)
-                rejected[name] += int(
-                    sum(counts(problem, distinct(problem, words, out)).sum() for words in combinations)
-                )
+                out[name] = slab.take(left & ~holds)
                 left = left & holds
-        waiting.append(slab.take(left))
-        if sum(len(x.places) for x in waiting) >= size or place + CANDIDATES >= rows.places.stop:
-            whole = _together(waiting)  # where most are left out, those of several looks: a slab costs as a row does
+        yield slab.take(left), out
+
+
+def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
+    """How many strategies each row stands for, of all words together."""
+    said: dict = {}
+    return sum(counts(problem, distinct(problem, words, slab, said)) for words in combinations)
+
+
+def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Counter) -> Iterator["Slab"]:
+    """The rows that the rules allow, a bounded number at a time; the others are counted."""
+    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # what is solved is evaluated many times
+    for slab, out in looked_through(problem, rows):
+        for name, x in out.items():
+            rejected[name] += int(stand_for(problem, x, combinations).sum())
+        waiting.append(slab)
+        if sum(len(x.places) for x in waiting) >= size:
+            # where most are left out, those of several looks: a slab costs as a row does
+            yield from parted(together(waiting), size)
             waiting = []
-            for first in range(0, len(whole.places), size):
-                yield whole.take(slice(first, first + size))
+    if waiting:
+        yield from parted(together(waiting), size)
 
 
-def _together(slabs: list[Slab]) -> Slab:
+def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
+    """A slab in parts of bounded size."""
+    for first in range(0, len(slab.places), size):
+        yield slab.take(slice(first, first + size))
+
+
+def together(slabs: list[Slab]) -> Slab:
+    """Several slabs as one."""
     if len(slabs) == 1:
         return slabs[0]
     columns = {n: np.concatenate([x.columns[n] for x in slabs]) for n in slabs[0].columns}

@@ -17,10 +17,16 @@ def sentence(error: Exception) -> str:
 
 
 def say(main: Callable[[list[str]], str]) -> None:
-    """Print what `main` makes of the command's arguments; exit with 1 and no word where nobody reads it any more."""
+    """Print what `main` makes of the command's arguments.
+
+    Exits with 1 and no word where nobody reads it any more, with 130 and one where it is interrupted.
+    """
     try:
         if said := main(sys.argv[1:]):
             print(said, flush=True)
     except BrokenPipeError:  # the reader has gone, as `head` does: nothing is left to say, at exit neither
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("interrupted: nothing more was done or written", file=sys.stderr, flush=True)
+        sys.exit(130)

@@ -16,7 +16,7 @@ import numpy as np
 from scalebook.language.notation import NOTATION, nearest, no_attribute, quoted, word
 from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
-from scalebook.language.tabular import Markup, page_table, table_cell
+from scalebook.language.tabular import Markup, page_table, styled, table_cell
 from scalebook.language.units import show
 
 __all__ = ["Device", "Table"]
@@ -120,8 +120,8 @@ class Table(Mapping):
         letters = dict.fromkeys(stand)
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
-        return (
-            page_table(heads, lines, kind="sb-facts") + "<p>Hover over a value, or follow its mark, for the source.</p>"
+        return styled(
+            page_table(heads, lines, kind="sb-facts"), "<p>Hover over a value, or follow its mark, for the source.</p>"
         )
 
 

@@ -1,6 +1,18 @@
 """A training step: strategies, their parts, memory and rules, as one sheet."""
 
-from . import accumulation, apart, checkpoints, costs, precision, recomputation, shardings, step, strategy, totals
+from . import (
+    accumulation,
+    apart,
+    checkpoints,
+    costs,
+    precision,
+    recomputation,
+    shardings,
+    step,
+    stragglers,
+    strategy,
+    totals,
+)
 from .accumulation import *
 from .apart import *
 from .checkpoints import *
@@ -9,8 +21,11 @@ from .precision import *
 from .recomputation import *
 from .shardings import *
 from .step import *
+from .stragglers import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (accumulation, apart, checkpoints, costs, precision, recomputation, shardings, step, strategy, totals)
+_ROOM = (
+    accumulation, apart, checkpoints, costs, precision, recomputation, shardings, step, stragglers, strategy, totals
+)  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]

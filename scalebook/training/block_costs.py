@@ -5,7 +5,7 @@ A strategy's choices in words (what is run again, whether attention is fused) tr
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from sympy import Expr, S, factor_terms
 
@@ -15,10 +15,12 @@ from scalebook.block import (
     backward,
     recomputation,
     shard,
+    unread_again,
 )
-from scalebook.block.work import both_passes, phase_of, stream, tensors_of, trained, work
+from scalebook.block.work import phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
+from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.strategy import Strategy
 
 __all__ = ["block_formulas", "head"]
@@ -60,6 +62,15 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     return sum((collective(*sent) for sent in _sent(block, way, keep)), S.Zero)
 
 
+def _less_unread(back: Block, cost) -> Expr:
+    """A cost of a backward pass, in which what is run again and read by nothing counts as far as it is run at all."""
+    unread = set(unread_again(back))
+    if not unread:
+        return cost(back)
+    read, others = Block(tuple(op for op in back.ops if op not in unread)), Block(unread_again(back))
+    return cost(read) + symbol("unread_rerun") * cost(others)
+
+
 def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
     """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
     moved = [port_times(*sent) for block in blocks for sent in _sent(block, way, keep)]
@@ -89,15 +100,23 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
     return factor_terms(sum((trained(x, [tensors[name]]) for name, x in kept.items()), S.Zero))
 
 
+def _again_flops(back: Block) -> Expr:
+    return sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)
+
+
 @cache
 def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     """Letters to costs of one block, for one micro-batch on one device."""
     forward = strategy.transformed(block)
-    back, passes = backward(forward), both_passes(forward, strategy.quantized)
+    back = backward(forward)
     again = {op.name for op in recomputation(forward)}
-    times = {"forward": S.Zero, "again": S.Zero, "input_gradient": S.Zero, "weight_gradient": S.Zero}
-    for w in passes:
-        times[w.phase] += w.ideal if strategy.kernels == "ideal" else w.time
+
+    def time(block, phase, only=""):
+        found = (w for w in work(block, phase, strategy.quantized) if w.phase == (phase or only))
+        return sum((w.ideal if strategy.kernels == "ideal" else w.time for w in found), S.Zero)
+
+    times = {"forward": time(forward, "forward"), "again": _less_unread(back, lambda part: time(part, "", "again"))}
+    times |= {phase: time(back, "", phase) for phase in ("input_gradient", "weight_gradient")}
     frozen = {}
     if strategy.trained.is_frozen:  # of weights only adapters have gradients
         adapters = strategy.trained.adapters(forward)
@@ -118,7 +137,8 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
-        costs[f"{way}_backward"] = _messages(back, way, lambda op, way=way: way != "tp" or not is_hidden(op))
+        waited = partial(_messages, way=way, keep=lambda op, way=way: way != "tp" or not is_hidden(op))
+        costs[f"{way}_backward"] = _less_unread(back, waited)
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
@@ -131,7 +151,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
             "saved_activations": _saved(forward, strategy),
             "working_activations": _saved(whole, strategy),
             "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
-            "again_flops": trained(sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)),
+            "again_flops": trained(_less_unread(back, _again_flops)),
         }
     )
 
@@ -198,9 +218,13 @@ _MEANINGS = {
 }
 
 
+# What is counted over the model's blocks; all else is of those of a stage, the one with the most experts.
+_OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
+
+
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """The costs of a model's blocks as formulas, the mean over its dense and its mixture-of-experts blocks,
-    and of its head.
+    """The costs of a model's blocks as formulas, the mean over the dense and the mixture-of-experts blocks of the
+    stage that has most of these, and of its head.
 
     >>> from scalebook.block import GPT
     >>> from scalebook.tables import models
@@ -212,15 +236,15 @@ def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -
 
 @cache
 def _block_formulas(dense, moe, strategy):
-    share = symbol("moe_layers") / symbol("layers")
-    kinds = [(dense, 1 - share if moe else S.One), (moe, share if dense else S.One)]
-    total: dict[str, Expr] = {}
-    for block, part in kinds:
+    x, total = symbol, {}
+    held, whole = x("stage_moe_blocks") / x("stage_blocks"), x("moe_layers") / x("layers")
+    for block, is_moe in ((dense, False), (moe, True)):
         for letter, cost in _costs(block, strategy).items() if block else ():
+            share = whole if letter in _OF_MODEL else held
+            part = (share if is_moe else 1 - share) if dense and moe else S.One
             total[letter] = total.get(letter, S.Zero) + part * cost
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
         "embedding_time": _embedding_time(strategy)
     }
-    return tuple(
-        Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items()
-    )
+    made = (Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items())
+    return *made, *([stage_moe_blocks_whole] if dense and moe else [])

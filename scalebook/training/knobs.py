@@ -22,7 +22,7 @@ from typing import Any
 from scalebook.language import Row
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.sources import cite
-from scalebook.language.tabular import Markup, aligned, page_table
+from scalebook.language.tabular import Markup, aligned, page_table, styled
 from scalebook.training.knobs_data import Knob, Knobs, frameworks, text_of
 from scalebook.training.knobs_rules import complete, follow
 from scalebook.training.knobs_text import guess, parsed, written
@@ -76,7 +76,7 @@ class Setup:
 
     def _repr_html_(self):
         body = page_table([frameworks()[self.framework].name, "letters and words"], self._lines(), kind="sb-row")
-        return body + "".join(f"<p>{html.escape(x)}</p>" for x in self._rest())
+        return styled(body, *(f"<p>{html.escape(x)}</p>" for x in self._rest()))
 
 
 def _listed(letters: Mapping) -> str:
@@ -318,12 +318,8 @@ class Subject:
             return Markup(f"<td>{', '.join(made)}</td>")
 
         sources = dict.fromkeys(cite(x.source) for x in self.knobs)
-        return page_table(
-            ["flag", "of", "letter or word", "formula", "note"],
-            self._lines(linked),
-            caption="; ".join(sources),
-            kind="sb-row",
-        )
+        heads = ["flag", "of", "letter or word", "formula", "note"]
+        return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
 
 
 def subject(name: str) -> Subject:

@@ -18,9 +18,9 @@ from scalebook.machine.collective_rates import FABRIC, group_share
 from scalebook.machine.collectives import all_reduce
 
 __all__ = [
-    "arithmetic_of_step", "best_buckets", "copies_of_devices", "crossover_tokens", "exchange_share", "exposed_buckets",
-    "gradient_buffer", "gradient_sum", "group_rate", "hiding", "hiding_replicated", "hiding_zero1", "hiding_zero3",
-    "train_steps", "wall_devices",
+    "arithmetic_of_step", "best_buckets", "block_wait", "copies_of_devices", "crossover_tokens", "exchange_share",
+    "exposed_buckets", "gradient_buffer", "gradient_sum", "group_rate", "hiding", "hiding_replicated", "hiding_zero1",
+    "hiding_zero3", "train_steps", "wall_devices",
 ]  # fmt: skip
 
 _HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
@@ -40,6 +40,19 @@ def group_rate(
     return Min(
         share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False
     )
+
+
+@formula("idle_fraction", "korthikanti2022 §4.2", domain={"one way or more": lambda tp: tp >= 1})
+def block_wait(tp, hidden, activation_bits, peak_flops, scaleup_bandwidth):
+    """What a block split over matrices waits for its links, of the time that it takes: nothing of it hidden, products
+    and links at their peaks, heads that share the width, the feed-forward layer four times as wide; no scores.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(block_wait(accelerators.h100.at("bf16"), tp=8, hidden=8192, activation_bits=16), 3)
+    0.385
+    """
+    ratio = (tp - 1) * activation_bits * peak_flops / (48 * hidden * scaleup_bandwidth)
+    return ratio / (1 + ratio)
 
 
 @formula("hiding_tokens", _HERE)

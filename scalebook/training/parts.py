@@ -6,16 +6,16 @@ A stage is as many blocks as the fullest has; every micro-batch passes it forwar
 3.84
 """
 
-from sympy import Expr, Integer, Max, Min, ceiling
+from sympy import Expr, Ge, Integer, Max, Min, Piecewise, ceiling, floor
 
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed",
     "last_blocks", "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none",
-    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_weight_gradient_sum", "step_again",
-    "step_backward", "step_forward", "step_head", "step_head_both", "step_head_v", "step_time", "tp_exposed",
-    "with_waits",
+    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_moe_blocks_mean",
+    "stage_moe_blocks_whole", "stage_weight_gradient_sum", "step_again", "step_backward", "step_forward", "step_head",
+    "step_head_both", "step_head_v", "step_time", "tp_exposed", "with_waits",
 ]  # fmt: skip
 
 
@@ -45,6 +45,53 @@ def last_blocks(layers, pp, stage_blocks):
     6.0
     """
     return Max(0, layers - (pp - 1) * stage_blocks, evaluate=False)
+
+
+@formula("stage_moe_blocks", "narayanan2021 §2.2", "deepseek2024-v3 §4.2")
+def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_blocks):
+    """Whole blocks with experts, on the device that has the most: the dense ones come first, or every n-th has experts.
+
+    Of dense blocks at the beginning the last full stage has the fewest, in each of its chunks, and a last stage that
+    has fewer blocks may yet have more with experts.  Where every n-th block has experts, a chunk has as many of them
+    as any chunk of its length could, which with few stages may be one more than any of them has.
+
+    >>> at = dict(layers=61, moe_layers=58, chunks=1)
+    >>> stage_moe_blocks_whole(at, pp=1, stage_blocks=61, last_blocks=61)
+    58.0
+    >>> stage_moe_blocks_whole(at, pp=2, stage_blocks=31, last_blocks=30)
+    30.0
+    >>> stage_moe_blocks_whole(layers=48, moe_layers=24, pp=16, chunks=1, stage_blocks=3, last_blocks=3)
+    2.0
+    """
+    chunk, every = stage_blocks / chunks, layers / moe_layers
+    dense, turn = layers - moe_layers, pp * chunk
+
+    def beginning(device):
+        """Dense blocks on a device, of those that stand at the beginning."""
+        turns = floor(dense / turn, evaluate=False)
+        rest = dense - turns * turn
+        return turns * chunk + Min(chunk, Max(0, rest - device * chunk, evaluate=False), evaluate=False)
+
+    full = Min(pp, floor(layers / stage_blocks, evaluate=False), evaluate=False)  # devices with all of their blocks
+    rest = layers - full * stage_blocks  # on the one behind them
+    first = Max(
+        rest - Max(0, dense - full * stage_blocks, evaluate=False),
+        last_blocks - beginning(pp - 1),
+        stage_blocks - beginning(full - 1),
+        evaluate=False,
+    )
+    spread = Min(moe_layers, chunks * ceiling(chunk / every, evaluate=False), evaluate=False)
+    return Piecewise((spread, Ge(floor(every, evaluate=False), every)), (first, True))
+
+
+@formula("stage_moe_blocks", "narayanan2021 §2.2")
+def stage_moe_blocks_mean(layers, moe_layers, stage_blocks):
+    """The share of a stage's blocks that the model's are: no whole number, where dense ones are dealt out unevenly.
+
+    >>> stage_moe_blocks_mean(layers=4, moe_layers=3, stage_blocks=2)
+    1.5
+    """
+    return stage_blocks * moe_layers / layers
 
 
 @formula("block_forward", "narayanan2021 §3.2")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scalebook.block.work import both_passes
 from scalebook.language import Formula, Row, show
-from scalebook.language.tabular import aligned, page_table
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.training.block_costs import head
 from scalebook.training.step import training_step
 
@@ -62,7 +62,7 @@ class Profile:
 
     def _repr_html_(self):
         head, rows = self._table()
-        return page_table(head, rows)
+        return styled(page_table(head, rows))
 
 
 def profile(*knowns, **letters) -> Profile:
@@ -75,7 +75,7 @@ def profile(*knowns, **letters) -> Profile:
     values = dict(run)
     parts = [(block, run["microbatches"] * run["stage_blocks"]) for block in (dense, moe) if block]
     if dense and moe:
-        share = run["moe_layers"] / run["layers"]
+        share = run["stage_moe_blocks"] / run["stage_blocks"]
         parts = [(dense, parts[0][1] * (1 - share)), (moe, parts[1][1] * share)]
     lines = []
     for block, calls in parts:

@@ -229,13 +229,13 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     lifted = (*ADVICE, *by_hand)
     if any(np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
-    elif found := reason(values, sheet, lifted):
+    elif found := _reason(own, known, sheet, lifted):
         raise ValueError(found)
 
 
 def _own(values, sheet):
     """What the rules are about, as numbers and words."""
-    names = _NAMES | {n for f in (sheet.formulas.values() if sheet else ()) for x in f.domain for n in x.letters}
+    names = _NAMES | {n for _, x in (sheet.conditions if sheet else ()) for n in x.letters}
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
     }
@@ -250,8 +250,12 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
     >>> reason({"pp": 64, "layers": 32})
     'pp=64 is more than the 32 layers: pp=1, 2, 3, 4, 5, 6, 7, 8, ... would do'
     """
-    values = _own(values, sheet)
-    known = derived(values)
+    own = _own(values, sheet)
+    return _reason(own, derived(own), sheet, lifted)
+
+
+def _reason(values, known, sheet, lifted):
+    """The same of numbers and words, and of what follows from them."""
     for letter in COUNTS:
         if letter in {*values, "dp"} & known.keys() and (known[letter] % 1 or known[letter] < 1):
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
@@ -266,8 +270,9 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
 
 def _conditions(sheet, known):
     """The conditions of a sheet's formulas that rest on what is known alone, each with its formula."""
-    for f in sheet.formulas.values() if sheet else ():
-        yield from ((f, x) for x in f.domain if all(n in known for n in x.letters))
+    for f, x in sheet.conditions if sheet else ():
+        if all(n in known for n in x.letters):
+            yield f, x
 
 
 def _check_each(known, sheet, lifted):

@@ -77,7 +77,7 @@ def attention_share_wide(seq, hidden):
     return seq / (6 * hidden + seq)
 
 
-@formula("saved_activations", "korthikanti2022 §5")
+@formula("all_saved", "korthikanti2022 §5")
 def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_bits, tp):
     """What all blocks keep of one micro-batch for the backward pass.
 

@@ -121,6 +121,7 @@ TRAINING = Space(
         "cp_overlap": lambda cp: cp > 1,
         "ep_overlap": lambda ep: ep > 1,
         "lora_rank": lambda trained: trained != "all",
+        "unread_rerun": lambda recompute: recompute == "full",
         "etp": lambda experts, tp: (experts > 0) & (tp > 1),
         **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),
         "dp_overlap": are_shared,

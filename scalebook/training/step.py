@@ -18,6 +18,7 @@ from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
+from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
@@ -60,7 +61,7 @@ USUAL = {
     "fp32_bits": 32, "logit_bits": 48,
     "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16,
+    "lora_rank": 16, "unread_rerun": 1,
 }  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
@@ -262,6 +263,9 @@ class Training:
 
     name = "training_step"
 
+    def __repr__(self):
+        return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.__doc__)
+
     @property
     def space(self):
         """The strategies that a search goes through."""
@@ -324,7 +328,10 @@ class Training:
         asked = dict(letters)
         sheet, strategy, _ = plan = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
-        check({n: value for row in rows for n, value in row.items()} | asked | strategy.words, sheet)
+        known = {}
+        for row in rows:
+            known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
+        check(known | asked | strategy.words, sheet)
         sheet, knowns, letters = self._called(plan, knowns, asked)
         return sheet(*knowns, **letters)
 

@@ -1,0 +1,31 @@
+"""What a page needs to know of uncertainty, to draw the intervals that `scalebook.language.interval` draws."""
+
+from collections.abc import Iterable, Mapping
+
+from scalebook.language import NOTATION
+from scalebook.language.interval import SPREADS
+
+__all__ = ["ends_of", "spreads_of"]
+
+
+def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
+    """The ends of a row's cells, by letter: low, high, and what says which cells are one and where it is from.
+
+    >>> from scalebook.tables import accelerators
+    >>> ends_of(accelerators.v100, ["matmul_fp16", "peak_fp16"])["matmul_fp16"][2:]
+    ['matmul_fp16', 'NVIDIA V100 SXM2 32 GB']
+    """
+    first: dict[int, str] = {}
+    for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
+        first.setdefault(id(row.cells[x]), x)
+    cells = {x: row.cells[x] for x in letters if x in row.cells and row.cells[x].low is not None}
+    return {x: [float(cell.low), float(cell.high), first[id(cell)], cell.origin] for x, cell in cells.items()}
+
+
+def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
+    """How far what formulas give may be off, by letter: ends over the value, and the name of the formula.
+
+    >>> spreads_of({"step_time": "step_time", "flops": "decode_flops"})
+    {'step_time': [0.932, 1.119, 'step_time']}
+    """
+    return {x: [*SPREADS[NOTATION[x].name], name] for x, name in formulas.items() if x in SPREADS}

@@ -1,0 +1,125 @@
+"""Ways to serve as flags of servers: what vLLM and SGLang call the letters of a layout.
+
+vLLM counts the tensor ways of one group that attends for itself, SGLang those of all groups together; vLLM deals
+experts to all devices of a copy or to none.  A number that is not given has no flag, and the server keeps its own.
+
+>>> print(server_flags("sglang", tp=1, attention_dp=8, ep=8))
+python -m sglang.launch_server --model-path MODEL --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8
+>>> print(server_flags("vllm", tp=2, attention_dp=4, ep=4))
+vllm serve MODEL --tensor-parallel-size 2 --data-parallel-size 4 --enable-expert-parallel
+# vLLM deals experts to all 8 devices: no flag deals them to 4 and splits each over 2
+"""
+
+import math
+from typing import NamedTuple
+
+from scalebook.language.notation import either, quoted
+
+__all__ = ["SERVERS", "Flag", "Server", "server_flags"]
+
+
+class Flag(NamedTuple):
+    """A flag, its number (`of`, an operation on letters; none where it stands alone), and when it is written.
+
+    `above` is a letter that is more than one then, `equal` a letter or word with its value.
+    """
+
+    name: str
+    of: tuple[str, ...] = ()
+    above: str = ""
+    equal: tuple = ()
+
+
+class Server(NamedTuple):
+    """A server's command, its flags and their source; `all_experts` where experts are dealt to all devices or none."""
+
+    name: str
+    command: str
+    source: str
+    flags: tuple[Flag, ...]
+    all_experts: bool = False
+
+
+SERVERS = {
+    "vllm": Server(
+        "vLLM",
+        "vllm serve MODEL",
+        "vllm-parallel",
+        (
+            Flag("--tensor-parallel-size", ("*", "tp")),
+            Flag("--pipeline-parallel-size", ("*", "pp"), above="pp"),
+            Flag("--data-parallel-size", ("*", "attention_dp"), above="attention_dp"),
+            Flag("--enable-expert-parallel", above="ep"),
+            Flag("--all2all-backend deepep_low_latency", above="ep", equal=("exchange", "all_to_all")),
+            Flag("--max-model-len", ("+", "prompt", "output")),
+            Flag("--max-num-seqs", ("/", "users", "replicas", "attention_dp")),  # of each group
+            Flag("--max-num-batched-tokens", ("*", "chunk_tokens")),
+            Flag("--gpu-memory-utilization", ("*", "cache_share")),
+            Flag("--kv-cache-dtype fp8", equal=("kv_bits", 8)),
+        ),
+        all_experts=True,
+    ),
+    "sglang": Server(
+        "SGLang",
+        "python -m sglang.launch_server --model-path MODEL",
+        "sglang",
+        (
+            Flag("--tp-size", ("*", "tp", "attention_dp")),
+            Flag("--pp-size", ("*", "pp"), above="pp"),
+            Flag("--dp-size", ("*", "attention_dp"), above="attention_dp"),
+            Flag("--enable-dp-attention", above="attention_dp"),
+            Flag("--ep-size", ("*", "ep"), above="ep"),
+            Flag("--moe-a2a-backend deepep", above="ep", equal=("exchange", "all_to_all")),
+            Flag("--context-length", ("+", "prompt", "output")),
+            Flag("--max-running-requests", ("/", "users", "replicas")),  # of all groups
+            Flag("--chunked-prefill-size", ("*", "chunk_tokens")),
+            Flag("--mem-fraction-static", ("*", "cache_share")),
+            Flag("--kv-cache-dtype fp8_e4m3", equal=("kv_bits", 8)),
+        ),
+    ),
+}
+
+
+def server_flags(engine: str, **letters) -> str:
+    """The command of a server for a way to serve, in letters and words of `serve`; lengths and users where given.
+
+    Raises ValueError for an engine whose flags are not known.
+
+    >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024).split(" ", 4)[-1]
+    '8 --max-model-len 2048 --max-num-seqs 64'
+    >>> server_flags("lmdeploy", tp=8)
+    Traceback (most recent call last):
+        ...
+    ValueError: flags are known of 'vllm' or 'sglang', not of 'lmdeploy'
+    """
+    if engine not in SERVERS:
+        raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
+    server, known = SERVERS[engine], dict.fromkeys(("tp", "pp", "ep", "attention_dp", "replicas"), 1) | letters
+    said = [server.command, *(x for flag in server.flags if (x := _said(flag, known)))]
+    devices, ep, copies = known["tp"] * known["attention_dp"], known["ep"], known["replicas"]
+    notes = []
+    if server.all_experts and 1 < ep < devices:
+        notes.append(
+            f"# {server.name} deals experts to all {devices} devices: "
+            f"no flag deals them to {ep} and splits each over {devices // ep}"
+        )
+    if copies > 1:
+        notes.append(f"# {copies} such servers behind one router")
+    return "\n".join([" ".join(said), *notes])
+
+
+def _said(flag: Flag, known) -> str:
+    operation, *of = flag.of or ("",)
+    if any(x not in known for x in of) or (flag.above and not known.get(flag.above, 1) > 1):
+        return ""
+    if flag.equal and known.get(flag.equal[0]) != flag.equal[1]:
+        return ""
+    if not of:
+        return flag.name
+    first, *rest = (known[x] for x in of)
+    number = {
+        "*": lambda: math.prod(rest, start=first),
+        "+": lambda: first + sum(rest),
+        "/": lambda: math.ceil(first / math.prod(rest)),
+    }[operation]()
+    return f"{flag.name} {number:g}" if number < 1 else f"{flag.name} {round(number)}"

@@ -1,0 +1,182 @@
+r"""What the parts of sums and maxima are: arithmetic, memory, network or waiting, and a short word for each.
+
+Bars, figures and equations take colours from here, so that a part has one wherever it is drawn: a hue for its kind, a
+shade of it for itself.  A term that is no letter is what the letters in it are, if they agree.
+
+>>> PARTS["optimizer_time"]
+Part(word='optimizer', kind='memory', shade=0)
+>>> meaning(["kv_cache", "cache_ways"])
+Part(word='cache', kind='memory', shade=1)
+>>> meaning(["kv_cache", "queue_time"]), meaning(["layers"])
+(None, None)
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+import sympy
+
+__all__ = ["INKS", "PARTS", "SHADES", "Part", "coloured_terms", "meaning"]
+
+# What is filled with a colour on a light page: parts of one kind that lie beside each other.
+SHADES = {
+    "arithmetic": ("#0072B2", "#56B4E9", "#A6D5F0", "#004B76"),
+    "memory": ("#009E73", "#66C5AB", "#00563F", "#A9D18E", "#D5E8B5", "#C3D0C9"),
+    "network": ("#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F9DFB0", "#E58A6A"),
+    "waiting": ("#7A7F87", "#B4B9C0", "#4F545C"),
+}
+# What is written in it: the same hues, 4.5 from white and as far from black as that allows.
+INKS = {
+    "arithmetic": ("#0072B2", "#077BAD", "#4D7991", "#3A78A6"),
+    "memory": ("#00845B", "#15826B", "#3A8067", "#597D3E", "#69794B", "#6A7670"),
+    "network": ("#C44E00", "#A76400", "#966C02", "#B05D2D", "#887045", "#B15B3C"),
+    "waiting": ("#6F747C", "#6F747A", "#6E747C"),
+}
+
+
+class Part(NamedTuple):
+    """What a letter is, as part of a whole; `shade` counts in `SHADES` and `INKS` of its kind."""
+
+    word: str
+    kind: str
+    shade: int
+
+    @property
+    def ink(self) -> str:
+        return INKS[self.kind][self.shade]
+
+
+# A letter, the shade, the word.  A term with several letters is the one that comes first.
+_TABLE = {
+    "arithmetic": """
+        compute_time 0 arithmetic
+        step_forward 0 forward
+        step_backward 1 backward
+        step_again 2 run again
+        step_head 3 embeddings and logits
+        forward_compute 0 forward
+        input_gradient_compute 1 input gradient
+        again_compute 2 run again
+        weight_gradient_compute 3 weight gradient
+        forward_time 0 forward
+        input_gradient_time 1 input gradient
+        weight_gradient_time 3 weight gradient
+        attention_flops 1 attention
+        products_time 0 products
+        reading_time 1 attention to prompts
+        prompt_time 0 reading the prompt
+        block_flops 0 arithmetic
+        flops 0 arithmetic
+        peak_flops 0 arithmetic
+        index_peak 0 arithmetic
+    """,
+    "memory": """
+        memory_time 0 memory
+        optimizer_time 0 optimizer
+        weight_memory 2 weights
+        gradient_memory 0 gradients
+        optimizer_memory 1 optimizer state
+        activation_memory 3 activations
+        logits_memory 4 logits
+        buffer_memory 5 buffers
+        weight_away 2 weights
+        gradient_away 0 gradients
+        optimizer_away 1 optimizer state
+        activation_away 3 activations
+        first_memory 0 first stage
+        last_memory 1 last stage
+        held_weights 2 weights
+        kv_cache 1 cache
+        workspace 4 work space
+        weights_time 2 weights read
+        cache_time 1 caches read
+        experts_time 0 experts
+        streams_time 3 norms and streams
+        latency_floor 2 weights read
+        read_params 2 weights
+        segment_blocks 3 activations
+        working_activations 3 activations
+        traffic 0 memory
+        append_traffic 0 memory
+        hbm_bandwidth 0 memory
+    """,
+    "network": """
+        tp_exposed 0 tensor parallel
+        cp_exposed 1 context parallel
+        ep_exposed 2 expert parallel
+        pp_exposed 3 pipeline transfers
+        dp_exposed 4 data parallel
+        offload_exposed 5 offload
+        tp_forward 0 tensor parallel
+        cp_forward 1 context parallel
+        ep_forward 2 expert parallel
+        tp_backward 0 tensor parallel
+        cp_backward 1 context parallel
+        ep_backward 2 expert parallel
+        tp_async 0 tensor parallel
+        exchange_time 0 messages
+        way_time 0 messages
+        doubling_time 0 messages
+        handover_time 0 handing over
+        transfer_time 0 transfers
+        forward_wait 0 forward pass waits
+        backward_wait 1 backward pass waits
+        site_bytes 0 transfer
+        site_latency 1 latency
+        collective_bytes 0 transfer
+        near_latency 1 latency
+        far_latency 3 latency far away
+        link_latency 1 latency
+        chunk_time 1 latency
+    """,
+    "waiting": """
+        bubble_time 0 bubble
+        launches_time 0 launches
+        engine_time 1 engine
+        routing_time 2 routing
+        queue_time 0 queue
+        first_overhead 1 engine
+        step_overhead 1 engine
+        layer_overhead 1 engine
+        block_overhead 1 engine
+        kernel_launch 0 launch
+        launch_time 0 launch
+        collective_launch 0 launch
+    """,
+}
+PARTS = {
+    line.split()[0]: Part(line.split(maxsplit=2)[2], kind, int(line.split()[1]))
+    for kind, lines in _TABLE.items()
+    for line in lines.strip().splitlines()
+}
+_PLACES = {name: i for i, name in enumerate(PARTS)}
+
+
+def meaning(letters: Iterable[str]) -> Part | None:
+    """What a term of these letters is; None where none of them says, or where they differ in kind."""
+    found = [PARTS[x] for x in sorted(filter(PARTS.get, letters), key=_PLACES.get)]
+    return found[0] if len({x.kind for x in found}) == 1 else None
+
+
+@lru_cache(1024)
+def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
+    r"""The terms of a sum or a maximum of parts, each with the colour it is written in; none where all are alike.
+
+    >>> from scalebook.inference.tokens import token_time
+    >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())
+    [('compute_time', '#0072B2'), ('memory_time', '#00845B')]
+    """
+    if not isinstance(expr, sympy.Add | sympy.Max):
+        return {}
+    found: dict[sympy.Expr, str] = {}
+    for term in expr.args:
+        if term.could_extract_minus_sign():
+            return {}
+        if within := coloured_terms(term):
+            found |= within
+        elif part := meaning(x.name for x in term.free_symbols):
+            found[term] = part.ink
+        else:
+            return {}
+    return found if len(set(found.values())) > 1 else {}

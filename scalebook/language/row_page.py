@@ -1,0 +1,100 @@
+"""A row as a notebook shows it: what was asked for first, what that is made of, and everything else behind a line.
+
+>>> from scalebook import decoding
+>>> from scalebook.tables import accelerators, models
+>>> answers(decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16))[:4]
+['token_time', 'decode_memory', 'decode_rate', 'idle_fraction']
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from .notation import NOTATION
+from .parts import breakdowns, said
+from .row import Row, Why, with_unit
+from .tabular import Markup, folded, page_table, styled, table_cell
+
+__all__ = ["SHORT", "answers", "row_page"]
+
+SHORT = 24  # letters that are read at once
+_MOST = 12  # answers that stand open
+
+
+def answers(row: Row) -> list[str]:
+    """What a reader asks for: times and memory that have parts, then letters that nothing else follows from, with those
+    that have ends; the last of them first.
+    """
+    used = {n for cell in row.cells.values() for n in cell.inputs}
+    ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]
+    between = [n.removesuffix("_low") for n in ends if n.endswith("_low") and n.removesuffix("_low") in row]
+    lasting = [n for n in ends if not n.endswith(("_low", "_high", "_needed"))]
+    return list(dict.fromkeys([*reversed(breakdowns(row)), *reversed(between), *reversed(lasting)]))
+
+
+def _named(name: str) -> Markup:
+    return table_cell(Markup(f"<code>{name}</code>"), "th", scope="row")
+
+
+def _value(row: Row, name: str) -> str:
+    return with_unit(row.cells[name].value, NOTATION[name].unit)
+
+
+def _range(row: Row, name: str) -> str:
+    """The ends of an answer: as the row has them, or as measurements of its like say."""
+    if f"{name}_low" in row:
+        return f"{_value(row, f'{name}_low')} to {_value(row, f'{name}_high')}"
+    if np.ndim(row[name]) or not row.cells[name].formula:
+        return ""
+    found = row.interval(name)
+    unit = NOTATION[name].unit
+    return f"{with_unit(found.low, unit)} to {with_unit(found.high, unit)}" if found.ranked else ""
+
+
+def _answers(row: Row) -> Markup:
+    shown = answers(row)[:_MOST]
+    ranged = {n for n in shown if f"{n}_low" in row} | set(breakdowns(row))
+    lines = (
+        [_named(n), _value(row, n), _range(row, n) if n in ranged else "", NOTATION[n].meaning] for n in shown
+    )  # fmt: skip
+    return page_table(["letter", "value", "8 in 10 between", "meaning"], lines, row.name)
+
+
+def _parts(row: Row, letter: str) -> Markup:
+    """What a time or a memory is made of, each part with its share as a bar."""
+
+    def bar(share: str) -> Markup:
+        wide = float(share.split()[0]) / 10
+        return table_cell(
+            Markup(f'<span class="sb-share" style="width:{wide:.2f}em"></span>{share.replace(" ", chr(160))}'),
+            class_="sb-said",
+        )
+
+    how = "the sum of" if row.cells[letter].formula.rhs.is_Add else "the largest of"
+    lines = ([_named(n), value, bar(share), NOTATION[n].meaning] for n, value, share in said(row, letter))
+    return page_table(["letter", "value", "share", "meaning"], lines, f"{letter} is {how}")
+
+
+def _all(row: Row, names: Iterable[str]) -> Markup:
+    """Letters with their origins, each in a line; what a letter follows from stands in the lines of the others."""
+    lines = (
+        [_named(n), *map(table_cell, (_value(row, n), NOTATION[n].meaning)), table_cell(Markup(origin))]
+        for n in names
+        for origin in [Why(n, row.cells[n]).page(set(row.cells) if len(row.cells) > SHORT else row.cells.keys() - {n})]
+    )
+    return page_table(["letter", "value", "meaning", "where it comes from"], lines, row.name, "sb-row")
+
+
+def row_page(row: Row) -> Markup:
+    """A row as a table; a long one by its answers, with its letters behind two lines."""
+    made = [n for n, cell in row.cells.items() if cell.formula]
+    if len(row.cells) <= SHORT or not made:
+        return styled(_all(row, row.cells))
+    given, first = [n for n in row.cells if n not in set(made)], answers(row)[0]
+    return styled(
+        _answers(row),
+        *(_parts(row, n) for n in reversed(breakdowns(row)) if not np.ndim(row[n])),
+        folded(_all(row, given), f"{len(given)} letters that are known"),
+        folded(_all(row, made), f"{len(made)} letters that follow, each with its formula"),
+        f'<p><small>In Python: <code>row.{first}</code>, <code>row.why("{first}")</code>.</small></p>',
+    )

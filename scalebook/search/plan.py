@@ -1,0 +1,259 @@
+"""All formulas of a search as one list of operations: what several strategies' sheets share stands in it once.
+
+A value rests on some columns and some axes.  It is held with one entry for each combination of these that there is:
+a kernel's time, which rests on tp and batch, is priced some tens of times among millions of strategies.  In which
+order terms are added up is a matter of the letters alone, and so is every digit: among however many others a strategy
+is priced, its price is the same.
+
+>>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
+>>> from scalebook.language import symbol
+>>> exposed = plan.add((1 - symbol("dp_overlap")) * symbol("dp") / 8, plan.letters)
+>>> some = Evaluated(plan, {"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, 3)
+>>> some.spread(exposed, np.arange(3))
+array([[0.5  , 0.25 , 0.25 ],
+       [0.25 , 0.125, 0.125]])
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import sympy
+
+from .columns import Columns, Program, program
+
+__all__ = ["Block", "Evaluated", "Plan"]
+
+_FOLDED = (np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or)
+_SHARED = 4  # rows to a combination, from which on a value on axes is priced by combination and not by row
+
+
+class Plan:
+    """Operations in order, each with the places of what it takes, and the columns and axes that it rests on, as bits.
+
+    `columns` are letters with a value in each row, `axes` letters with few values, of which all are taken in every row,
+    and `solved` letters whose value comes later.  `letters` are the places of all these.
+    """
+
+    def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
+        self.operations: list[Callable | None] = []
+        self.args: list[tuple[int, ...]] = []
+        self.bits: list[int] = []
+        self.values: dict[int, np.ndarray | np.generic] = {}  # constants, and letters on axes
+        self.columns, self.axes = tuple(columns), tuple(axes)
+        self.shape = tuple(map(len, axes.values()))
+        self.in_columns = (1 << len(self.columns)) - 1
+        self._known, self._constants, self._added = {}, {}, {}
+        self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
+        for i, (name, values) in enumerate(axes.items()):
+            self.letters[name] = self._enter(None, (), 1 << len(self.columns) + i)
+            own = np.asarray(values, float).reshape([-1 if x == i else 1 for x in range(len(axes) + 1)])
+            self.values[self.letters[name]] = own
+        for i, name in enumerate(solved):
+            self.letters[name] = self._enter(None, (), 1 << len(self.columns) + len(axes) + i)
+        self.solved = sum(self.bits[self.letters[n]] for n in solved)
+
+    def _enter(self, operation, args, bits):
+        self.operations.append(operation)
+        self.args.append(args)
+        self.bits.append(bits)
+        return len(self.bits) - 1
+
+    def constant(self, value: float | np.generic) -> int:
+        """The place of a number or a truth."""
+        value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        key = (value.dtype.kind, value.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self._enter(None, (), 0)
+            self.values[self._constants[key]] = value
+        return self._constants[key]
+
+    def operate(self, operation: Callable, *args: int) -> int:
+        """The place of an operation's result; one of constants is done at once."""
+        if (operation, args) not in self._known:
+            bits = 0
+            for x in args:
+                bits |= self.bits[x]
+            if bits:
+                self._known[operation, args] = self._enter(operation, args, bits)
+            else:
+                with np.errstate(all="ignore"):
+                    value = operation(*(self.values[x] for x in args))
+                self._known[operation, args] = self.constant(np.asarray(value)[()])
+        return self._known[operation, args]
+
+    def fold(self, operation: Callable, args: Iterable[int]) -> int:
+        """The sum, product or largest of several: what rests on least comes first."""
+        first, *others = sorted(args, key=self._rank)
+        for x in others:
+            first = self.operate(operation, first, x)
+        return first
+
+    def _rank(self, place):
+        bits = self.bits[place]
+        return bits > self.in_columns, bits.bit_count()
+
+    def is_wide(self, place: int) -> bool:
+        """Whether it rests on axes, or on what is solved."""
+        return self.bits[place] > self.in_columns
+
+    def add(self, expr: sympy.Expr, letters: Mapping[str, int]) -> int:
+        """The place of an expression in letters of which the places are given."""
+        own = _program(expr)
+        key = (id(own), *(letters[n] for n in own.letters))
+        if key not in self._added:
+            places = [*key[1:], *map(self.constant, own.constants)]
+            for built, args in own.steps:
+                places.append(built(self, [places[i] for i in args]))
+            self._added[key] = places[-1], own  # as long as it is kept, its id is no other's
+        return self._added[key][0]
+
+    def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
+        """All operations that values take, in order, but for some and what only these take."""
+        found, todo = set(), list(places)
+        while todo:
+            x = todo.pop()
+            if x not in found and self.operations[x] is not None and not but(x):
+                found.add(x)
+                todo += self.args[x]
+        return sorted(found)
+
+
+def _power(plan, args):
+    base, exponent = args
+    known = plan.values.get(exponent)
+    for value, operation in ((-1.0, np.reciprocal), (0.5, np.sqrt), (2.0, np.square)):
+        if plan.bits[exponent] == 0 and known == value:
+            return plan.operate(operation, base)
+    return plan.operate(np.power, base, exponent)
+
+
+def _cases(plan, args):
+    found = plan.constant(np.nan)
+    for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
+        if plan.bits[holds] == 0:
+            found = value if plan.values[holds] else found
+        else:
+            found = plan.operate(np.where, holds, value, found)
+    return found
+
+
+def _folded(operation):
+    return lambda plan, args: plan.fold(operation, args)
+
+
+def _plain(operation):
+    return lambda plan, args: plan.operate(operation, *args)
+
+
+_BUILT: dict[type | None, Callable] = {
+    None: lambda plan, args: args[0],
+    sympy.Add: _folded(np.add), sympy.Mul: _folded(np.multiply), sympy.Pow: _power, sympy.Piecewise: _cases,
+    sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum),
+    sympy.And: _folded(np.logical_and), sympy.Or: _folded(np.logical_or), sympy.Not: _plain(np.logical_not),
+    sympy.ceiling: _plain(np.ceil), sympy.floor: _plain(np.floor), sympy.log: _plain(np.log), sympy.exp: _plain(np.exp),
+    sympy.Abs: _plain(np.abs), sympy.Mod: _plain(np.mod), sympy.Ge: _plain(np.greater_equal),
+    sympy.Gt: _plain(np.greater), sympy.Le: _plain(np.less_equal), sympy.Lt: _plain(np.less),
+    sympy.Eq: _plain(np.equal), sympy.Ne: _plain(np.not_equal),
+}  # fmt: skip
+
+
+class Evaluated:
+    """A plan on rows of columns: what rests on few of them is evaluated by combination, when it is first asked for."""
+
+    def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
+        self.plan = plan
+        self.columns = Columns({n: columns[n] for n in plan.columns}, {}, size)
+        self.size, self._values = size, dict(plan.values)
+        self._values |= {plan.letters[n]: self.columns.letters[n].array for n in plan.columns}
+        self.kept: dict = {}  # of its rows, whatever those who ask for it want to ask for once
+        self._late: dict[int, bool] = {}
+        self._paths: dict[int, list[int]] = {}
+
+    def is_late(self, place: int) -> bool:
+        """Whether it is evaluated row by row: on axes, where there are about as many combinations as rows."""
+        bits = self.plan.bits[place]
+        if bits not in self._late:
+            own = bits & self.plan.in_columns
+            is_late = bits > self.plan.in_columns
+            if is_late and not bits & self.plan.solved:
+                is_late = own != 0 and _SHARED * len(self.columns.key(own)[0]) > self.size
+            self._late[bits] = is_late
+        return self._late[bits]
+
+    def late(self, place: int) -> list[int]:
+        """The operations of a value that are done row by row, in order."""
+        if place not in self._paths:
+            self._paths[place] = self.plan.above([place], lambda x: not self.is_late(x))
+        return self._paths[place]
+
+    def value(self, place: int) -> np.ndarray:
+        """A value that is not late: one entry for each combination of its columns, the last axis."""
+        if place not in self._values:
+            plan, values, columns = self.plan, self._values, self.columns
+            for x in plan.above([place], values.__contains__):
+                own, args = plan.bits[x] & plan.in_columns, []
+                for y in plan.args[x]:
+                    bits = plan.bits[y] & plan.in_columns
+                    value = values[y]
+                    args.append(value.take(columns.places(bits, own), -1) if bits and bits != own else value)
+                values[x] = plan.operations[x](*args)
+        return self._values[place]
+
+    def forget(self, places: Iterable[int]) -> None:
+        """Values that are not asked for again."""
+        for x in places:
+            self._values.pop(x, None)
+
+    def spread(self, place: int, rows: np.ndarray) -> np.ndarray:
+        """A value at some rows, the last axis."""
+        return Block(self, rows).value(place)
+
+
+class Block:
+    """A plan on some of the rows of what was evaluated, a number of them that stays in the core's cache."""
+
+    def __init__(self, evaluated: Evaluated, rows: np.ndarray):
+        self.evaluated, self.rows = evaluated, rows
+        self.shape = (*evaluated.plan.shape, len(rows))
+        self._values: dict[int, np.ndarray] = {}
+
+    def value(self, place: int) -> np.ndarray:
+        """A value on the axes that it rests on, at the block's rows where it rests on columns."""
+        if place not in self._values:
+            plan, values = self.evaluated.plan, self._values
+            for x in self.evaluated.late(place):
+                if x not in values:
+                    values[x] = plan.operations[x](
+                        *[values[y] if y in values else self._early(y) for y in plan.args[x]]
+                    )
+            if place not in values:
+                self._early(place)
+        return self._values[place]
+
+    def _early(self, place):
+        value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
+        if bits:
+            value = value.take(self.evaluated.columns.key(bits)[1][self.rows], -1)
+        self._values[place] = value
+        return value
+
+    def solved(self, values: Mapping[int, np.ndarray]) -> "Block":
+        """The same rows with other values of what is solved."""
+        plan = self.evaluated.plan
+        block = Block(self.evaluated, self.rows)
+        block._values = {x: v for x, v in self._values.items() if not plan.bits[x] & plan.solved} | dict(values)
+        return block
+
+
+_PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}
+
+
+def _program(expr) -> Program:
+    """The operations of an expression, found by the object that it is: to compare expressions takes longer."""
+    if id(expr) not in _PROGRAMS:
+        own = program(expr)
+        steps = tuple((_BUILT[kind], places) for kind, places in own.steps)
+        if len(_PROGRAMS) > 1 << 14:
+            _PROGRAMS.clear()
+        _PROGRAMS[id(expr)] = expr, own._replace(steps=steps)
+    return _PROGRAMS[id(expr)][1]

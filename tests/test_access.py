@@ -1,0 +1,164 @@
+"""A sample of each kind of page is read by axe-core, in light and wide, then in dark on a phone; and pages are printed.
+
+axe-core comes by exact version from book/js/package.json.  What it finds of critical, serious or moderate impact is
+mended, or, where it is the theme's own, stands below with a reason.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from .browser import open_page
+
+AXE = Path(__file__).parents[1] / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+CHAPTERS = [
+    "notebooks/1-scaling-compute/memory-bottlenecks.html",
+    "notebooks/2-parallelism/pipeline-parallelism.html",
+    "notebooks/3-multi-trillion/modelling-a-training-step.html",
+    "notebooks/4-inference/users-queues-and-first-tokens.html",
+]
+SHORT = [
+    "book/index.html",
+    "notebooks/start.html",
+    "book/parts/2-parallelism.html",
+    "book/reference/claims.html",
+    "book/reference/formulas/pipeline.html",
+    "book/reference/accelerators.html",
+    "book/reference/trust.html",
+    "book/reference/cheat-sheet.html",
+    "search.html?q=pipeline+bubble",
+]
+# The longest pages: rows that are all alike, so that the first hundred are enough.
+LONG = ["book/reference/notation.html", "book/reference/formulas.html"]
+
+# The vendor theme's, by rule and by what its element is.
+THEIRS = {
+    "region": {".sidebar-primary-item": "sphinx-book-theme puts its logo and its switches outside of landmarks"},
+    "label-content-name-mismatch": {
+        ".search-button__button": "the theme's button shows a keyboard shortcut that its name leaves out"
+    },
+}
+# Equations are left out: they are the typesetter's, and one image or one piece of MathML to who listens.
+RUN = """async (theirs) => {
+  const rows = [...document.querySelectorAll("article tbody")].flatMap((x) => [...x.rows].slice(100));
+  rows.forEach((x) => x.remove());
+  const found = await axe.run(
+    { include: [["html"]], exclude: [["mjx-container"], [".katex"], ["math"]] }, { resultTypes: ["violations"] });
+  const said = [];
+  for (const { id, impact, nodes } of found.violations) {
+    if (!["critical", "serious", "moderate"].includes(impact)) continue;
+    const vendor = Object.keys(theirs[id] ?? {});
+    for (const { target, html, failureSummary } of nodes) {
+      const place = document.querySelector(target.join(" "));
+      if (vendor.some((x) => place?.matches(x))) continue;
+      const short = (text) => text.replace(/\\s+/g, " ").slice(0, 200);
+      said.push(`${impact} ${id}: ${short(html)}; ${short(failureSummary)}`);
+    }
+  }
+  return [...new Set(said)].slice(0, 12);
+}"""
+ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
+
+
+def violations(page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function("(x) => document.documentElement.dataset.theme === x", arg=scheme)
+    page.wait_for_timeout(200)  # what follows the width
+    page.evaluate(ENDED)
+    return page.evaluate(RUN, THEIRS)
+
+
+@pytest.fixture
+def page(chromium):
+    with open_page(chromium, viewport={"width": 1300, "height": 844}, color_scheme="light") as page:
+        yield page
+
+
+def visited(page, url):
+    page.goto(url)
+    page.wait_for_load_state("load")
+    if page.locator(".sb-calculator, [type='application/vnd.jupyter.widget-view+json']").count():
+        page.locator("html[data-widgets=live]").wait_for(state="attached")
+        page.evaluate("document.querySelectorAll('.sb-calculator details').forEach((x) => (x.open = true))")
+    page.evaluate(AXE.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", [*CHAPTERS, *SHORT])
+def test_who_does_not_see_or_point_can_use_a_page(page, address, path):
+    visited(page, f"{address}/{path}")
+    assert violations(page, 1300, "light") == []
+    assert violations(page, 390, "dark") == []
+
+
+@pytest.mark.parametrize("path", LONG)
+def test_and_the_first_hundred_rows_of_a_long_one(page, address, path):
+    visited(page, f"{address}/{path}")
+    assert violations(page, 390, "dark") == []
+
+
+def test_and_the_planner(page, address):
+    """Training, with a number's why open; then serving."""
+    ready = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
+    visited(page, f"{address}/book/planner.html")
+    page.wait_for_function(ready)
+    assert violations(page, 1300, "light") == []
+    page.locator(".pl-num").first.click()
+    page.locator("dialog[open] summary").first.click()
+    assert violations(page, 1300, "dark") == []
+    page.keyboard.press("Escape")
+    page.select_option("select[aria-label='train or serve']", "serve")
+    page.locator(".pl-num[data-letter=tpot]").wait_for()
+    page.wait_for_function(ready)
+    assert violations(page, 390, "dark") == []
+
+
+def test_answers_are_said_and_sliders_have_names_and_values(page, address):
+    visited(page, f"{address}/{CHAPTERS[0]}")
+    for slider in page.locator(".sb-calculator input[type=range]").all():
+        assert slider.evaluate("(x) => x.labels[0].textContent.trim()") and slider.get_attribute("aria-valuetext")
+    assert page.locator(".sb-calculator .sb-first [aria-live=polite]").count()
+    page.goto(f"{address}/book/planner.html")
+    assert page.locator(".pl-verdict[aria-live=polite]").count() == 1
+
+
+def test_wide_tables_are_scrolled_from_the_keyboard(page, address):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/book/reference/trust.html")
+    box = page.locator(".sb-table[tabindex='0']").first
+    box.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 20")
+    assert box.get_attribute("aria-label")
+
+
+def test_verdicts_are_words_beside_their_colours(page, address):
+    page.goto(f"{address}/book/reference/claims.html")
+    assert page.locator(".sb-verdict").evaluate_all("(all) => all.every((x) => x.textContent.trim())")
+
+
+# What a sheet of paper shows of a chapter.
+PRINTED = """() => {
+  const seen = (x) => x.getClientRects().length > 0;
+  return { code: [...document.querySelectorAll("div.cell_input")].filter(seen).length,
+    folds: [...document.querySelectorAll("details:is(.above-input, .hide) > summary")].filter(seen).length,
+    controls: [...document.querySelectorAll(".sb-buttons, .sb-code-switch")].filter(seen).length,
+    figures: [...document.querySelectorAll("svg.sb-plot")].filter(seen).length,
+    answers: [...document.querySelectorAll(".sb-first .sb-value")].filter(seen).map((x) => x.textContent),
+    paper: getComputedStyle(document.body).backgroundColor }; }"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chapter_is_printed_without_code(page, address, scheme):
+    """Figures, answers and prose stay; what can only be pressed goes; a dark page is printed on white."""
+    page.emulate_media(color_scheme=scheme)
+    visited(page, f"{address}/{CHAPTERS[0]}")
+    page.locator(".sb-first .sb-value").first.wait_for()
+    page.emulate_media(media="print", color_scheme=scheme)
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    page.evaluate(ENDED)
+    said = page.evaluate(PRINTED)
+    assert said["code"] == said["folds"] == said["controls"] == 0, said
+    assert said["figures"] > 2 and all(said["answers"]) and said["answers"], said
+    assert said["paper"] in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")

@@ -1,0 +1,121 @@
+"""A sweep over system sizes finds what a search of each finds, to the last digit."""
+
+import random
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+from dask.distributed import Client, LocalCluster
+
+from scalebook.calculon import Strategies, application, library
+from scalebook.calculon.sizes import BATCH, SYSTEMS, at_sizes, kept
+from scalebook.inference.tokens import decoding
+from scalebook.search import search, sweep
+from scalebook.tables import accelerators, models
+from scalebook.training import training_step
+
+MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
+ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)
+SIZES = [8, 24, 40, 64, 104]
+
+
+def same(one, other):
+    """Whether two searches found the same, to the last digit."""
+    return (
+        [(x.values, x.letters, x.words) for x in one.best] == [(x.values, x.letters, x.words) for x in other.best]
+        and (one.count, one.rejected, one.fitting) == (other.count, other.rejected, other.fitting)
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def swept():
+    return sweep(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)
+
+
+@pytest.mark.parametrize("devices", SIZES)
+def test_each_size_is_its_search(swept, devices):
+    assert same(swept[devices], search(MACHINE, MODEL, devices=devices, best=3, **ASKED))
+    assert swept.values[devices] == swept[devices].best[0].sequence_time
+
+
+@pytest.mark.parametrize("asked", [dict(), dict(maximize="mfu"), dict(minimize="memory", subject_to="mfu >= 20 %")])
+def test_training_is_swept_too(asked):
+    known = dict(global_batch=96, seq=4096, recompute=["none", "full"], progress=False, **asked)
+    things = training_step, models.llama3_8b, accelerators.h100.at("bf16")
+    found = sweep(*things, devices=[8, 24, 48], **known)
+    for n in found:
+        assert same(found[n], search(*things, devices=n, best=1, **known))
+
+
+def test_executors_find_the_same(swept, monkeypatch):
+    monkeypatch.setattr("scalebook.search.sweeping.SIZES", 2)
+    again = [sweep(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)]
+    with ProcessPoolExecutor(2) as pool:
+        again.append(sweep(MACHINE, MODEL, devices=SIZES, best=3, executor=pool, **ASKED))
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        again.append(sweep(MACHINE, MODEL, devices=SIZES, best=3, executor=client.get_executor(), **ASKED))
+    for other in again:
+        assert list(other) == list(swept) and all(same(other[n], swept[n]) for n in SIZES)
+        assert (other.count, other.fitting) == (swept.count, swept.fitting)
+
+
+class Interrupted(ThreadPoolExecutor):
+    """Takes one call, and then the reader has had enough."""
+
+    taken = 0
+
+    def submit(self, *call):
+        self.taken += 1
+        if self.taken > 1:
+            raise KeyboardInterrupt
+        future = super().submit(*call)
+        future.result()
+        return future
+
+
+def test_interrupted_it_gives_the_sizes_so_far(monkeypatch):
+    monkeypatch.setattr("scalebook.search.sweeping.SIZES", 2)
+    with Interrupted(1) as pool:
+        part = sweep(MACHINE, MODEL, devices=SIZES[:4], executor=pool, **ASKED)
+    assert not part.is_whole and "interrupted: 2 of 4 were not priced" in repr(part) and len(part.values) == 2
+
+
+@pytest.mark.parametrize(
+    "things, asked, error, said",
+    [
+        ((MACHINE, MODEL), dict(devices=[]), ValueError, "devices has no values to sweep"),
+        ((MACHINE, MODEL), dict(devices=[8], executor=3), TypeError, "executor is of concurrent.futures' kind"),
+        (
+            (decoding, models.llama3_8b, accelerators.h100),
+            dict(devices=[8], minimize="token_time", batch=[1, 2]),
+            TypeError,
+            "",
+        ),
+    ],
+)
+def test_a_call_that_makes_no_sense_is_answered(things, asked, error, said):
+    known = dict(global_batch=8, progress=False) if things[0] is MACHINE else dict(progress=False)
+    with pytest.raises(error, match=said):
+        sweep(*things, **known, **asked)
+
+
+def test_where_nothing_fits_it_says_so():
+    with pytest.raises(ValueError, match="no strategy can run at any of the 2 sizes"):
+        sweep(MACHINE, application(library.models["megatron-1T"]), devices=[1, 2], **ASKED)
+
+
+# Calculon's study, as it is kept
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_is_kept_of_the_study_is_what_is_found(system):
+    """A sample: the rest was written by the same call."""
+    rows = [x for x in kept() if x["system"] == system and x["model"] == "megatron-1T"]
+    row = random.Random(system).choice([x for x in rows if x["strategies"] < 1e6])
+    found = at_sizes("megatron-1T", system, [int(row["devices"])], progress=False)
+    best = found[int(row["devices"])].best[0]
+    assert row["global_batch"] == BATCH and found.count == row["strategies"]
+    assert best.sequence_time == row["sequence_time"]
+    assert [best.tp, best.pp, best.dp] == [row["tp"], row["pp"], row["dp"]]
