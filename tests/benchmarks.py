@@ -138,21 +138,20 @@ def step_by_hand():
     return seconds(lambda: function(*values)), whole
 
 
-def planner():
+def planner(address, chromium):
     """The planner's page: seconds to an answer, strategies it prices a second, compressed bytes of its script."""
     weight = compressed(SITE / "planner.js")
     times, speed = [], []
-    with browser() as chromium, serve(SITE) as address:
-        for _ in range(3):
-            with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
-                start = time.perf_counter()
-                shown.goto(f"{address}/book/planner.html", wait_until="commit")
-                shown.wait_for_function(PLANNED, timeout=120_000)
-                times.append(time.perf_counter() - start)
-                said = shown.locator(".pl small").all_inner_texts()
-                priced = next((x for x in map(PRICED.search, said) if x), None)
-                if priced:  # the page says for how long it searched, where that is long
-                    speed.append(float(priced[1].replace(",", "")) / float(priced[2]))
+    for _ in range(3):
+        with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
+            start = time.perf_counter()
+            shown.goto(f"{address}/book/planner.html", wait_until="commit")
+            shown.wait_for_function(PLANNED, timeout=120_000)
+            times.append(time.perf_counter() - start)
+            said = shown.locator(".pl small").all_inner_texts()
+            priced = next((x for x in map(PRICED.search, said) if x), None)
+            if priced:  # the page says for how long it searched, where that is long
+                speed.append(float(priced[1].replace(",", "")) / float(priced[2]))
     return statistics.median(times), statistics.median(speed) if speed else float("nan"), weight
 
 
@@ -298,13 +297,13 @@ def main():
         ),
         "one check of a strategy (ms)": (1e3 * seconds(lambda: check(*strategy)), 1),
         "one slider event in Python (ms)": (1e3 * seconds(event), 5),
-        f"formula of {hundred.rhs.count_ops()} operations (million a second)": (1e-6 * rate(hundred), -10),
+        f"formula of {operations} operations (million a second)": (1e-6 * rate(hundred), -10),
+        "  the limit: as many products in NumPy, by hand": (1e-6 * by_hand(operations), None),
         "decoding sheet over a million batches (million a second)": (
             1 / seconds(lambda: decoding(llama, h100, **knowns | dict(batch=batch)), repeat=3),
             None,
         ),
         "Calculon's search of Megatron-1T on 4,096 (million strategies)": (1e-6 * theirs, -14.55),
-        "  the limit: as many products in NumPy, by hand": (1e-6 * by_hand(operations), None),
         "first sheet of a process, decoding (CPU s)": (first_sheet, 0.1),
         "first sheet of a process, a training step (CPU s)": (first_step, 0.1),
         "a training step (ms)": (1e3 * step, 0.5),
@@ -327,10 +326,10 @@ def main():
     }
     with browser() as chromium, serve(SITE) as address:
         weight, ready, work = page(address, chromium)
+        ready_planner, planner_speed, planner_weight = planner(address, chromium)
     figures["chapter page, compressed (MB)"] = (weight / 1e6, 0.7)
     figures["chapter page, time to a live calculator (s)"] = (ready, 0.8)
     figures["chapter page, work of its thread (s)"] = (work, None)
-    ready_planner, planner_speed, planner_weight = planner()
     figures["planner, time to the first answer (s)"] = (ready_planner, 1.5)
     figures["planner, strategies priced a second in the page"] = (planner_speed, -1e5)
     figures["planner, compressed script (kB)"] = (1e-3 * planner_weight, 150)

@@ -13,8 +13,7 @@ from py_mini_racer import MiniRacer
 
 import scalebook
 from scalebook import tables
-from scalebook.display.described import BY_PRECISION
-from scalebook.display.described import STATED as SAID
+from scalebook.display.described import BY_PRECISION, STATED_BY_ROWS
 from scalebook.display.live import Calculator
 from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
@@ -126,7 +125,7 @@ def python_says(calc, state):
             letters |= {
                 x: row[x]
                 for x in row
-                if x in sheet.inputs or (x in sheet.formulas and (x in SAID or not sheet.formulas[x].inputs))
+                if x in sheet.inputs or (x in sheet.formulas and (x in STATED_BY_ROWS or not sheet.formulas[x].inputs))
             }
         elif "precisions" not in control:
             letters[control["name"]] = value

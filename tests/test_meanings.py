@@ -6,7 +6,7 @@ import pytest
 import sympy
 from matplotlib.colors import to_rgb
 
-from scalebook.display.scheme import contrast, hues, inks_style, on_dark, shades_style
+from scalebook.display.scheme import contrast, hues, on_dark, shades_style
 from scalebook.inference.tokens import token_time
 from scalebook.language import NOTATION
 from scalebook.language.meanings import INKS, PARTS, SHADES, coloured_terms
@@ -63,7 +63,7 @@ def test_kinds_differ_in_hue_and_a_kind_has_one():
 def test_inks_can_be_read_on_both_pages():
     for ink in (x for own in INKS.values() for x in own):
         assert contrast(ink, "#FFFFFF") >= 4.5 and contrast(ink, "#14181C") >= 3
-        assert contrast(on_dark(ink), "#14181C") >= 6 and ink in inks_style()
+        assert contrast(on_dark(ink), "#14181C") >= 6
 
 
 def test_every_letter_with_a_meaning_is_a_letter():

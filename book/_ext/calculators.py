@@ -12,7 +12,6 @@ from pathlib import Path
 
 import scalebook
 from scalebook.display.pages import published, script
-from scalebook.display.scheme import inks_style
 from scalebook.language.tabular import house
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +28,6 @@ def gather(app, config):
         PAGES[str(path.relative_to(ROOT).with_suffix(""))] = json.dumps(published(notebook, path.stem, shared))
     assets = ROOT / "book" / "_build" / "assets"
     (assets / "calculators.js").write_text(script(shared), "utf-8")
-    (assets / "inks.css").write_text(inks_style(), "utf-8")
-    app.add_css_file("inks.css")
     # A notebook's own style is fought with there, not here: each class once, so that a page's style can go on from it.
     (assets / "house.css").write_text(re.sub(r"(\.sb-table)+", r"\1", house()), "utf-8")
 

@@ -19,6 +19,7 @@ from sphinx.util.math import get_node_equation_number
 
 from scalebook.display.scheme import COLOURS, SHADES, on_dark
 from scalebook.language import NOTATION
+from scalebook.language.meanings import INKS
 
 # What is no text of a page, a tag, or an equation within text or on a line of its own.
 PIECE = re.compile(
@@ -97,7 +98,8 @@ def set_pages(folder: Path) -> set[str]:
 
 def house_colours() -> set[str]:
     """The hues in which drawings and charts paint, and terms of equations beside them."""
-    return {x.lower() for shades in SHADES.values() for x in shades} | {light.lower() for light, _ in COLOURS.values()}
+    ours = [x for hues in (SHADES, INKS) for own in hues.values() for x in own]
+    return {x.lower() for x in (*ours, *(light for light, _ in COLOURS.values()))}
 
 
 def dark(colours) -> str:

@@ -24,7 +24,8 @@ from .parts import bars
 __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
-STATED = (*BY_PRECISION, "sum_launch", "sum_latency")  # what a device says in the place of a formula
+# What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
+STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
@@ -150,7 +151,7 @@ class Described:
         chosen = self.choice["fixed"].keys() | {c["name"] for c in controls}
         by_precision = any("precisions" in c for c in controls)
         given |= {x for row in rows for _, at in row.get("peaks", ()) for x in at}
-        over = [x for x in STATED if x in self.formulas and x in given - chosen]
+        over = [x for x in STATED_BY_ROWS if x in self.formulas and x in given - chosen]
         self._at = [x for x in BY_PRECISION if by_precision and (x in self.inputs or x in over) and x not in chosen]
         self._over = [x for x in over if x not in self._at]
         self.spec |= dict(by_precision=self._at, over=over)

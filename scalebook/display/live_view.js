@@ -85,7 +85,7 @@ function reasons(spec, values, state) {
       const from = !control ? "fixed here" : !control.options ? "chosen here" : undefined;
       return make("li", {}, `${say(name)} `, make("small", {}, from ?? to(`${control.table}.html`, chosen(control, state).label)));
     }
-    const text = `${name} = ${f.js.replace(/\s+/g, " ").replace(/^\(\((?:(?!\?).)*\) \? \( (.*) \) : \( NaN \)\)$/, "$1").replaceAll("Math.", "").replaceAll("*", " · ")}`;
+    const text = `${name} = ${bare(f.js).replaceAll("Math.", "").replaceAll("*", " · ")}`;
     const line = [say(name), " ", make("code", { class: "sb-how" }, text), " ",
       make("small", {}, "by ", f.module ? to(`formulas.html#formula-${f.name.replaceAll("_", "-")}`, f.name) : f.name, f.sources?.length ? `, ${f.sources.join(", ")}` : "")];
     if (!f.inputs.length) return make("li", {}, ...line);

@@ -7,8 +7,7 @@ from matplotlib.colors import to_hex, to_rgb
 from scalebook.language.meanings import INKS, PARTS, SHADES
 
 __all__ = [
-    "COLOURS", "LEAST", "PHONE", "SHADES", "contrast", "following", "hues", "ink_on", "inks_style", "on_dark",
-    "shades_style",
+    "COLOURS", "LEAST", "PHONE", "SHADES", "contrast", "following", "hues", "ink_on", "on_dark", "shades_style",
 ]  # fmt: skip
 
 PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
@@ -59,7 +58,6 @@ _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
 }
 
 _INKS = {x for own in INKS.values() for x in own}
-DARK_PAGE = "html[data-theme=dark]"
 DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
 SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
 
@@ -89,17 +87,6 @@ def shades_style(within: str) -> str:
     )
     rules = "".join(f"{within} .sb-{name}{{background:var(--sb-{name});color:var(--sb-{name}-on)}}" for name in shades)
     return following(within, light, dark) + rules
-
-
-def inks_style() -> str:
-    """The style that makes coloured terms of equations lighter on a dark page, as KaTeX and MathJax write them."""
-    rules = []
-    for ink in dict.fromkeys(x for own in INKS.values() for x in own):
-        red, green, blue = (round(255 * x) for x in to_rgb(ink))
-        said = (f"color:{ink}", f"color: {ink}", f"color: rgb({red}, {green}, {blue})")
-        selector = ",".join(f'{DARK_PAGE} [style*="{x}" i]' for x in said)
-        rules.append(f"{selector}{{color:{on_dark(ink)} !important}}")
-    return "".join(rules)
 
 
 def on_dark(colour: str) -> str:

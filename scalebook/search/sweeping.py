@@ -245,8 +245,8 @@ class _Swept:
             for name, parts in out.items():
                 whole = together([x for x, _ in parts])
                 self.count(name, np.concatenate([x for _, x in parts]), stand_for(self.one, whole, self.combinations))
-            for first, part in zip(range(0, len(sizes), SWEPT), parted(slab, SWEPT), strict=True):
-                own = sizes[first : first + SWEPT]
+            for place, part in zip(range(0, len(sizes), SWEPT), parted(slab, SWEPT), strict=True):
+                own = sizes[place : place + SWEPT]
                 # words that were among the best come first: what is above theirs need not be priced whole
                 words, often = np.unique(self.best[:, 2].astype(int), return_counts=True)
                 first = tuple(words[np.argsort(-often, kind="stable")][:FIRST].tolist())
