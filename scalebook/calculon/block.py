@@ -10,21 +10,34 @@ base_forward_bytes = activation_bits*batch*hidden*seq/2
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from sympy import Add, Expr, Gt, Max, Min, Piecewise, S
 
 from scalebook.language import Formula
 from scalebook.language.notation import NOTATION, symbol
 
-from .documents import SOURCE, Choices
+from .cases import plain
+from .documents import Choices
 from .letters import KINDS, PASSES
 from .operations import TP, Cost, operations
-from .systems import Tables, reached
+from .systems import Steps, Tables, reached
 
 __all__ = ["block_formulas", "of_block"]
 
 _DONE = ("forward", "input", "weight", "update")
+
+
+@cache
+def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
+    """Seconds of work at the share of a rate that its size reaches; kept, since most choices leave an operation alone."""
+    return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
+
+
+@lru_cache(1 << 14)
+def _sum(*terms: Expr) -> Expr:
+    """Kept, likewise: most choices change few of the sums over operations."""
+    return Add(*terms)
 
 
 class _Sums:
@@ -35,7 +48,7 @@ class _Sums:
         self.costs = operations(choices, mended)
         self.passes = _DONE if choices.training else ("forward",)
         self.link = tables.networks[0]
-        self.compute, self.memory, self.tiled = cache(self._compute), cache(self._memory), cache(self._tiled)
+        self.tiled = cache(self._tiled)
 
     # One operation
 
@@ -50,14 +63,13 @@ class _Sums:
             return cost.weights * symbol("optimizer_bits") / 8 / symbol("optimizer_shards")
         return cost.traffic.get(name, S.Zero)
 
-    def _compute(self, flops: Expr, engine: str) -> Expr:
-        if flops == 0:
-            return S.Zero
-        steps, peak = (self.tables.matrix, "peak_flops") if engine == "matrix" else (self.tables.vector, "peak_vector")
-        return flops / (symbol(peak) * reached(steps, flops))
+    def compute(self, flops: Expr, engine: str) -> Expr:
+        if engine == "matrix":
+            return _at_rate(flops, "peak_flops", self.tables.matrix)
+        return _at_rate(flops, "peak_vector", self.tables.vector)
 
-    def _memory(self, traffic: Expr) -> Expr:
-        return traffic / (symbol("hbm_bandwidth") * reached(self.tables.near, traffic)) if traffic != 0 else S.Zero
+    def memory(self, traffic: Expr) -> Expr:
+        return _at_rate(traffic, "hbm_bandwidth", self.tables.near)
 
     def arithmetic(self, cost: Cost, name: str) -> Expr:
         return self.compute(self.flops(cost, name), "vector" if name == "update" else cost.engine)
@@ -149,16 +161,16 @@ class _Sums:
             return self.run_again()
         costs = self.costs if name in self.passes else ()
         found = {
-            "flops": Add(*(self.flops(c, name) for c in costs)),
-            "compute": Add(*(self.arithmetic(c, name) for c in costs)),
-            "traffic": Add(*(self.traffic(c, name) for c in costs)),
-            "memory": Add(*(self.memory(self.traffic(c, name)) for c in costs)),
+            "flops": _sum(*(self.flops(c, name) for c in costs)),
+            "compute": _sum(*(self.arithmetic(c, name) for c in costs)),
+            "traffic": _sum(*(self.traffic(c, name) for c in costs)),
+            "memory": _sum(*(self.memory(self.traffic(c, name)) for c in costs)),
         }
         if costs and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
             both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
-            time = both - Add(*(self.processing(c, name) for c in costs if c.is_exchange))
+            time = both - _sum(*(self.processing(c, name) for c in costs if c.is_exchange))
         else:
-            time = Add(*(self.processing(c, name) for c in costs if not c.is_exchange))
+            time = _sum(*(self.processing(c, name) for c in costs if not c.is_exchange))
         return found | {"time": time}
 
     def run_again(self) -> dict[str, Expr]:
@@ -170,11 +182,11 @@ class _Sums:
             times = {n: sum(later >= n for later in again) for n in range(len(self.costs))}
         ran = [(x, self.costs[n]) for n, x in times.items() if x]
         return {
-            "flops": Add(*(x * self.flops(c, "forward") for x, c in ran)),
-            "compute": Add(*(x * self.arithmetic(c, "forward") for x, c in ran)),
-            "traffic": Add(*(x * self.traffic(c, "forward") for x, c in ran)),
-            "memory": Add(*(x * self.memory(self.traffic(c, "forward")) for x, c in ran)),
-            "time": Add(*(self.processing(self.costs[n], "forward") for n in again)),
+            "flops": _sum(*(x * self.flops(c, "forward") for x, c in ran)),
+            "compute": _sum(*(x * self.arithmetic(c, "forward") for x, c in ran)),
+            "traffic": _sum(*(x * self.traffic(c, "forward") for x, c in ran)),
+            "memory": _sum(*(x * self.memory(self.traffic(c, "forward")) for x, c in ran)),
+            "time": _sum(*(self.processing(self.costs[n], "forward") for n in again)),
         }
 
     def holds(self) -> dict[str, Expr]:
@@ -227,11 +239,11 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
     for kind in KINDS:
         for name in ("forward", "input", "again"):
             there = exchanges if choices.training or name == "forward" else ()
-            rhs[f"{kind}_{name}_bytes"] = Add(*(sums.sent(c, name, kind) for c in there))
-            rhs[f"{kind}_{name}_link"] = Add(*(sums.linked(c, name, kind) for c in there))
-            rhs[f"{kind}_{name}_exposed"] = Add(*(sums.exposed(c, name, kind) for c in there))
+            rhs[f"{kind}_{name}_bytes"] = _sum(*(sums.sent(c, name, kind) for c in there))
+            rhs[f"{kind}_{name}_link"] = _sum(*(sums.linked(c, name, kind) for c in there))
+            rhs[f"{kind}_{name}_exposed"] = _sum(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
-    return tuple(Formula(f"calculon_{n}", n, x, (SOURCE,), f"{_said(n)}.") for n, x in rhs.items())
+    return tuple(plain(n, x, f"{_said(n)}.") for n, x in rhs.items())
 
 
 def _said(letter: str) -> str:

@@ -10,6 +10,7 @@ Piecewise((2, Eq(tp_tier, 0)), (3, True))
 """
 
 from collections.abc import Sequence
+from functools import cache, lru_cache
 
 from sympy import Eq, Expr, Piecewise, S, sympify
 
@@ -36,9 +37,14 @@ def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
         return list(yes if choice else no)
     a, b = ({f.letter: f for f in x} for x in (yes, no))
     return [
-        *(f if f.rhs == b.get(n, f).rhs else plain(n, pick(choice, f.rhs, b[n].rhs), f.__doc__) for n, f in a.items()),
+        *(_either(choice, f, b.get(n, f)) for n, f in a.items()),
         *(f for n, f in b.items() if n not in a),
     ]
+
+
+@cache
+def _either(choice, yes: Formula, no: Formula) -> Formula:
+    return yes if yes.rhs == no.rhs else plain(yes.letter, pick(choice, yes.rhs, no.rhs), yes.__doc__)
 
 
 def by_tier(way: str, values: Sequence) -> Expr:
@@ -49,6 +55,9 @@ def by_tier(way: str, values: Sequence) -> Expr:
     return Piecewise(*((x, Eq(symbol(f"{way}_tier"), n)) for n, x in enumerate(others)), (last, S.true), evaluate=False)
 
 
+@lru_cache(1 << 14, typed=True)
 def plain(letter: str, rhs, doc: str) -> Formula:
-    """A formula of Calculon's that is made here."""
+    """A formula of Calculon's that is made here: one object for one equation, so that what the sheets of many
+    strategies share, of which there are hundreds in ten thousand, is read, checked and entered into a plan once.
+    """
     return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

@@ -11,7 +11,7 @@ read several times and its gradients are added, and the exchanges around what te
 """
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 
 from sympy import Expr, S
@@ -108,6 +108,13 @@ _KEYS = ("k", "v", "Wk", "Wv")
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
     """Every operation of the block in Calculon's order, with what it charges."""
+    exchange = "rs_ag" if choices.sequence_parallel else "ar"
+    overlap = "none" if choices.overlap == "none" else "ring"  # how it is overlapped, an account does not ask
+    return _operations(replace(choices, exchange=exchange, overlap=overlap), mended)
+
+
+@cache
+def _operations(choices, mended):
     return tuple(_Account(choices, mended).run())
 
 

@@ -269,18 +269,25 @@ def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Shee
             "sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."
         ),
     ]
-    for way in _WAYS:
-        for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True):
-            formulas.append(plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on."))
-    step = [*second_half(choices, tables).formulas.values(), *formulas]
+    step = [*second_half(choices, tables).formulas.values(), *formulas, *_of_networks(networks)]
     return Sheet(
         "calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step
     )
 
 
 @cache
+def _of_networks(networks: tuple) -> list[Formula]:
+    return [
+        plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on.")
+        for way in _WAYS
+        for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True)
+    ]
+
+
+@cache
 def _block(choices: Choices, tables: Tables, needed: frozenset[str]) -> list[Formula]:
     """The block's formulas of these letters, whether tensor parallelism splits it or not."""
     needed |= {x.replace("_time", y) for x in needed for y in ("_compute", "_memory")}  # what times may be sums of
-    blocks = (block_formulas(x, tables) for x in (choices, replace(choices, split=False, overlap="none")))
+    whole = replace(choices, split=False, overlap="none", exchange="ar")  # which exchanges nothing
+    blocks = (block_formulas(x, tables) for x in (choices, whole))
     return by(Gt(symbol("tp"), 1), *([f for f in x if f.letter in needed] for x in blocks))

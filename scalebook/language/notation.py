@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Real
 
 import sympy
@@ -125,7 +125,7 @@ class Letter:
     sign: str = "positive"  # one of SIGNS
     whole: bool = False  # it counts what a model or a machine has; a mean or a solution may still be between two
 
-    @property
+    @cached_property
     def symbol(self) -> sympy.Symbol:
         return sympy.Symbol(self.name, **{"nonnegative" if self.sign == "share" else self.sign: True})
 
@@ -226,6 +226,15 @@ def _free(expr):
     return frozenset().union(*map(free, expr.args))
 
 
+_NO_NUMBERS = frozenset([sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I])
+
+
+@lru_cache(1 << 15)
+def _is_real(expr):
+    """Whether no part is infinite, imaginary or no number at all; each part is looked at once, as `free` does."""
+    return all(_is_real(x) if x.args else x not in _NO_NUMBERS for x in (expr.args or [expr]))
+
+
 def expression(value) -> sympy.Basic:
     """A number or an expression as SymPy has it.  Raises TypeError for all else: text would be run, so none is read.
 
@@ -239,7 +248,7 @@ def expression(value) -> sympy.Basic:
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(sympy.SympifyError):  # NumPy counts spans of time as numbers
             value = sympy.sympify(value, strict=True)
-    if not isinstance(value, sympy.Expr) or value.has(sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I):
+    if not isinstance(value, sympy.Expr) or not _is_real(value):
         raise TypeError(
             f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}"
         )

@@ -13,7 +13,7 @@ torus a group uses the links between its own members (`group_share`); what a dev
 
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, Rational, floor, log, sqrt
+from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, log, sqrt
 
 from scalebook.language import formula, symbol
 from scalebook.language.notation import nearest
@@ -39,7 +39,9 @@ def _some(count):
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
     """What all kinds have in common: no group, no cost."""
-    return _some(ways - 1) * collective_launch + hops + wire + 2 * sqrt(chunk_time * wire)
+    # The root of each factor: of the product SymPy would ask in many ways whether it could be imaginary.
+    between = Mul(*map(sqrt, Mul.make_args(chunk_time * wire)))
+    return _some(ways - 1) * collective_launch + hops + wire + 2 * between
 
 
 def _ring_hops(ways, near_ways, near_latency, far_latency):

@@ -78,6 +78,7 @@ def _ways(shards: str, among: str) -> Expr:
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
 
+@cache
 def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
@@ -92,6 +93,7 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
+@cache
 def _params(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr]:
     """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds."""
     blocks, matrices, _ = _stage(stage, schedule)
@@ -115,18 +117,22 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
 
 
-def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> dict[str, Expr]:
+def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x = symbol
+
+    def away_of(what):
+        return x(f"{what}_offload") if offload else S.Zero
+
     blocks, matrices, at_end = _stage(stage, schedule)
     found = {}
-    for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
+    for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
-        away, near = x(f"{offload}_offload"), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
+        away, near = away_of(with_), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
         found[f"{what}_memory"] = (1 - away) * total + away * near * one
     found["gradient_memory"] += x("dummy_gradients")
-    saved, away = x("saved_activations"), x("activation_offload")
+    saved, away = x("saved_activations"), away_of("activation")
     kept = held * blocks
     found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
@@ -160,9 +166,9 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule).values(), S.Zero)
+        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule, offload).values(), S.Zero)
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule)
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
@@ -182,9 +188,6 @@ def memory_formulas(
         }
         made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
         made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
-    else:
-        nothing = {symbol(f"{x}_offload"): S.Zero for x in ("weight", "activation", "optimizer")}
-        made = {letter: (expr.subs(nothing), said) for letter, (expr, said) in made.items()}
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
     return (*built, held, fullest_stage, dummy_gradients_none)
 
