@@ -93,14 +93,16 @@ def size(index: str) -> Expr:
     return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
 
 
+@cache
 def base(index: str) -> str:
     """An index without its splits."""
     return re.split(r"[/*]", index)[0]
 
 
-def ways(index: str) -> set[str]:
+@cache
+def ways(index: str) -> frozenset[str]:
     """The ways an index is split: {'tp', 'cp'} of `seq/cp/tp`."""
-    return set(re.findall(r"/(\w+)", index))
+    return frozenset(re.findall(r"/(\w+)", index))
 
 
 _BITS = {  # a gradient of activations is as wide as they are

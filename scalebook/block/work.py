@@ -7,6 +7,7 @@ Work(name='h1', phase='forward', kind='stream', ...
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from sympy import Expr, Max, Mul, S
 
@@ -139,6 +140,11 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     hidden*seq
     """
     split = max(([*ways(i)] for t in tensors for i in t.indices if base(i) == "kv_heads"), key=len, default=[])
+    return _trained(cost, tuple(split))
+
+
+@cache
+def _trained(cost, split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
     return cost.xreplace({symbol("context"): symbol("seq"), heads: held})

@@ -19,8 +19,6 @@ __all__ = ["BLOCK", "blocks", "broadcast", "expression", "javascript", "point", 
 
 BLOCK = 16_384  # rows evaluated at a time: the intermediate arrays then stay in the core's cache
 
-OFTEN = 8  # calls from which on a sheet's functions are one: to compile it takes as long as some calls
-
 Statements = Sequence[tuple[str, sympy.Expr]]
 
 
@@ -47,57 +45,33 @@ def _javascript(expr):
     return _JavaScript().doprint(expr)
 
 
-@lru_cache(1 << 14)
-def _alone(expr) -> tuple[Callable, tuple[str, ...], str]:
-    """A right-hand side as a function of floats, its letters in their order and its text; kept, for the same reason."""
-    writer = Point()
-    text = writer.text(expr)
-    letters = tuple(writer.letters)
-    return eval(f"lambda {', '.join(letters)}: {text}", {"math": math}), letters, text
-
-
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
-    """A Python function of floats that returns the outputs as a tuple.
+    """A Python function of floats that returns the outputs as a tuple; what several statements share is computed once.
 
     >>> a, b = sympy.symbols("a b")
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
     (2.0, 1.5)
     """
-    steps, whole, calls = [(letter, *_alone(expr)) for letter, expr in statements], [], [0]
-
-    def evaluate(*values, **named):
-        if whole:
-            return whole[0](*values, **named)
-        calls[0] += 1
-        if calls[0] == OFTEN:
-            lines = [f"{letter} = {text}" for letter, _, _, text in steps]
-            lines.append(f"return ({''.join(f'{x}, ' for x in outputs)})")
-            whole.append(_function(inputs, lines, {"math": math}))
-        known = dict(zip(inputs, values, strict=not named)) | named
-        for letter, function, letters, _ in steps:
-            known[letter] = function(*[known[x] for x in letters])
-        return tuple([known[x] for x in outputs])
-
-    return evaluate
-
-
-def _function(inputs: Sequence[str], lines: Sequence[str], space: dict) -> Callable:
-    """A function of these lines."""
-    exec("\n    ".join([f"def f({', '.join(inputs)}):", *lines]), space)
-    return space["f"]
+    return _compiled(Point(repeated((expr for _, expr in statements), cases=False)), inputs, statements, outputs)
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
-    """The same for float64 arrays; what several statements share is computed once.
+    """The same for float64 arrays.
 
     >>> a, b = sympy.symbols("a b")
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
     (array([1.5, 5. ]),)
     """
-    writer = Vector(repeated(expr for _, expr in statements))
+    return _compiled(Vector(repeated(expr for _, expr in statements)), inputs, statements, outputs)
+
+
+def _compiled(writer: Point | Vector, inputs, statements, outputs) -> Callable:
     for letter, expr in statements:
         writer.lines.append(f"{letter} = {writer.text(expr)}")
-    return _function(inputs, [*writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"], {"numpy": np})
+    lines = [f"def f({', '.join(inputs)}):", *writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"]
+    space = {"math": math, "numpy": np}
+    exec("\n    ".join(lines), space)
+    return space["f"]
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 import sympy
@@ -165,17 +165,17 @@ class Formula:
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
-        names = inspect.signature(self.__wrapped__).parameters
+        names = _parameters(self.__wrapped__)
         if stray := [x for x in expressions if x not in names]:
             strays = quoted(", ".join(stray))
             raise TypeError(
                 f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}"
             )
-        places = {x: expression(expressions[x]) if x in expressions else symbol(x) for x in names}
-        for x, value in places.items():
+        given = {x: expression(value) for x, value in expressions.items()}
+        for x, value in given.items():
             if value.is_number:
                 quantity(x, value)
-        return expression(self.__wrapped__(**places))
+        return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
         """Put formulas in the place of the letters they give; their sources come along.
@@ -357,7 +357,7 @@ def formula(
 
     def enter(function):
         def of_letters(f):
-            return [NOTATION[x].symbol for x in inspect.signature(f).parameters]
+            return [NOTATION[x].symbol for x in _parameters(f)]
 
         letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
         new = Formula(
@@ -380,6 +380,11 @@ def formula(
         return new
 
     return enter
+
+
+@cache
+def _parameters(function) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 def _usual(name, given, known, taken):

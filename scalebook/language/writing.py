@@ -19,13 +19,12 @@ _FUNCTIONS = {sympy.log: "log", sympy.exp: "exp", sympy.ceiling: "ceil", sympy.f
 
 
 class _Python:
-    """What plain Python and arrays have in common; `letters` are those it met, in order."""
+    """What plain Python and arrays have in common; `lines` name what is shared, each before it is used."""
 
     module = ""
     printer = PythonCodePrinter
 
     def __init__(self, shared: Mapping[sympy.Basic, str] | None = None):
-        self.letters: dict[str, None] = {}
         self.lines: list[str] = []
         self._shared, self._written = shared or {}, {}
 
@@ -46,7 +45,6 @@ class _Python:
 
     def _write(self, x):
         if x.is_Symbol:
-            self.letters[x.name] = None
             return x.name, _ATOM
         if x.is_Number or x.is_NumberSymbol:
             return self._number(x)
@@ -68,7 +66,6 @@ class _Python:
             return f"({self.text(x.lhs)} {x.rel_op} {self.text(x.rhs)})", _ATOM
         if isinstance(x, sympy.And | sympy.Or):
             return self._both(isinstance(x, sympy.And), [self.text(y) for y in x.args]), _ATOM
-        self.letters |= dict.fromkeys(sorted(y.name for y in x.free_symbols))
         return self.printer().doprint(x), _SUM  # a function that no formula of ours uses
 
     def _number(self, x):
@@ -152,8 +149,9 @@ class Vector(_Python):
         return f"numpy.where({self.text(condition)}, {self.text(value)}, {other})"
 
 
-def repeated(expressions: Iterable[sympy.Basic]) -> dict[sympy.Basic, str]:
-    """A name for every part that is an operation and occurs more than once.
+def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sympy.Basic, str]:
+    """A name for every part that is an operation and occurs more than once; without `cases`, outside of them: what
+    stands in a case that does not hold may have no value.
 
     >>> a, b = sympy.symbols("a b")
     >>> repeated([sympy.log(a + 1) / b, 3 * sympy.log(a + 1)])
@@ -164,7 +162,7 @@ def repeated(expressions: Iterable[sympy.Basic]) -> dict[sympy.Basic, str]:
         part = waiting.pop()
         if part.args:
             met[part] += 1
-            if met[part] == 1:
+            if met[part] == 1 and (cases or not isinstance(part, sympy.Piecewise)):
                 waiting += part.args
     # A power below a fraction's line is written there, and a negated part where it is subtracted.
     parts = [x for x, count in met.items() if count > 1 and not _written_in_place(x)]

@@ -52,6 +52,7 @@ def _ring_hops(ways, near_ways, near_latency, far_latency):
 # Seconds that the scale-up and the scale-out ports of a device are busy with each byte of a part.
 
 
+@cache
 def _share(near_ways, mesh_peers, torus_neighbours):
     return group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
 
@@ -318,7 +319,7 @@ def send(
         ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
     )
     hops = Max(_some(near_ways - 1) * near_latency, _some(ways - near_ways) * far_latency, evaluate=False)
-    return _time(ways, collective_launch, 0, hops, Max(*ports, evaluate=False) * collective_bytes)
+    return _some(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
 
 
 # Other ways of an all-reduce
@@ -467,6 +468,7 @@ def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
     return near, far
 
 
+@cache
 def near_of(ways: Expr, inner: Expr) -> Expr:
     """Devices of a group within one scale-up domain, where so many (`inner`) neighbours belong to other dimensions.
 

@@ -93,6 +93,7 @@ def head() -> Block:
     return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
 
 
+@cache
 def _saved(block: Block, strategy: Strategy) -> Expr:
     """Bytes a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
@@ -132,7 +133,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     params, routed = (
         sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True)
     )
-    whole = replace(strategy, recompute="none").transformed(block)
+    whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
     is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
