@@ -63,6 +63,9 @@ class Block:
     def __post_init__(self):
         _check(self)
 
+    def __hash__(self):  # of a few lines, which are enough: each call of a step looks its sheet up by its blocks
+        return hash((len(self.ops), self.ops[:1], self.ops[-1:]))
+
     def __str__(self):
         return "\n".join(map(str, self.ops))
 

@@ -297,8 +297,7 @@ class Step:
                 f"{name} has no {either(lacking)}, which devices that share a model need: "
                 f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
             )
-        used = {*sheet.inputs, *sheet.formulas}
-        return sheet, rows, {n: x for n, x in left.items() if n in used or n not in COUNTS}, known
+        return sheet, rows, {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS}, known
 
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, _ = self.checked(knowns, letters)
@@ -307,7 +306,7 @@ class Step:
 
 def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     """What stands in for what a device's row lacks, where it matters little: ports that nobody uses, cores."""
-    said, found = {*sheet.inputs, *sheet.formulas}, {}
+    found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
@@ -316,7 +315,7 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     if "cores" not in known:  # one core in place of many would read all caches by itself
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
-    return {n: cell for n, cell in found.items() if n in said and n not in known}
+    return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
 
 
 def _engine(engine) -> Row:

@@ -56,8 +56,9 @@ class _Followed(Cell):
 
 def followed(value: Value, formula, among: dict[str, Cell]) -> Cell:
     """A cell of what follows by a formula from others, which stand among these and stay there."""
-    cell = object.__new__(_Followed)  # past the assignments, one by one, of what does not change
-    cell.__dict__.update(value=value, origin=formula.name, formula=formula, _among=among)
+    cell = object.__new__(_Followed)
+    own = cell.__dict__  # past the checks of what does not change
+    own["value"], own["origin"], own["formula"], own["_among"] = value, formula.name, formula, among
     return cell
 
 

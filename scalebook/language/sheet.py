@@ -71,6 +71,11 @@ class Sheet:
         """The letters that no formula of the sheet gives."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """The letters that it takes or gives."""
+        return frozenset({*self.inputs, *self.formulas})
+
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
         """Where its formulas hold, by letter: a search can leave out the rows where a condition does not."""
@@ -91,12 +96,11 @@ class Sheet:
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
-        used = {*self.inputs, *self.formulas}
         for name in letters:
             NOTATION[name]
-            if name not in used:
-                raise TypeError(f"{self.name} does not use {name}; {nearest(name, used)}")
-        cells = {n: c for n, c in gather(knowns, letters).items() if n in used}
+            if name not in self.letters:
+                raise TypeError(f"{self.name} does not use {name}; {nearest(name, self.letters)}")
+        cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
         if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
             raise TypeError(
                 f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)"
@@ -193,13 +197,12 @@ class Sheet:
 
     def using(self, *formulas: Formula) -> "Sheet":
         """The sheet with these formulas for their letters; raises ValueError for a letter it does not use."""
-        used = {*self.inputs, *self.formulas}
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
-            if f.letter not in used:
+            if f.letter not in self.letters:
                 raise ValueError(
-                    f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, used)}"
+                    f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
                 )
         return Sheet(
             self.name,

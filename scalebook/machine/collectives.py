@@ -15,6 +15,8 @@ from functools import cache
 
 from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, log, sqrt
 
+from sympy.utilities.iterables import sift
+
 from scalebook.language import formula, symbol
 from scalebook.language.notation import nearest
 from scalebook.machine.collective_rates import FABRIC, group_share
@@ -39,9 +41,21 @@ def _some(count):
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
     """What all kinds have in common: no group, no cost."""
-    # The root of each factor: of the product SymPy would ask in many ways whether it could be imaginary.
-    between = Mul(*map(sqrt, Mul.make_args(chunk_time * wire)))
-    return _some(ways - 1) * collective_launch + hops + wire + 2 * between
+    return _some(ways - 1) * collective_launch + hops + wire + 2 * _root(chunk_time * wire)
+
+
+def _root(product):
+    """Its square root, letter by letter: of a product as a whole SymPy asks in many ways whether it is imaginary."""
+    letters, others = sift(Mul.make_args(product), _is_letter, binary=True)
+    return Mul(*map(sqrt, letters), sqrt(Mul(*others)))
+
+
+def _is_letter(factor):
+    """Whether a factor is a number or a letter, the larger or smaller of some or a power of one, and not negative."""
+    base = factor.base if factor.is_Pow else factor
+    if base.func in (Max, Min):
+        return all(map(_is_letter, base.args))
+    return bool((base.is_Symbol or base.is_Number) and base.is_nonnegative)
 
 
 def _ring_hops(ways, near_ways, near_latency, far_latency):

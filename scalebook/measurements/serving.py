@@ -197,7 +197,7 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
 
     @cache
     def swapped(sheet):
-        return sheet.using(*(f for f in using if f.letter in {*sheet.inputs, *sheet.formulas}))
+        return sheet.using(*(f for f in using if f.letter in sheet.letters))
 
     asked = []
     for place, row in enumerate(rows):

@@ -70,8 +70,7 @@ def _stage(block, letters, *others, attention="unfused", **words):
     schedule = "interleaved" if letters.get("chunks", 1) > 1 else "1f1b"
     sheet = memory_sheet(block, schedule=schedule, attention=attention, **words)
     sheet = sheet.using(*others) if others else sheet
-    used = {*sheet.inputs, *sheet.formulas}
-    return sheet(**{x: value for x, value in letters.items() if x in used})
+    return sheet(**{x: value for x, value in letters.items() if x in sheet.letters})
 
 
 def _first_stage(row, mode):

@@ -49,8 +49,7 @@ class Found:
         letters = {**self._problem.fixed, **self.letters}
         rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
         sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
-        used = {*sheet.inputs, *sheet.formulas}
-        return {n: x for n, x in letters.items() if n in used} | self.words
+        return {n: x for n, x in letters.items() if n in sheet.letters} | self.words
 
     @cached_property
     def row(self) -> Row:

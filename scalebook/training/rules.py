@@ -61,12 +61,8 @@ class Rule:
 
     def of(self, values: Mapping[str, Any]):
         """Whether it holds: a truth, or an array of them; None where something is not known."""
-        if "stage_blocks" in self.needs and "stage_blocks" not in values and {"layers", "pp"} <= values.keys():
-            values = {**values, "stage_blocks": _stage(values["layers"], values["pp"])}
-        if "etp" in self.needs and "etp" not in values and "tp" in values:  # experts' widths are split as the rest
-            values = {**values, "etp": values["tp"]}
         try:
-            return self.holds(*[values[x] for x in self.needs])
+            return self.holds(*[values[x] if x in values else _FOLLOWING[x](values) for x in self.needs])
         except KeyError:
             return None
 
@@ -80,6 +76,13 @@ def _split(whole, ways):
 
 def _stage(layers, pp):
     return -(-layers // pp)  # rounded up
+
+
+# What rules take where it was not said.
+_FOLLOWING = {
+    "stage_blocks": lambda values: _stage(values["layers"], values["pp"]),
+    "etp": lambda values: values["tp"],  # experts' widths are split as the rest
+}
 
 
 SHAPES = (  # what no model is, whatever the strategy
@@ -227,7 +230,7 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
         ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
     )  # stages dealt out otherwise
     lifted = (*ADVICE, *by_hand)
-    if any(np.ndim(x) for x in known.values()):
+    if any(type(x) is not float and np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
     elif found := _reason(own, known, sheet, lifted):
         raise ValueError(found)
@@ -257,7 +260,7 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
 def _reason(values, known, sheet, lifted):
     """The same of numbers and words, and of what follows from them."""
     for letter in COUNTS:
-        if letter in {*values, "dp"} & known.keys() and (known[letter] % 1 or known[letter] < 1):
+        if (letter in values or letter == "dp") and letter in known and (known[letter] % 1 or known[letter] < 1):
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
     for rule in RULES:
         if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)

@@ -214,7 +214,7 @@ def _memory_sheet(dense, moe, strategy):
 
 def _offloads(letters: Mapping) -> list[str]:
     """The letters that have something in a second tier."""
-    return [x for x in OFFLOADS if np.any(np.asarray(letters.get(x, 0)) != 0)]
+    return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
 def _attended(model: Mapping, letters: Mapping) -> Formula:
@@ -305,7 +305,7 @@ class Training:
     def _called(self, plan, knowns, letters):
         sheet, _, _ = plan
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
-        used = {*sheet.inputs, *sheet.formulas}
+        used = sheet.letters
         for row in knowns:
             if isinstance(row, Mapping) and row and used.isdisjoint(row):
                 name = getattr(row, "name", "a row")
