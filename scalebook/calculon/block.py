@@ -30,7 +30,7 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds of work at the share of a rate that its size reaches; kept, since most choices leave an operation alone."""
+    """Seconds of work at the share of a rate that its size reaches; kept: most choices leave an operation alone."""
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 
 

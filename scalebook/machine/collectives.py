@@ -14,7 +14,6 @@ torus a group uses the links between its own members (`group_share`); what a dev
 from functools import cache
 
 from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, log, sqrt
-
 from sympy.utilities.iterables import sift
 
 from scalebook.language import formula, symbol
@@ -489,4 +488,5 @@ def near_of(ways: Expr, inner: Expr) -> Expr:
     >>> near_of(symbol("cp"), symbol("tp"))
     Min(cp, Max(1, floor(scaleup_size/tp)))
     """
-    return Min(ways, Max(1, floor(symbol("scaleup_size") / inner), evaluate=False), evaluate=False)
+    inside = floor(symbol("scaleup_size") / inner, evaluate=False)
+    return Min(ways, Max(1, inside, evaluate=False), evaluate=False)

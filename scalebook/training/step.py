@@ -139,7 +139,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     inside = Min(
         1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False
     )  # all within one domain
-    near = 1 + floor(inside)
+    near = 1 + floor(inside, evaluate=False)
     transfer = sent, Integer(2), near
     sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # there and back
     formulas = [
