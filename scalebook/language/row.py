@@ -47,18 +47,18 @@ class Cell:
 
 
 class _Followed(Cell):
-    """A cell whose inputs are looked up when they are asked for: a sheet makes a hundred, and few are."""
+    """A cell whose inputs get their names when they are asked for: a sheet makes a hundred, and few are."""
 
     @cached_property
     def inputs(self) -> Mapping[str, Cell]:
-        return {n: self._among[n] for n in self.formula.inputs}
+        return dict(zip(self.formula.inputs, self._inputs, strict=True))
 
 
-def followed(value: Value, formula, among: dict[str, Cell]) -> Cell:
-    """A cell of what follows by a formula from others, which stand among these and stay there."""
+def followed(value: Value, formula, inputs: tuple[Cell, ...]) -> Cell:
+    """A cell of what follows by a formula from others, in the order of its inputs."""
     cell = object.__new__(_Followed)
     own = cell.__dict__  # past the checks of what does not change
-    own["value"], own["origin"], own["formula"], own["_among"] = value, formula.name, formula, among
+    own["value"], own["origin"], own["formula"], own["_inputs"] = value, formula.name, formula, inputs
     return cell
 
 

@@ -115,7 +115,7 @@ class Sheet:
         is_whole = True
         for (name, f, inputs, least, most), result in zip(outputs.steps, results, strict=True):
             if is_whole and type(result) is float and least <= result <= most:  # as nearly all are
-                cells[name] = followed(result, f, cells)
+                cells[name] = followed(result, f, tuple(map(cells.__getitem__, inputs)))
                 continue
             if not is_whole and (bad := next((missing[i] for i in inputs if i in missing), None)):
                 missing[name] = bad
@@ -130,7 +130,7 @@ class Sheet:
             except ValueError as error:
                 missing[name], is_whole = f"has no value here: {error}", False
                 continue
-            cells[name] = followed(result, f, cells)
+            cells[name] = followed(result, f, tuple(map(cells.__getitem__, inputs)))
         return Row(self.name, cells, missing=missing)
 
     def _would_do(self, f, known):
