@@ -70,8 +70,8 @@ def bandwidth_table(run: Row) -> Grid:
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
     >>> bandwidth_table(run)
     needed to hide    scale-up scale-out
-    tensor parallel 50.56 GB/s         —
-    data parallel   66.17 GB/s         —
+    tensor parallel 50.54 GB/s         —
+    data parallel   66.15 GB/s         —
     all at once     116.7 GB/s         —
     the device has    450 GB/s   50 GB/s
     """

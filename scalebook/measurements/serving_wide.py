@@ -75,7 +75,7 @@ def rates(run: Run) -> tuple[float, float]:
 
     >>> exposed, halves = rates(Run("deepseek_v3", "h800", 8, ep=128, batch=128, context=4096))
     >>> round(exposed), round(halves)
-    (1844, 2397)
+    (1835, 2392)
     """
     return rate(run, "none"), rate(run, "half_batches")
 
