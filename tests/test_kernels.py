@@ -25,7 +25,7 @@ from scalebook.machine.kernels import (
     typical_stream_efficiency,
     waves,
 )
-from scalebook.measurements import confront, devices
+from scalebook.measurements import confront, devices, published
 from scalebook.measurements import kernels as measured
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
@@ -253,6 +253,14 @@ def test_cells_are_where_the_calibration_puts_them(system, kind, letter, fitted,
         monkeypatch.setattr(measured, "_letters", lambda *_, moved=moved: moved)
         assert loss(rows) > here, factor
         monkeypatch.setattr(measured, "_letters", letters)
+
+
+def test_products_of_xla_start_alone():
+    result = confront("gemm_xla")
+    known, measured = result.predicted[result.fitted] / 1e6 - published.XLA_START, result.measured[result.fitted] / 1e6
+    a, b = 1 / measured, 1 - known / measured
+    assert (a @ b) / (a @ a) == pytest.approx(published.XLA_START, rel=0.01)
+    assert 0 < result.fitted.sum() < len(result.fitted)
 
 
 # Mean and worst of |predicted/measured - 1|, as found plus about a fifth: a changed formula shows.

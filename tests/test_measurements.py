@@ -153,7 +153,7 @@ BOUNDS = {
     ("tpu_training_tables", "v5p, one slice"): (0.059, 0.146),
     ("tpu_training_tables", "v5e, several slices"): (0.0602, 0.128),
     ("amd_training", "MI325X, Llama 3.1 8B"): (0.0154, 0.0174),
-    ("gemm_xla", "bf16, 10 GFLOP and more"): (0.165, 0.3),
+    ("gemm_xla", "bf16, 10 GFLOP and more"): (0.045, 0.26),
     ("gemm_aiter", "MI300X, fp8, 1,024 and more in each size"): (0.059, 0.423),
     ("azure", "products, H100"): (0.036, 0.053),
     ("azure", "streams"): (0.125, 0.208),
