@@ -141,7 +141,7 @@ BOUNDS = {
     ("megatron_bridge", "experts, B300, 8 bits"): (0.117, 0.172),
     ("megatron_bridge", "experts, GB200, 16 bits"): (0.1, 0.14),
     ("megatron_bridge", "experts, GB200, 8 bits"): (0.0654, 0.487),
-    ("megatron_bridge", "experts, GB300, 16 bits"): (0.0545, 0.067),
+    ("megatron_bridge", "experts, GB300, 16 bits"): (0.0293, 0.0425),
     ("megatron_bridge", "experts, GB300, 8 bits"): (0.129, 0.225),
     ("megatron_bridge", "experts, H100, 16 bits"): (0.0335, 0.0569),
     ("megatron_bridge", "experts, H100, 8 bits"): (0.175, 0.496),
