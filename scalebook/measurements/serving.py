@@ -19,6 +19,7 @@ from .confrontation import Confrontation, Priced, number
 from .kernels import SCALED_BLOCKS
 from .load import GIB
 from .priced import together
+from .serving_scripts import generations, has_wide_caches, is_of_inferencex, latest_first_token, wait_steps
 
 __all__ = [
     "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
@@ -42,8 +43,7 @@ BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, 
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
-# InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
-MEAN_LENGTH = {"InferenceX": 0.9}
+MEAN_LENGTH = 0.9  # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 
 
 def _model(row):
@@ -66,8 +66,10 @@ def _bits(row) -> tuple[float, float, float]:
         dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
     is_in_four = row["precision"] == "fp4" and "peak_fp4" in accelerators[SYSTEMS[row["system"]]]
     narrow = dense <= 8 or is_in_four or (row["backend"] == "trtllm" and expert < 16)
-    if row["backend"] != "trtllm" and not _mean_length(row) and not row["model_path"].startswith("nvidia/"):
+    if row["backend"] != "trtllm" and not is_of_inferencex(row) and not row["model_path"].startswith("nvidia/"):
         narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
+    if has_wide_caches(row, model):
+        narrow = False
     cache = 8 if narrow else 16
     return dense, expert, cache
 
@@ -127,6 +129,10 @@ def _knowns(row, columns="{}"):
         letters["exchange"] = "gather"  # what vLLM and TensorRT-LLM do unless told otherwise
     if (row["backend"], row["backend_version"]) == TOGETHER:
         letters |= dict(prompts_met=0.5, generations=1)
+    elif is_of_inferencex(row):
+        letters["generations"] = generations(row)
+    if waited := wait_steps(row, _model(row)):
+        letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
@@ -151,18 +157,13 @@ def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
     return {letter: SCALED_BLOCKS[device] for letter, x in bits.items() if x == 8}
 
 
-def _mean_length(row) -> float | None:
-    """The mean length over the nominal, where lengths are drawn."""
-    return MEAN_LENGTH.get(row["origin"].partition("/")[0])
-
-
 def users_of(row) -> float:
     """Users at once; where a row does not say them, its batch."""
     return float(row["concurrency"] or 0) or number(row, "batch_size")
 
 
 def lengths(row) -> dict[str, float]:
-    share = _mean_length(row) or 1.0
+    share = MEAN_LENGTH if is_of_inferencex(row) else 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
@@ -214,6 +215,11 @@ DRAFTED = "1.2.0rc6.post3"  # of TensorRT-LLM; ten of these runs stand beside th
 DRAFTED_R1 = "1.1.0rc2.post2"
 # Of the same: twice the users change no time per token by 5 %, whatever the model; each is 1.3 to 1.7 ms a layer.
 UNCAPTURED = "1.3.0rc1"
+
+
+# Benchmarks were not warmed up before January 2026 (InferenceX, pull request 480), nor quite since (issue 2819): first
+# tokens so many times as late as prompts explain are of kernels that were compiled meanwhile.
+COMPILED = 2
 
 
 # What a prediction or a reason rests on.
@@ -342,7 +348,18 @@ def _with_end(row):
 
 
 def _no_first(row):
-    return _left_out(row) or ("" if float(row["silicon_ttft_ms"] or 0) else "without a time to the first token")
+    if reason := _left_out(row):
+        return reason
+    if not float(row["silicon_ttft_ms"] or 0):
+        return "without a time to the first token"
+    if is_of_inferencex(row) and number(row, "silicon_ttft_ms") > COMPILED * _latest(row):
+        return "with first tokens twice as late as all users' prompts can make them: kernels compiled meanwhile"
+    return ""
+
+
+def _latest(row) -> float:
+    users = users_of(row) / _group(row)["attention_dp"]
+    return latest_first_token(row, users, lengths(row)["output"], wait_steps(row, _model(row)) or 0.5)
 
 
 def _read_once(rows) -> np.ndarray:
