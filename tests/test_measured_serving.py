@@ -24,7 +24,7 @@ from scalebook.measurements import (
 from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import GIB, room_for
 from scalebook.measurements.priced import priced
-from scalebook.measurements.serving_choice import choices, choices_of_knowing
+from scalebook.measurements.serving_choice import _LAYOUT, _SEARCH, choices, choices_of_knowing, likely_margin
 from scalebook.measurements.serving_peers import yardsticks
 from scalebook.tables import accelerators, models
 
@@ -342,7 +342,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
         assert found["floor: the weights of a token, read"].median > 0.9
 
 
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.86), (0.02, 0.92), (0.033, 0.89)])
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.91), (0.033, 0.91)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
@@ -350,6 +350,19 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
     assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
+
+
+@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
+def test_a_margin_with_which_eight_in_ten_runs_meet_their_target_is_as_good_as_knowing(tpot):
+    """It meets targets nine times in ten, answers more searches than the edge of the range, and keeps more."""
+    result = known("serving_tpot")
+    margin = likely_margin(result, chance=0.8)
+    assert 1.05 < margin < band_high()
+    asked = (choices, margin), (choices_of_knowing, margin), (choices, band_high())
+    ours, best, edge = (choose(result, tpot, m) for choose, m in asked)
+    assert ours.met > 0.9 and ours.searches > edge.searches
+    assert edge.kept_p10 + 0.1 < ours.kept_p10 < 0.8 and best.kept_p10 < 0.8
+    assert ours.kept_p10 > best.kept_p10 - 0.06
 
 
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
@@ -362,6 +375,21 @@ def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
     assert ours.kept_p10 > best.kept_p10 - 0.2
     if margin > 1.2:
         assert best.kept_p10 < 0.8
+
+
+def test_the_next_number_of_users_is_far_away():
+    """Why a margin costs so much: half of the users write a third less; with twice, a token takes a quarter longer."""
+    runs, longer, fewer = {}, [], []
+    for row in known("serving_end_to_end").rows:
+        run = tuple(row[x] for x in _SEARCH + _LAYOUT)
+        runs.setdefault(run, {})[serving.users_of(row)] = float(row["silicon_tpot_ms"]), float(row["end_to_end_ms"])
+    for run in runs.values():
+        for users in run:
+            if 2 * users in run:
+                longer.append(run[2 * users][0] / run[users][0])
+                fewer.append(run[2 * users][1] / run[users][1] / 2)
+    assert len(longer) > 900
+    assert 1.25 < np.median(longer) < 1.35 and 0.6 < np.median(fewer) < 0.68
 
 
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
