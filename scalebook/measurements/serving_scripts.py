@@ -78,7 +78,7 @@ def latest_first_token(row, users: float, output: float, waited: float) -> float
 
     >>> row = dict(backend="sglang", backend_version="", silicon_ttft_ms="8621", silicon_tpot_ms="18.5")
     >>> round(latest_first_token(row, users=32, output=922, waited=15))
-    2552
+    2548
     """
     engine = engines[row["backend"]]
     first, each = number(row, "silicon_ttft_ms"), number(row, "silicon_tpot_ms")
