@@ -132,9 +132,10 @@ HITS = 0.563  # of the prompt tokens of DeepSeek's service, which it counts as r
 def run_published(row) -> Run:
     """The run that a row of wide_ep.csv is about.
 
-    >>> run_published(dict(engine="SGLang", phase="prefill", hardware="H100", n_gpus="32", config="EP32, prompt 4096"))
-    Run(model='deepseek_v3', device='h100', bits=8, ep=32, batch=0, context=4096.0, chunk=16384, overlap='none',
-    past=0)
+    >>> said = dict(engine="SGLang", phase="prefill", hardware="H100", n_gpus="32", config="EP32, prompt 4096", unit="")
+    >>> run = run_published(said)
+    >>> run.device, run.ep, run.batch, run.context
+    ('h100', 32, 0, 4096.0)
     """
     device, names = row["hardware"].split()[0].lower(), _published_names(row)
     length = re.search(r"prompt (\d+)", row["config"])
