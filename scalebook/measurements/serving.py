@@ -15,11 +15,11 @@ from scalebook.inference import serve
 from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
+from . import serving_scripts as scripts
 from .confrontation import Confrontation, Priced, number
 from .kernels import SCALED_BLOCKS
 from .load import GIB
 from .priced import together
-from .serving_scripts import generations, has_wide_caches, is_of_inferencex, latest_first_token, wait_steps
 
 __all__ = [
     "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
@@ -66,9 +66,9 @@ def _bits(row) -> tuple[float, float, float]:
         dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
     is_in_four = row["precision"] == "fp4" and "peak_fp4" in accelerators[SYSTEMS[row["system"]]]
     narrow = dense <= 8 or is_in_four or (row["backend"] == "trtllm" and expert < 16)
-    if row["backend"] != "trtllm" and not is_of_inferencex(row) and not row["model_path"].startswith("nvidia/"):
+    if row["backend"] != "trtllm" and not scripts.is_of_inferencex(row) and not row["model_path"].startswith("nvidia/"):
         narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
-    if has_wide_caches(row, model):
+    if scripts.has_wide_caches(row, model):
         narrow = False
     cache = 8 if narrow else 16
     return dense, expert, cache
@@ -129,9 +129,9 @@ def _knowns(row, columns="{}"):
         letters["exchange"] = "gather"  # what vLLM and TensorRT-LLM do unless told otherwise
     if (row["backend"], row["backend_version"]) == TOGETHER:
         letters |= dict(prompts_met=0.5, generations=1)
-    elif is_of_inferencex(row):
-        letters["generations"] = generations(row)
-    if waited := wait_steps(row, _model(row)):
+    elif scripts.is_of_inferencex(row):
+        letters["generations"] = scripts.generations(row)
+    if waited := scripts.wait_steps(row, _model(row)):
         letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
@@ -140,6 +140,8 @@ def _knowns(row, columns="{}"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
         there = device.at("bf16" if is_wide else _precision(device, expert))
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
+        if scripts.deals_experts_out(row, _model(row)):
+            letters |= dict(ep=letters["tp"], etp=1.0)
     else:
         del letters["ep"], letters["etp"]
     return model, device.at(_precision(device, dense)), letters | scaled(model, SYSTEMS[row["system"]], dense, expert)
@@ -163,7 +165,7 @@ def users_of(row) -> float:
 
 
 def lengths(row) -> dict[str, float]:
-    share = MEAN_LENGTH if is_of_inferencex(row) else 1.0
+    share = MEAN_LENGTH if scripts.is_of_inferencex(row) else 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
@@ -215,11 +217,6 @@ DRAFTED = "1.2.0rc6.post3"  # of TensorRT-LLM; ten of these runs stand beside th
 DRAFTED_R1 = "1.1.0rc2.post2"
 # Of the same: twice the users change no time per token by 5 %, whatever the model; each is 1.3 to 1.7 ms a layer.
 UNCAPTURED = "1.3.0rc1"
-
-
-# Benchmarks were not warmed up before January 2026 (InferenceX, pull request 480), nor quite since (issue 2819): first
-# tokens so many times as late as prompts explain are of kernels that were compiled meanwhile.
-COMPILED = 2
 
 
 # What a prediction or a reason rests on.
@@ -352,14 +349,14 @@ def _no_first(row):
         return reason
     if not float(row["silicon_ttft_ms"] or 0):
         return "without a time to the first token"
-    if is_of_inferencex(row) and number(row, "silicon_ttft_ms") > COMPILED * _latest(row):
+    if scripts.is_of_inferencex(row) and number(row, "silicon_ttft_ms") > scripts.COMPILED * _latest(row):
         return "with first tokens twice as late as all users' prompts can make them: kernels compiled meanwhile"
     return ""
 
 
 def _latest(row) -> float:
     users = users_of(row) / _group(row)["attention_dp"]
-    return latest_first_token(row, users, lengths(row)["output"], wait_steps(row, _model(row)) or 0.5)
+    return scripts.latest_first_token(row, users, lengths(row)["output"], scripts.wait_steps(row, _model(row)) or 0.5)
 
 
 def _read_once(rows) -> np.ndarray:
