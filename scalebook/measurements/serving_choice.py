@@ -54,7 +54,7 @@ def likely_margin(result: Result, chance: float) -> float:
 
     >>> from scalebook.measurements import confront
     >>> round(likely_margin(confront("serving_tpot"), chance=0.8), 2)
-    1.12
+    1.1
     """
     return float(np.quantile((result.measured / result.predicted)[result.fitted], chance) / NEARLY)
 
