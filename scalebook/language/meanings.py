@@ -19,19 +19,19 @@ import sympy
 
 __all__ = ["INKS", "PARTS", "SHADES", "Part", "coloured_terms", "meaning"]
 
-# What is filled with a colour on a light page: parts of one kind that lie beside each other.
+# What bars fill and curves draw on a light page: 3.2 from it, so that no part needs an outline to be seen.
 SHADES = {
-    "arithmetic": ("#0072B2", "#56B4E9", "#A6D5F0", "#004B76"),
-    "memory": ("#009E73", "#66C5AB", "#00563F", "#A9D18E", "#D5E8B5", "#C3D0C9"),
-    "network": ("#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F9DFB0", "#E58A6A"),
-    "waiting": ("#7A7F87", "#B4B9C0", "#4F545C"),
+    "arithmetic": ("#0072B2", "#2E96D6", "#6C7BD8", "#004B76", "#1B8FA6", "#4348A8"),
+    "memory": ("#009E73", "#13847E", "#00563F", "#54A049", "#4B6B1F", "#6E9880"),
+    "network": ("#D55E00", "#B98200", "#7A5500", "#8C3D00", "#DF6F59", "#A98463"),
+    "waiting": ("#7A7F87", "#4F545C", "#33383F"),
 }
-# What is written in it: the same hues, 4.5 from white and as far from black as that allows.
+# What is written in it: the same if small letters can be read in it, 4.5 from the page, else as much darker.
 INKS = {
-    "arithmetic": ("#0072B2", "#077BAD", "#4D7991", "#3A78A6"),
-    "memory": ("#00845B", "#15826B", "#3A8067", "#597D3E", "#69794B", "#6A7670"),
-    "network": ("#C44E00", "#A76400", "#966C02", "#B05D2D", "#887045", "#B15B3C"),
-    "waiting": ("#6F747C", "#6F747A", "#6E747C"),
+    "arithmetic": ("#0072B2", "#007DBC", "#616FCB", "#004B76", "#008299", "#4348A8"),
+    "memory": ("#00875E", "#13847E", "#00563F", "#3A862F", "#4B6B1F", "#567F68"),
+    "network": ("#C85200", "#A16C00", "#7A5500", "#8C3D00", "#C15440", "#936F4F"),
+    "waiting": ("#72777F", "#4F545C", "#33383F"),
 }
 
 
@@ -41,6 +41,10 @@ class Part(NamedTuple):
     word: str
     kind: str
     shade: int
+
+    @property
+    def fill(self) -> str:
+        return SHADES[self.kind][self.shade]
 
     @property
     def ink(self) -> str:
@@ -56,11 +60,11 @@ _TABLE = {
         step_again 2 run again
         step_head 3 embeddings and logits
         forward_compute 0 forward
-        input_gradient_compute 1 input gradient
+        input_gradient_compute 4 input gradient
         again_compute 2 run again
         weight_gradient_compute 3 weight gradient
         forward_time 0 forward
-        input_gradient_time 1 input gradient
+        input_gradient_time 4 input gradient
         weight_gradient_time 3 weight gradient
         attention_flops 1 attention
         products_time 0 products
@@ -165,7 +169,7 @@ def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())
-    [('compute_time', '#0072B2'), ('memory_time', '#00845B')]
+    [('compute_time', '#0072B2'), ('memory_time', '#00875E')]
     """
     if not isinstance(expr, sympy.Add | sympy.Max):
         return {}
