@@ -11,11 +11,11 @@ import pytest
 import sympy
 from matplotlib.colors import to_hex
 
-from scalebook.display.figures import curve
+from scalebook.display.figures import _coloured, curve
 from scalebook.display.gantt import KINDS
 from scalebook.display.scheme import UNKNOWN, WHOLE, _in_oklab, contrast, hues, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time
-from scalebook.language import NOTATION
+from scalebook.language import FORMULAS, NOTATION, symbol
 from scalebook.language.meanings import INKS, PARTS, SHADES, coloured_terms
 from scalebook.machine.roofline import memory_time, roofline_time
 from tools.notebooks import notebooks
@@ -145,10 +145,45 @@ def test_a_sum_of_parts_is_written_in_the_colours_of_its_bars():
     assert PARTS["compute_time"].ink == "#0072B2" and PARTS["memory_time"].ink == "#00875E"
 
 
-def test_an_equation_is_coloured_as_a_whole_or_not_at_all():
-    coloured = {f: terms for f in STATED if (terms := coloured_terms(f.rhs))}
-    assert len(coloured) > 40
+def test_every_part_of_a_sum_is_coloured_where_there_are_several():
+    coloured = [f for f in STATED if INK.search(f.latex)]
+    assert len(coloured) > 100
+    for f in coloured:
+        inks = coloured_terms(f.rhs)
+        assert set(INK.findall(f.latex)) <= set(inks.values()) and len(set(inks.values())) > 1, f.name
+        assert not re.search(r"\\textcolor\{(#\w+)\}\{\\textcolor\{\1\}", f.latex), f.name
     for f in STATED:
-        terms = coloured.get(f, {})
-        assert len(set(INK.findall(f.latex))) == len(set(terms.values())) != 1, f.name
-        assert not terms or isinstance(f.rhs, sympy.Add | sympy.Max), f.name
+        for whole in f.rhs.atoms(sympy.Add, sympy.Max):
+            letters = [x for x in whole.args if x.is_Symbol and x.name in PARTS]
+            if len({PARTS[x.name].ink for x in letters}) > 1:
+                assert all(PARTS[x.name].ink in f.latex for x in letters), f.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "step_time",
+        "decode_memory",
+        "device_memory",
+        "token_time",
+        "pass_time",
+        "bubble_time",
+        "layer_flops",
+        "replicated",
+        "wall_params",
+        "activation_room_left",
+        "ring_all_reduce",
+        "decode_kernel_time",
+        "near_memory",
+        "offload_bandwidth",
+        "dp_exposed",
+        "ttft_apart",
+    ],
+)
+def test_the_central_sums_of_chapters_are_coloured(name):
+    assert INK.search(FORMULAS[name].latex)
+
+
+def test_what_is_derived_is_shown_in_the_same_colours():
+    shown = _coloured(symbol("latency_floor") + symbol("launches_time"))
+    assert INK.findall(shown) == [PARTS["latency_floor"].ink, PARTS["launches_time"].ink] and shown.startswith("$")

@@ -18,7 +18,7 @@ from scalebook.display.fitting import END, spread
 from scalebook.display.scheme import COLOURS, SHADES, hues
 from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
-from scalebook.language.meanings import PARTS
+from scalebook.language.meanings import PARTS, coloured_terms
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
@@ -239,6 +239,10 @@ def describe(figure: Figure) -> str:
     return "Figure: " + " ".join(said).replace("\n", " ")
 
 
+def _coloured(expr):
+    return rf"$\displaystyle {tex(expr, inks=coloured_terms(expr))}$"
+
+
 def _in_notebooks():
     """Let a notebook show a figure as part of its page, and typeset SymPy expressions in the book's notation."""
     try:
@@ -254,7 +258,7 @@ def _in_notebooks():
         plt.rcParams["figure.constrained_layout.use"] = False  # it is arranged once, when it is shown,
         plt.get_backend()  # chosen now, since choosing it installs the hook
         plt.uninstall_repl_displayhook()  # and not drawn before
-        shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, lambda x: rf"$\displaystyle {tex(x)}$")
+        shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, _coloured)
 
 
 _in_notebooks()
