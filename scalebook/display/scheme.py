@@ -24,13 +24,15 @@ WHOLE = ("#57606A",)  # what parts add up to, beside them
 UNKNOWN = ("#9A6FB0", "#C7699B", "#6A3D80", "#8F2D56")  # of parts that a reader makes, and the book gives no kind
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _KINDS = {
-    "arithmetic": "compute computing forward backward products steps work decoding prompt_read",
-    "memory": "weights cache caches reading experts state activations logits work_space",
-    "network": "exchange messages prefetch offload",
-    "waiting": "waiting launches routing",
+    "arithmetic": "steps work decoding prompt_read",
+    "memory": "reading state",
+    "network": "prefetch",
+    "waiting": "waiting",
 }
 _KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
 _SHADE_OF = {x: part.fill for name, part in PARTS.items() for x in (name, part.word)}
+_SAME = {"caches": "cache", "exchange": "messages", "compute": "arithmetic", "computing": "arithmetic"}
+_SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:

@@ -116,7 +116,8 @@ class Vector(RendererBase):
         ways, box = _ways(path, transform + self._flip(), window), transform.transform_path(path).get_extents()
         clip = self._clip(gc, box) if ways else ""
         if ways and rgbFace is not None and (len(rgbFace) < 4 or rgbFace[3] > 0.2) and gc.get_alpha() > 0.5:
-            self._shapes.append((box, to_hex(rgbFace[:3]), rgbFace[3] if len(rgbFace) == 4 else 1))
+            seen = transform.transform_path(path)
+            self._shapes.append((box, seen, to_hex(rgbFace[:3]), rgbFace[3] if len(rgbFace) == 4 else 1))
         self._mark(gc, "".join(_at(at, way) for at, way in ways), rgbFace, clip)
 
     def draw_markers(self, gc, marker_path, marker_trans, path, trans, rgbFace=None):
@@ -217,8 +218,8 @@ class Vector(RendererBase):
 
     def _under(self, x, y):
         """What is seen of the shape on which a text begins that is drawn there, on a light page and on a dark one."""
-        for box, hue, share in reversed(self._shapes):
-            if box.x0 < x < box.x1 and box.y0 < y < box.y1:
+        for box, shape, hue, share in reversed(self._shapes):
+            if box.x0 < x < box.x1 and box.y0 < y < box.y1 and shape.contains_point((x, y)):
                 return [_over(of(hue), of("#ffffff"), share) for of in (str, on_dark)]
         return ()
 
