@@ -56,7 +56,10 @@ def plan_my_model(page):
         arg=before[0],
     )
     page.wait_for_function(READY)
-    assert "strategies priced" in page.locator(".pl-verdict").inner_text() and numbers(page) != before
+    assert re.search(
+        r"strategies, gone through in .*: [\d,]+ can run and were priced", page.locator(".pl-verdict").inner_text()
+    )
+    assert numbers(page) != before
     kept(page, "2-plan")
 
 

@@ -58,7 +58,8 @@ class Planner(anywidget.AnyWidget):
 
     _esm = _scripts() + (
         "\nexport default { render({ model, el }) { const text = model.get('data'), data = JSON.parse(text);"
-        " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan') });"
+        " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan'),"
+        " typeset: (node) => (model.widget_manager?._rendermime?.latexTypesetter ?? globalThis.scalebook)?.typeset?.(node) });"
         " return () => page.close(); } };\n"
     )
     _css = planner_style()
@@ -93,6 +94,8 @@ def planner(job: str = "train", model: str = "", device: str = "", precision: st
     if precision or f"peak_{plan['precision']}" not in row:
         plan["precision"] = precision or next(x for x in ("bf16", "fp16", "fp8", "fp4") if f"peak_{x}" in row)
     row.at(plan["precision"])
+    if "rate" in letters:  # asked for in the place of users
+        del plan["letters"]["users"]
     for name, value in letters.items():
         where = plan["targets"] if name in plan["targets"] else plan["letters"]
         where[NOTATION[name].name] = float(quantity(name, value))
