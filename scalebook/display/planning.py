@@ -59,8 +59,8 @@ class Planner(anywidget.AnyWidget):
     _esm = _scripts() + (
         "\nexport default { render({ model, el }) { const text = model.get('data'), data = JSON.parse(text);"
         " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan'),"
-        " typeset: (node) => (model.widget_manager?._rendermime?.latexTypesetter ?? globalThis.scalebook)?.typeset?.(node) });"
-        " return () => page.close(); } };\n"
+        " typeset: (x) => (model.widget_manager?._rendermime?.latexTypesetter ?? globalThis.scalebook)?.typeset?.(x)"
+        " }); return () => page.close(); } };\n"
     )
     _css = planner_style()
     data = traitlets.Unicode().tag(sync=True)
