@@ -50,7 +50,8 @@ const csv = ([s, c]) => {
   return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c);
 };
 const CALLS = {
-  answer, find, csv, config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
+  answer, find, csv, pools: (p) => searching.pools(row(p)),
+  config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
   device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)),
   ranges: ([s, c, x]) => {
     const p = states.plan(s), r = cases.of(s.job).answer(p, c), given = cases.used(r.sheet, r.known);
@@ -243,6 +244,21 @@ def test_a_rate_is_served_by_the_users_that_python_finds(page, plan):
         assert all(near(answer["values"][x], b.row[x]) for x in ("ttft", "tpot", "device_rate", "million_cost"))
     more = page("answer", plan | dict(layout=own["best"][0], letters=plan["letters"] | dict(rate=1e4)))
     assert "more than such a layout serves" in more["why"]
+
+
+@pytest.mark.parametrize("plan", ASKED, ids=lambda p: p["model"])
+def test_two_pools_are_those_of_python(page, plan):
+    rows = models[plan["model"]], accelerators[plan["device"]].at(plan["precision"])
+    asked = plan["letters"] | plan["targets"] | dict(engine=plan["engine"])
+    for ttft in (None, 2.0):
+        own = page("pools", plan | dict(targets=plan["targets"] | (dict(ttft=ttft) if ttft else {})))
+        python = serve.apart(*rows, **asked | (dict(ttft=ttft) if ttft else {}))
+        for name, pool in (("prefill", python.prefill), ("decode", python.decode)):
+            assert own[name]["letters"] == pool.letters and own[name]["words"].get("exchange", "") == pool.exchange
+        for letter in ("ttft", "tpot", "devices", "million_cost", "queue_time", "handover_time"):
+            assert near(own["values"][letter], python.row[letter])
+    few = plan | dict(letters=plan["letters"] | dict(devices=1))
+    assert "devices or more" in page("pools", few)["why"] or "fit on no layout" in page("pools", few)["why"]
 
 
 # What is pasted

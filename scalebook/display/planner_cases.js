@@ -173,10 +173,9 @@ function planCases(engine) {
     }
     return null;
   }
-  // The fewest users who ask for so many requests a second, and where there is no room for so many as have room; `at`
-  // gives of users how many have room and what they ask for.  Found as scalebook.inference.layouts finds it.
-  function usersAt(rate, at) {
-    const room = at(1)[0], most = Math.max(1, room === Infinity ? 2 ** 53 : room || 0), f = (users) => users - (rate * users) / at(users)[1];
+  // The least whole number up to `most` at which a rising function is zero or more, and one beyond where none is: found as
+  // scalebook.inference.layouts finds it.
+  function firstWhole(f, most) {
     let low = 1, below = f(1), above = f(most), high = below >= 0 ? 1 : above >= 0 ? most : most + 1, side = 0;
     if (below >= 0 || !(above >= 0)) low = high - 1;
     for (let turn = 0; high - low > 1 && high < 2 ** 53; turn++) {
@@ -188,7 +187,13 @@ function planCases(engine) {
       else { if (side < 0) above /= 2; low = tried; below = value; }
       side = isHigh ? 1 : -1;
     }
-    return Math.min(high, most);
+    return high;
+  }
+  // The fewest users who ask for so many requests a second, and where there is no room for so many as have room; `at`
+  // gives of users how many have room and what they ask for.
+  function usersAt(rate, at) {
+    const room = at(1)[0], most = Math.max(1, room === Infinity ? 2 ** 53 : room || 0);
+    return Math.min(firstWhole((users) => users - (rate * users) / at(users)[1], most), most);
   }
   const exchanged = ({ exchange, attention_dp = 1, ep = 1 }) => exchange ?? (attention_dp <= 1 ? "all_reduce" : ep > 1 ? "all_to_all" : "gather");
 
@@ -247,5 +252,5 @@ function planCases(engine) {
     const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
     return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
   }
-  return { engine, training, serving, aim, usersAt, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, aim, firstWhole, usersAt, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
 }

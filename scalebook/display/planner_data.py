@@ -37,7 +37,7 @@ __all__ = ["planner_data", "planner_json"]
 
 # What the page's scripts read of a row by name, and of a device by its precision.
 READ = (
-    "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "layers", "linear_layers",
+    "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
     "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
 )  # fmt: skip
 BY_PRECISION = ("peak", "matmul", "training", "grouped")

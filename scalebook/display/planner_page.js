@@ -1,7 +1,7 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
 function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planSearch], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planSearch], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning } = words;
@@ -13,8 +13,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const shut = (e) => { if (e.key === "Escape") { e.preventDefault(); e.currentTarget.close(); } }; // the site's theme takes the key for its search
   const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
     aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
-  const part = Object.fromEntries(["figures", "bars", "table", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
-  at.main.append(part.figures, part.bars, part.table, part.compare, part.buttons);
+  const part = Object.fromEntries(["figures", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
+  at.main.append(part.figures, part.bars, part.table, part.pools, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
@@ -88,6 +88,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const only = task(now);
     worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
     help(plan, only);
+    pools(plan, only);
     points(plan, only);
     compare(plan, only);
   }
@@ -167,6 +168,17 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       helped.push([`a quarter more memory${{ device_rate: " (more tokens a second)", million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
     }
     paintBinds();
+  }
+  // The same rate from two pools, one that reads prompts and one that writes answers.
+  async function pools(plan, only) {
+    part.pools.replaceChildren();
+    if (plan.letters.rate === undefined || Object.keys(state.fixed).length) return;
+    const found = await worker.ask("pools", { plan }).then(only), own = answer.values, title = h("h2", {}, "Or in two pools");
+    if (found.why) { part.pools.replaceChildren(title, h("p", { class: "pl-soft" }, `Prompts read on devices of their own: ${found.why}.`)); return; }
+    const there = { state, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } }, { values } = found;
+    const link = (x) => h("button", { type: "button", class: "pl-link", "aria-label": `${meaning(x)}: why`, onclick: () => open(x, there) }, view.amount(x, values[x])), cost = values.million_cost === undefined ? "devices" : "million_cost";
+    const laid = (x, many) => [h("b", {}, `${show(many)} ${many === 1 ? "device" : "devices"}`), ` (${view.layout(x, "serve")})`];
+    part.pools.replaceChildren(title, h("p", {}, "Prompts read on ", laid(found.prefill, values.prefill_devices), ", answers written on ", laid(found.decode, values.decode_devices), ": ", link("ttft"), " to the first token, ", link("tpot"), " a token, ", link(cost), cost === "devices" ? " in all" : " for a million tokens", `: ${values[cost] === own[cost] ? "as much as" : `${show(Math.abs(values[cost] / own[cost] - 1), "%", 2)} ${values[cost] < own[cost] ? "less" : "more"} than`} in one pool. `, h("small", {}, "Each prompt's cache is sent over the network once; the wait before it is read is a queue of its own.")));
   }
   function paintBinds() {
     const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));

@@ -301,5 +301,5 @@ function planSearch(cases) {
     if ("schedule" in all && plain === null && s.letters.chunks.includes(1)) return { ...more, chunks: 1 };
     return more;
   }
-  return { search, searched, neighbours, space, limitsOf, divisors, powers };
+  return { search, searched, pools: (plan) => planPools(cases, plan), neighbours, space, limitsOf, divisors, powers };
 }

@@ -24,6 +24,7 @@ import sympy
 from scalebook.attention import sparse
 from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
+from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
 from scalebook.language import FORMULAS, Formula
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
@@ -241,4 +242,4 @@ def serving(graph: Graph) -> dict:
         "index": {"fp8": graph.number(sparse.index_peak_fp8), "same": graph.number(sparse.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
-    return dict(sheets=sheets, swaps=swaps)
+    return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))

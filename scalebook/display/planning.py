@@ -22,8 +22,8 @@ from .scheme import shades_style
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = files(__name__.rpartition(".")[0])
-_PARTS = ("engine", "cases", "search", "likely", "words", "rows", "draw", "state", "answer", "form", "evidence", "side",
-          "worker", "page")  # fmt: skip
+_PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
+          "evidence", "side", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(
