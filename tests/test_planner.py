@@ -334,7 +334,7 @@ def test_hostile_links_are_refused_in_one_sentence_or_harmless(page):
 
 
 def test_a_link_opens_as_it_was_written(page):
-    for plan in (planner().plan, planner("serve").plan):
+    for plan in (planner().plan, planner("serve").plan, planner("serve", rate=12.5).plan):
         plan = plan | dict(model=page("config", json.dumps(CONFIGS["llama3_8b"]))["is"])
         link = page("again", "#plan=" + quote(json.dumps(plan)))
         assert page("again", link) == link and page("link", link)["is"]["letters"] == plan["letters"]

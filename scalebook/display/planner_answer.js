@@ -98,7 +98,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (row.why) return row.why;
     if (row.over) { const [letter, x, name, most, relation] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
     if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
-    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
+    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3).replaceAll(" ", "\u00a0")}`).join(", ") || "nothing changes";
   }
   const same = (a, b) => JSON.stringify([a.letters, a.words]) === JSON.stringify([b.letters, b.words]);
   function table(job, result, rows, take, openOf) {

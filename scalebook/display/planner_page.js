@@ -98,7 +98,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
     const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
     at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", {}, ` of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.`), pinned));
+      h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.`), pinned));
   }
 
   // Nothing fits: the smallest change that would do.
@@ -178,12 +178,12 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const there = { state, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } }, { values } = found;
     const link = (x) => h("button", { type: "button", class: "pl-link", "aria-label": `${meaning(x)}: why`, onclick: () => open(x, there) }, view.amount(x, values[x])), cost = values.million_cost === undefined ? "devices" : "million_cost";
     const laid = (x, many) => [h("b", {}, `${show(many)} ${many === 1 ? "device" : "devices"}`), ` (${view.layout(x, "serve")})`];
-    part.pools.replaceChildren(title, h("p", {}, "Prompts read on ", laid(found.prefill, values.prefill_devices), ", answers written on ", laid(found.decode, values.decode_devices), ": ", link("ttft"), " to the first token, ", link("tpot"), " a token, ", link(cost), cost === "devices" ? " in all" : " for a million tokens", `: ${values[cost] === own[cost] ? "as much as" : `${show(Math.abs(values[cost] / own[cost] - 1), "%", 2)} ${values[cost] < own[cost] ? "less" : "more"} than`} in one pool. `, h("small", {}, "Each prompt's cache is sent over the network once; the wait before it is read is a queue of its own.")));
+    part.pools.replaceChildren(title, h("p", {}, "Prompts read on ", laid(found.prefill, values.prefill_devices), ", answers written on ", laid(found.decode, values.decode_devices), ": ", link("ttft"), " to the first token, ", link("tpot"), " a token, ", link(cost), cost === "devices" ? " in all" : " for a million tokens", `: ${Math.abs(values[cost] / own[cost] - 1) < 0.005 ? "as much as" : `${show(Math.abs(values[cost] / own[cost] - 1), "%", 2)} ${values[cost] < own[cost] ? "less" : "more"} than`} in one pool. `, h("small", {}, "Each prompt's cache is sent over the network once; the wait before it is read is a queue of its own.")));
   }
   function paintBinds() {
     const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));
     const of = state.job === "train" ? "step" : "token";
-    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2)} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
+    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2).replace(" ", "\u00a0")} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
       h("ul", { class: "pl-help" }, list.map(([said, gain, letter]) => h("li", {}, h("span", {}, said), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, gain > 0.0005 ? `−${show(gain, "%", 2)}` : "nothing")))));
   }
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];

@@ -24,7 +24,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   const YS = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
   const isWhole = (x) => WHOLE.includes(x) || Boolean(data.letters[x]?.[4]);
   const WHOLE = ["devices", "global_batch", "seq", "users", "prompt", "output"];
-  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (x !== "users" || !("rate" in answer.given))), YS[job].filter((y) => answer.values[y] > 0)];
+  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (!("rate" in answer.given) || !["users", "devices"].includes(x))), YS[job].filter((y) => answer.values[y] > 0)];
   // Any other number that an answer rests on, as far as it was given: cells, the shape of the model, usual values.
   const others = (job, { answer, chosen }) => engine.needed(answer.sheet, new Set(Object.keys(answer.given)), YS[job]).flatMap((f) => [f.letter, ...f.inputs])
     .filter((x, i, all) => answer.values[x] > 0 && !XS[job].includes(x) && !(x in chosen.letters) && all.indexOf(x) === i && (x in answer.given || !answer.sheet.by.get(x)?.inputs.length))

@@ -120,13 +120,14 @@ function planWords(engine) {
     }
     return is(place, "+", "*", "/", "^") ? sum(place) : [at(place)];
   }
-  // An equation: each of its sides a list of terms, of which a line takes as many as are some sixty signs wide.
+  // An equation: each of its sides a list of terms, of which a line takes as many as are some sixty signs wide, or as there is
+  // room for.
   function equation(left, ...sides) {
-    const wide = (x) => x.replace(/\\[a-z]+|[{}_^\s]/gi, "").length, lines = [];
+    const wide = (x) => x.replace(/\\[a-z]+|[{}_^\s]/gi, "").length, most = Math.min(60, globalThis.innerWidth / 16), lines = [];
     for (const side of sides) {
       let line = `${lines.length ? "" : left} &= `, room = 0;
       for (const term of side) {
-        if (room && room + wide(term) > 60) { lines.push(line); [line, room] = ["&\\quad {}", 0]; }
+        if (room && room + wide(term) > most) { lines.push(line); [line, room] = ["&\\quad {}", 0]; }
         line += `${term} `;
         room += wide(term);
       }

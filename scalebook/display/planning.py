@@ -75,8 +75,9 @@ class Planner(anywidget.AnyWidget):
 def planner(job: str = "train", model: str = "", device: str = "", precision: str = "", engine: str = "", **letters):
     """A planner that begins with this plan; models, devices and engines by their names in the tables.
 
-    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets.  Raises ValueError for
-    a job that is neither "train" nor "serve", LookupError for a name that no table has.
+    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets, a `rate` stands in the
+    place of its users.  Raises ValueError for a job that is neither "train" nor "serve", LookupError for a name that no
+    table has.
 
     >>> planner("server")
     Traceback (most recent call last):
