@@ -108,7 +108,9 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       const found = await worker.ask("search", { plan: states.plan(state, more) }).then(only);
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
     };
-    const most = Object.entries(result.rejected).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+    // What a strategy that can run is held to says more than what no such layout can do.
+    const rank = (x) => (x.startsWith("devices >=") ? 3 : /[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
+    const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
     const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
     if (state.job === "train") { // what it would hold all the same, of the layout that holds least
