@@ -12,7 +12,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const place = (name, tag = "div", more = {}) => h(tag, { class: `pl-${name}`, ...more });
   const shut = (e) => { if (e.key === "Escape") { e.preventDefault(); e.currentTarget.close(); } }; // the site's theme takes the key for its search
   const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
-    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
+    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", tabindex: -1, "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
   const part = Object.fromEntries(["figures", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
   at.main.append(part.figures, part.bars, part.table, part.pools, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);

@@ -16,6 +16,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const all = h("div", { class: "pl-tree" }, view.why(answer, letter, { plan: states.plan(state), state: { ...state, usual: states.usual(state.job) }, chosen }));
     at.why.replaceChildren(h("h2", {}, `Why ${show(answer.values[letter], unit(letter))}?`), h("p", { class: "pl-soft" }, "Open a line to see what it is made of, down to the cells of the tables and their sources."), all, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: () => at.why.close() }, "close")));
     at.why.showModal();
+    at.why.focus(); // a summary would lose it while its letter is set, and the keys with it
     typeset(all);
   }
 
@@ -163,7 +164,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
         isGiven ? h("small", {}, "— given here") : f && !(x in answer.given) ? h("small", {}, "— ", f.sources.flatMap((y, i) => (i ? ["; ", words.cited(y)] : [words.cited(y)]))) : x in answer.values ? view.origin(x, context) : h("small", {}, "— not known: give one for a cost"));
     };
     const isOpen = part.assume.querySelector("details")?.open;
-    part.assume.replaceChildren(h("details", { open: isOpen, ontoggle: (e) => e.target.open && typeset(e.target) }, h("summary", {}, h("h2", {}, `${own.length} assumptions, each with its source`), changed.length ? h("small", {}, ` ${changed.length} changed here`) : null), h("ul", {}, [...changed, ...price, ...own.filter((x) => !changed.includes(x))].map(line))));
+    part.assume.replaceChildren(h("details", { open: isOpen, ontoggle: (e) => e.target.open && typeset(e.target.lastChild) }, h("summary", {}, h("h2", {}, `${own.length} assumptions, each with its source`), changed.length ? h("small", {}, ` ${changed.length} changed here`) : null), h("ul", {}, [...changed, ...price, ...own.filter((x) => !changed.includes(x))].map(line))));
   }
 
   function buttons() {
