@@ -246,6 +246,26 @@ def test_a_rate_is_served_by_the_users_that_python_finds(page, plan):
     assert "more than such a layout serves" in more["why"]
 
 
+@pytest.mark.parametrize(("model", "device", "precision", "engine"), SERVED)
+def test_a_layout_at_a_rate_is_the_same_in_the_page(page, model, device, precision, engine):
+    rng, refused = random.Random(device), 0
+    for _ in range(30):
+        layout = dict(tp=rng.choice((4, 8)), replicas=rng.randint(1, 9))
+        asked = dict(prompt=rng.randint(64, 4000), output=rng.randint(2, 1000), rate=10 ** rng.uniform(-1, 2.5))
+        plan = dict(job="serve", model=model, device=device, precision=precision, engine=engine)
+        said = page("answer", plan | dict(letters=asked, words={}, layout=dict(letters=layout, words={})))
+        try:
+            row = serve(models[model], accelerators[device].at(precision), **asked, **layout, engine=engine)
+        except ValueError as error:
+            refused += 1
+            assert "is more than" in str(error) and "more than such a layout serves" in said["why"]
+        else:
+            assert said["why"] is None and said["values"]["users"] == row.users, asked
+            for letter in ("tpot", "ttft", "device_rate", "million_cost"):
+                assert near(said["values"][letter], row[letter]), (letter, asked)
+    assert refused < 20
+
+
 @pytest.mark.parametrize("plan", ASKED, ids=lambda p: p["model"])
 def test_two_pools_are_those_of_python(page, plan):
     rows = models[plan["model"]], accelerators[plan["device"]].at(plan["precision"])

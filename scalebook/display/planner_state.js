@@ -65,6 +65,7 @@ function planState({ engine, cases, words, rows }) {
     state.letters = numbers(said.letters, null, "its numbers");
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
+    if (state.letters.rate === 0) refuse("it asks for no requests");
     if (["devices", "global_batch", "users", "rate"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
     state.targets = numbers(said.targets ?? {}, ["ttft", "tpot"], "its targets");
     const fixed = isObject(said.fixed ?? {}) ? said.fixed ?? {} : refuse("its layout is broken");
