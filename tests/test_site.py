@@ -421,6 +421,13 @@ def test_what_does_not_fit_is_said(chromium, address):
         check(page)
 
 
+def test_no_style_rests_on_what_another_place_holds():
+    """`.a:has(.b) .c` has a browser style all of the page anew whenever a curve is drawn."""
+    ours = [*(ROOT / "book" / "_static").glob("*.css"), *(ROOT / "scalebook").rglob("*.css")]
+    for sheet in ours:
+        assert re.findall(r":has\((?:[^()]|\([^()]*\))*\)+\s*[^\s,{)]", sheet.read_text("utf-8")) == [], sheet
+
+
 def test_front_door_leads_to_the_book(chromium, address, site):
     for base in (address, site.as_uri()):
         with open_page(chromium) as page:

@@ -8,10 +8,10 @@
     // All that is asked of the browser is asked before anything is told it: the page is laid out once.
     const asked = (box) => {
       const { scrollWidth, scrollHeight, clientWidth, clientHeight, scrollLeft, scrollTop } = box;
-      const right = scrollWidth - clientWidth, below = scrollHeight - clientHeight;
-      const scrolls = (right > 1 || below > 1) && /auto|scroll/.test(getComputedStyle(box).overflowX);
+      const { overflowX, overflowY } = getComputedStyle(box), by = (room, how) => (/auto|scroll/.test(how) && room > 1 ? room : 0);
+      const right = by(scrollWidth - clientWidth, overflowX), below = by(scrollHeight - clientHeight, overflowY), scrolls = right + below > 0;
       const more = !scrolls ? [] : [scrollLeft > 1 && "left", scrollLeft < right - 1 && "right", scrollTop < below - 1 && "below"].filter(Boolean);
-      const first = scrolls && right > 1 && box.querySelector("tbody > tr > :first-child");
+      const first = right && box.querySelector("tbody > tr > :first-child");
       return { box, scrolls, more: more.join(" "), sticks: Boolean(first) && first.offsetWidth < 0.5 * clientWidth };
     };
     const told = ({ box, scrolls, more, sticks }) => {
