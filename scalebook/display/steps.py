@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
 from scalebook.language import Row, show
-from scalebook.language.meanings import PARTS, SHADES
+from scalebook.language.meanings import PARTS
 from scalebook.training.contention import TIERS
 
 __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
@@ -95,15 +95,15 @@ def _stack(runs, parts, label, unit, title, ax) -> Axes:
     scale = 1e9 if unit == "B" else 1
     left, places = np.zeros(len(runs)), np.arange(len(runs))[::-1]
     for letter in parts:
-        said, kind, shade = PARTS[letter]
+        part = PARTS[letter]
         width = np.array([run.get(letter, 0.0) for run in runs.values()]) / scale
         if width.max() > 0.002 * max(sum(run.get(x, 0.0) for x in parts) for run in runs.values()) / scale:
             ax.barh(
                 places,
                 width,
                 left=left,
-                color=SHADES[kind][shade],
-                label=said,
+                color=part.fill,
+                label=part.word,
                 edgecolor="white",
                 linewidth=0.5,
                 height=0.66,

@@ -31,7 +31,7 @@ import sympy
 from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, either, listed, nearest, quoted, tex, word
+from .notation import NOTATION, either, listed, nearest, quoted, word
 from .row import Row, fitting, followed, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -253,7 +253,7 @@ class Sheet:
     def _repr_html_(self):
         lines = (
             [
-                table_cell(rf"\({NOTATION[n].tex} = {tex(f.rhs)}\)", class_="mathjax_process tex2jax_process"),
+                table_cell(rf"\({NOTATION[n].tex} = {f.typeset()}\)", class_="mathjax_process tex2jax_process"),
                 *map(table_cell, (NOTATION[n].meaning, NOTATION[n].unit, ", ".join(f.sources))),
             ]
             for n, f in self.formulas.items()
