@@ -167,7 +167,7 @@ class Sheet:
                     outputs.append(name)
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
-            missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
+            missing = {name: f"needs {_meant(letters)}" for name, letters in needs.items()}
             plan = (
                 inputs,
                 _Outputs((n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs),
@@ -271,6 +271,11 @@ class _Outputs(tuple):
         found = super().__new__(cls, [x[0] for x in steps])
         found.steps = steps
         return found
+
+
+def _meant(letters):
+    """Letters by name, a few of them with what they mean."""
+    return ", ".join(f"{x} ({NOTATION[x].meaning})" if len(letters) < 4 else x for x in letters)
 
 
 def _usually(f: Formula) -> tuple[float, float]:
