@@ -133,6 +133,20 @@ def test_wide_tables_are_scrolled_from_the_keyboard(page, address):
     assert box.get_attribute("aria-label")
 
 
+@pytest.mark.parametrize(("name", "width"), [("accelerators", 1300), ("accelerators", 390), ("notation", 390)])
+def test_what_is_wider_than_its_place_fades_and_keeps_the_names_of_its_rows(page, address, name, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{address}/book/reference/{name}.html")
+    page.locator("[data-more~=right][data-sticks]").first.evaluate("(x) => x.dataset.tried = 'yes'")
+    box, fades = page.locator("[data-tried]"), "(x) => getComputedStyle(x).maskImage.includes('32px')"
+    row = box.locator("tbody tr > :first-child").first
+    left = row.bounding_box()["x"]
+    assert box.evaluate(fades) and not box.evaluate("(x) => x.matches('[data-more~=left]')")
+    box.evaluate("(x) => x.scrollTo(x.scrollWidth, x.scrollHeight)")
+    page.locator("[data-tried][data-more=left]").wait_for()
+    assert not box.evaluate(fades) and row.bounding_box()["x"] == left
+
+
 def test_verdicts_are_words_beside_their_colours(page, address):
     page.goto(f"{address}/book/reference/claims.html")
     assert page.locator(".sb-verdict").evaluate_all("(all) => all.every((x) => x.textContent.trim())")
