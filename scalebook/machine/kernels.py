@@ -192,9 +192,11 @@ def _both(arithmetic, streamed):
     """The longer of two, and more where they are nearly equal: cores that wait for loads, and loads for cores.
 
     Its exponent, 4, has the least mean error on the even rows of `gemm` (3 and 6 have 0.1 to 0.2 % more); with 1
-    nothing would hide the other, without limit it is a roofline.  Not evaluated, or powers of all factors are printed.
+    nothing would hide the other, without limit it is a roofline.  Not evaluated, or powers of all factors are printed,
+    and SymPy asks long whether the sum is negative.
     """
-    return (Pow(arithmetic, 4, evaluate=False) + Pow(streamed, 4, evaluate=False)) ** Rational(1, 4)
+    both = Pow(arithmetic, 4, evaluate=False) + Pow(streamed, 4, evaluate=False)
+    return Pow(both, Rational(1, 4), evaluate=False)
 
 
 @formula("matmul_time", _TILES)
