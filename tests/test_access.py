@@ -64,7 +64,7 @@ def violations(page, width, scheme):
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function("(x) => document.documentElement.dataset.theme === x", arg=scheme)
-    page.wait_for_timeout(200)  # what follows the width
+    page.wait_for_timeout(500)  # what follows the width: the theme looks anew after 300 ms
     page.evaluate(ENDED)
     return page.evaluate(RUN, THEIRS)
 
