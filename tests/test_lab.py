@@ -72,9 +72,11 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
         box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
-        box.locator(".sb-curve path:visible").first.wait_for(timeout=120_000)
-        # The kernel answers a drag when it is done with the cells.
+        box.wait_for(timeout=120_000)
+        # The kernel answers a drag when it is done with the cells, and a curve is drawn when it is seen.
         page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=120_000)
+        box.scroll_into_view_if_needed()
+        box.locator(".sb-curve path:visible").first.wait_for()
         box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
         for handle in box.locator("input[type=range]").all():
             before = answered(box)

@@ -80,6 +80,12 @@ def test_a_known_machine_comes_out_as_it_is():
     assert cells["hbm_capacity"].value == 16e9 and cells["cores"].value == 2
 
 
+def test_no_kernel_is_above_the_peak_where_products_were_slowed_down():
+    slowed = [product(x, x, x, 1e8) for x in (256, 512, 1024)]
+    cells = cells_of([*slowed, *(x for x in KNOWN if x.kind != "product")], 16e9, 2)
+    assert cells["attention_efficiency"].high == 1 and cells["peak_fp32"].value == pytest.approx(6.25e8)
+
+
 def test_the_tile_is_found_where_thin_products_show_it():
     """Below 16 rows products take as long as one of 16, which a tile of 64 would not say."""
     thin = [product(m, 2048, 2048, 1e11 * m / max(m, 16), (1.0,)) for m in (1, 2, 4, 8, 16, 32, 64, 128)]

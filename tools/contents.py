@@ -22,7 +22,7 @@ CHOSEN = {
     "memory-walls": "from 25 billion parameters on",
     "custom-silicon": "In 16 bits memory limits",
     "the-network": "however many add up, no device sends",
-    "how-large-can-a-run-be": "Moving data ends at",
+    "how-large-can-a-run-be": "Moving data ends a run",
     "memory-of-a-sharded-model": "FSDP trains no model of any size",
     "mixed-precision-accumulation-recomputation": "Below a third of the time in products",
     "data-parallelism": "a batch has a wall",

@@ -11,16 +11,8 @@ from importlib.resources import files
 import numpy as np
 
 from scalebook.language import OutsideDomain
-from scalebook.pipeline.bubbles import (
-    bubble_1f1b,
-    bubble_dualpipe,
-    bubble_gpipe,
-    bubble_interleaved,
-    bubble_zb_h1,
-    equal_input_gradient,
-    equal_weight_gradient,
-    pipeline_idle,
-)
+from scalebook.pipeline.bubbles import bubble_gpipe, equal_input_gradient, equal_weight_gradient, pipeline_idle
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 
 from .confrontation import Confrontation, _read, number
@@ -144,24 +136,22 @@ def _no_gpipe(row):
 # Another simulator, with equal times
 
 SCHEDULE = "schedule (Victarry/PP-Schedule-Visualization)"
-STATED = ["1f1b", "interleaved", "zb1p", "dualpipe", "dualpipe_v"]  # by its own names
+FOLDED = "_v"  # DualPipeV is DualPipe on twice the devices, cut in half: of two that mirror each other one is left
+
+
+def _their_schedule(row):
+    """Ours of its name, or None."""
+    name = row[SCHEDULE].split()[0].removesuffix(FOLDED)
+    return SCHEDULES.get({"zb1p": "zb_h1"}.get(name, name))
 
 
 def _bubble(row):
-    pp, m, stages = (number(row, x) for x in ("devices", "microbatches", "stages"))
-    equal = equal_input_gradient, equal_weight_gradient
-    name = row[SCHEDULE].split()[0]
-    if name == "1f1b":
-        return bubble_1f1b(pp=pp, microbatches=m)
-    if name == "interleaved":
-        return bubble_interleaved(pp=pp, microbatches=m, chunks=stages / pp)
-    if name == "zb1p":
-        return bubble_zb_h1(*equal, pp=pp, microbatches=m)
-    if name != "dualpipe_v":
-        return bubble_dualpipe(*equal, pp=pp, microbatches=m)
-    # DualPipeV is DualPipe on twice the devices, cut in half: of each pair of devices that mirror each other one is
-    # left.
-    return bubble_dualpipe(*equal, pp=stages, microbatches=2 * m)
+    pp, m, chunks = number(row, "devices"), number(row, "microbatches"), number(row, "stages") / number(row, "devices")
+    if row[SCHEDULE].split()[0].endswith(FOLDED):
+        pp, m, chunks = 2 * pp, 2 * m, chunks / 2
+    bubble, letters = _their_schedule(row).bubble, dict(pp=pp, microbatches=m, chunks=chunks)
+    equal = [x for x in (equal_input_gradient, equal_weight_gradient) if x.letter in bubble.inputs]
+    return bubble(*equal, {x: value for x, value in letters.items() if x in bubble.inputs})
 
 
 def _fractions(rows):
@@ -169,7 +159,7 @@ def _fractions(rows):
 
 
 def _no_formula(row):
-    if row[SCHEDULE].split()[0] not in STATED:
+    if _their_schedule(row) is None:
         return f"of {row[SCHEDULE]}, which has no formula here"
     try:
         _bubble(row)

@@ -208,10 +208,10 @@ def flags(strategy, framework: str = "megatron", layers: int | None = None, **le
     pipeline_parallel_degree = 2
     fsdp_reshard_after_forward = "always"
     pipeline_parallel_schedule = "GPipe"
-    >>> flags(dict(schedule="dualpipe", pp=8))
+    >>> flags(dict(schedule="zb_v", pp=8))
     Traceback (most recent call last):
         ...
-    ValueError: Megatron-LM has no flags for schedule='dualpipe'
+    ValueError: Megatron-LM has no flags for schedule='zb_v'
     """
     knobs = _framework(framework)
     wanted = _wanted(strategy) | letters
