@@ -153,10 +153,10 @@ def sweep(
 
     What is asked reads as in a search, of one device's row, and needs a layout, as training and Calculon's strategies
     have it.  All strategies are counted and held against the limits; those are priced whole that could be among the
-    best, which what they take at least says, by the signs of its parts.  `executor` is any of concurrent.futures' kind
-    (of Dask, `client.get_executor()`).  Interrupted, or with parts that a worker failed to price, it gives the sizes so
-    far, and its `note` says what is missing.  Raises what a search raises for a call that makes no sense, and
-    ValueError if at no size any strategy can run.
+    best, by what they take at least, whatever the letters on axes (offloads, overlaps) are.  `executor` is any of
+    concurrent.futures' kind (of Dask, `client.get_executor()`).  Interrupted, or with parts that a worker failed to
+    price, it gives the sizes so far, and its `note` says what is missing.  Raises what a search raises for a call that
+    makes no sense, and ValueError if at no size any strategy can run.
     """
     from scalebook.search import check_executor, shown
 
