@@ -18,7 +18,7 @@ help:
 # JupyterLab shows drawings and figures that were stored only of notebooks that are trusted.
 lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter trust notebooks/*.ipynb notebooks/*/*.ipynb > /dev/null
-	$(BIN)/jupyter lab --LabApp.news_url=None notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
+	$(BIN)/python -m tools.lab --LabApp.news_url=None notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The site is built by its first test, beside others (tests/conftest.py says in which order).  Three workers for two
 # cores: one often waits while its kernel or its browser works.

@@ -139,7 +139,7 @@ def step_by_hand():
 
 
 def planner(address, chromium):
-    """The planner's page: seconds to an answer, strategies it prices a second, compressed bytes of its script."""
+    """The planner's page: seconds to an answer, strategies it goes through a second, compressed bytes of its script."""
     weight = compressed(SITE / "planner.js")
     times, speed = [], []
     for _ in range(3):
@@ -150,13 +150,13 @@ def planner(address, chromium):
             times.append(time.perf_counter() - start)
             said = shown.locator(".pl small").all_inner_texts()
             priced = next((x for x in map(PRICED.search, said) if x), None)
-            if priced:  # the page says for how long it searched, where that is long
-                speed.append(float(priced[1].replace(",", "")) / float(priced[2]))
+            if priced:
+                speed.append(float(priced[1].replace(",", "")) / (float(priced[2]) * (1e-3 if priced[3] else 1)))
     return statistics.median(times), statistics.median(speed) if speed else float("nan"), weight
 
 
 PLANNED = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
-PRICED = re.compile(r"of ([\d,]+) strategies priced.*?([\d.]+) s")
+PRICED = re.compile(r"of ([\d,]+) strategies, gone through in ([\d.]+) (m?)s")
 
 
 def build():
@@ -331,7 +331,7 @@ def main():
     figures["chapter page, time to a live calculator (s)"] = (ready, 0.8)
     figures["chapter page, work of its thread (s)"] = (work, None)
     figures["planner, time to the first answer (s)"] = (ready_planner, 1.5)
-    figures["planner, strategies priced a second in the page"] = (planner_speed, -1e5)
+    figures["planner, strategies gone through a second in its first search"] = (planner_speed, -1e5)
     figures["planner, compressed script (kB)"] = (1e-3 * planner_weight, 150)
     for name, (value, aim) in figures.items():
         said = ""

@@ -64,7 +64,7 @@ def violations(page, width, scheme):
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function("(x) => document.documentElement.dataset.theme === x", arg=scheme)
-    page.wait_for_timeout(200)  # what follows the width
+    page.wait_for_timeout(500)  # what follows the width: the theme looks anew after 300 ms
     page.evaluate(ENDED)
     return page.evaluate(RUN, THEIRS)
 
@@ -131,6 +131,20 @@ def test_wide_tables_are_scrolled_from_the_keyboard(page, address):
         page.keyboard.press("ArrowRight")
     page.wait_for_function("document.activeElement.scrollLeft > 20")
     assert box.get_attribute("aria-label")
+
+
+@pytest.mark.parametrize(("name", "width"), [("accelerators", 1300), ("accelerators", 390), ("notation", 390)])
+def test_what_is_wider_than_its_place_fades_and_keeps_the_names_of_its_rows(page, address, name, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{address}/book/reference/{name}.html")
+    page.locator("[data-more~=right][data-sticks]").first.evaluate("(x) => x.dataset.tried = 'yes'")
+    box, fades = page.locator("[data-tried]"), "(x) => getComputedStyle(x).maskImage.includes('32px')"
+    row = box.locator("tbody tr > :first-child").first
+    left = row.bounding_box()["x"]
+    assert box.evaluate(fades) and not box.evaluate("(x) => x.matches('[data-more~=left]')")
+    box.evaluate("(x) => x.scrollTo(x.scrollWidth, x.scrollHeight)")
+    page.locator("[data-tried][data-more=left]").wait_for()
+    assert not box.evaluate(fades) and row.bounding_box()["x"] == left
 
 
 def test_verdicts_are_words_beside_their_colours(page, address):

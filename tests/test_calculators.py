@@ -392,7 +392,10 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
     for state, page in zip(several, on_a_page(calc, several), strict=True):
         assert page == in_python(calc, state)
     said = {in_python(calc, x)["message"] for x in several}
-    assert "bubble_interleaved holds for multiples of pp micro-batches, not at microbatches=12, pp=8" in said
+    assert (
+        "idle time over busy time: the formula holds for micro-batches in multiples of the stages, "
+        "not at micro-batches in a step = 12; pipeline stages = 8"
+    ) in said
 
 
 def test_every_letter_of_the_worked_formula_is_explained():

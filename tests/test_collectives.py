@@ -383,7 +383,7 @@ def test_a_tier_that_is_not_used_does_not_matter(f, ways, size):
 
 
 def test_near_devices_are_part_of_the_group():
-    with pytest.raises(OutsideDomain, match="near_ways no larger than ways"):
+    with pytest.raises(OutsideDomain, match="no more devices near each other than take part"):
         all_reduce(H100, collective_bytes="1 GB", ways=4, near_ways=8)
 
 

@@ -114,7 +114,7 @@ def test_the_parts_of_a_step_follow_each_other_and_fill_it():
         (y, x, wide) for kind in set(ORDER.values()) for x, y, wide, _ in bars(time_of_a_step(megatron()), kind)
     )
     parts = [x for k, x in enumerate(found) if k == 0 or x[1] != found[k - 1][1]]  # not what runs beside the one above
-    assert len(parts) == len(found) - 1 and parts[0][1] == 166 and abs(sum(parts[-1][1:]) - 338) < 0.2
+    assert len(parts) == len(found) - 1 and parts[0][1] == 190 and abs(sum(parts[-1][1:]) - 338) < 0.2
     assert all(abs(a[1] + a[2] - b[1]) < 0.2 for a, b in pairwise(parts))
 
 

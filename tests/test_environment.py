@@ -28,6 +28,7 @@ BROUGHT = {
     "ipykernel": "nbval",
     "ipython": "ipywidgets",
     "jupyter-client": "nbclient",
+    "jupyter-server": "jupyterlab",
     "matplotlib-inline": "ipywidgets",
     "mpmath": "sympy",
     "pillow": "matplotlib",
@@ -104,6 +105,7 @@ def imports(path: Path) -> set[str]:
 # The package needs no extra; what builds the book needs `book` alone, and all that tests import is in `test`.
 ALLOWED = {"scalebook": RUNTIME, "book": RUNTIME | requirements(EXTRAS["book"])}
 ALLOWED_ELSEWHERE = RUNTIME | requirements(EXTRAS["test"])
+ALLOWED["tools"] = ALLOWED["book"] | ALLOWED_ELSEWHERE
 
 
 @every(sources())

@@ -25,7 +25,7 @@ from scalebook.machine.kernels import (
     typical_stream_efficiency,
     waves,
 )
-from scalebook.measurements import confront, devices
+from scalebook.measurements import confront, devices, published
 from scalebook.measurements import kernels as measured
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
@@ -115,9 +115,10 @@ def test_tiles_and_waves_are_counted_one_by_one(rows, columns, copies, high, wid
 
 def test_time_jumps_where_a_wave_is_full():
     at = np.arange(64 * 10, 64 * 40, 64)
-    steps = np.diff(run(rows=at, columns=64 * 132, inner=65536).matmul_time)  # 132 tiles more each time: a wave each
+    streamed = dict(hbm_bandwidth=1e15)  # in next to no time
+    steps = np.diff(run(rows=at, columns=64 * 132, inner=65536, **streamed).matmul_time)  # 132 tiles: a wave
     assert steps == pytest.approx(steps[0], rel=1e-9)
-    full, one_more = (run(rows=64 * 33, columns=n, inner=65536, hbm_bandwidth=1e15) for n in (64 * 4, 64 * 4 + 1))
+    full, one_more = (run(rows=64 * 33, columns=n, inner=65536, **streamed) for n in (64 * 4, 64 * 4 + 1))
     assert (full.waves, one_more.waves) == (1, 2)
     assert one_more.matmul_time > 1.9 * full.matmul_time
 
@@ -129,15 +130,35 @@ def test_a_large_deep_product_reaches_the_measured_share_and_a_shallow_one_half_
     assert shallow.matmul_share == pytest.approx(H100.matmul_efficiency / 2, rel=2e-2)
 
 
-def test_ideal_is_the_limit_without_losses():
-    shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15, hbm_bandwidth=2e12)
+def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
+    shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15)
     shape["traffic"] = product_traffic(shape, **BITS)
     lossless = dict(
         tile_rows=1, tile_columns=1, cores=1, matmul_efficiency=1, inner_half=1e-9, stream_efficiency=1, kernel_launch=0
     )
-    assert matmul_time(shape, **lossless) == pytest.approx(matmul_time_ideal(shape), rel=1e-9)
+    for bandwidth in (2e9, 2e15):
+        known = shape | {"hbm_bandwidth": bandwidth}
+        assert matmul_time(known, **lossless) == pytest.approx(matmul_time_ideal(known), rel=1e-6)
     stream = dict(traffic=1e9, hbm_bandwidth=2e12)
     assert stream_time(stream, stream_efficiency=1, kernel_launch=0) == stream_time_ideal(stream)
+
+
+@given(st.floats(1e9, 1e16))
+def test_arithmetic_and_traffic_hide_one_another_in_part(bandwidth):
+    """More than either, less than both; most of all at the ridge, where they take as long."""
+    known = dict(
+        rows=640, columns=1280, inner=1280, copies=1, tile_rows=64, tile_columns=64, cores=100, peak_flops=1e15,
+        matmul_efficiency=0.8, inner_half=100, traffic=1e9, hbm_bandwidth=bandwidth, stream_efficiency=0.8,
+    )  # fmt: skip
+    arithmetic = matmul_time(known | {"traffic": 1e-9}, kernel_launch=0)
+    streamed = stream_time(known, kernel_launch=0)
+    for kernel, split in ((matmul_time, {}), (matmul_time_split, {"split_time": 3e-6})):
+        found = kernel(known, kernel_launch=0, **split)
+        assert max(arithmetic, streamed) * (1 - 1e-12) <= found < arithmetic + streamed
+        assert found <= 2**0.25 * max(arithmetic, streamed) * (1 + 1e-12)
+    ridge = bandwidth * streamed / arithmetic
+    at = matmul_time(known | {"hbm_bandwidth": ridge}, kernel_launch=0)
+    assert at == pytest.approx(2**0.25 * arithmetic, rel=1e-9)
 
 
 def test_the_roofline_is_one_swap():
@@ -234,13 +255,21 @@ def test_cells_are_where_the_calibration_puts_them(system, kind, letter, fitted,
         monkeypatch.setattr(measured, "_letters", letters)
 
 
+def test_products_of_xla_start_alone():
+    result = confront("gemm_xla")
+    known, measured = result.predicted[result.fitted] / 1e6 - published.XLA_START, result.measured[result.fitted] / 1e6
+    a, b = 1 / measured, 1 - known / measured
+    assert (a @ b) / (a @ a) == pytest.approx(published.XLA_START, rel=0.01)
+    assert 0 < result.fitted.sum() < len(result.fitted)
+
+
 # Mean and worst of |predicted/measured - 1|, as found plus about a fifth: a changed formula shows.
 BOUNDS = {
     ("gemm", "a100, bfloat16"): (0.095, 0.45),
-    ("gemm", "h100, bfloat16"): (0.065, 0.24),
-    ("gemm", "h200, bfloat16"): (0.073, 0.29),
+    ("gemm", "h100, bfloat16"): (0.065, 0.29),
+    ("gemm", "h200, bfloat16"): (0.073, 0.17),
     ("gemm", "b200, bfloat16"): (0.085, 0.31),
-    ("gemm", "gb300, bfloat16"): (0.063, 0.165),
+    ("gemm", "gb300, bfloat16"): (0.063, 0.2),
     ("gemm", "h100, fp8"): (0.08, 0.35),
     ("gemm", "h100, bfloat16, vLLM"): (0.072, 0.26),
     ("gemm", "fewer than 1,024 rows, bfloat16"): (0.13, 0.65),

@@ -14,7 +14,8 @@ import pytest
 from .browser import answered, chosen, drag, open_page
 from .support import calculators, python_says
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "1-scaling-compute" / "memory-bottlenecks.ipynb"
+ROOT = Path(__file__).parents[1]
+NOTEBOOK, START = (ROOT / "notebooks" / x for x in ("1-scaling-compute/memory-bottlenecks.ipynb", "start.ipynb"))
 PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
            "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"]  # fmt: skip
 
@@ -39,19 +40,21 @@ def answers(url: str, server: subprocess.Popen, seconds: float) -> bool:
 
 @pytest.fixture(scope="module")
 def lab(chromium, tmp_path_factory):
-    """The address of a copy of the chapter in a JupyterLab that shares nothing with the reader's own."""
+    """The address of a copy of the chapter in a JupyterLab, as `make lab` starts it, that shares nothing with the
+    reader's own."""
     home = tmp_path_factory.mktemp("jupyter")
     (home / "root").mkdir()
-    shutil.copy(NOTEBOOK, home / "root")
+    for book in (NOTEBOOK, START):
+        shutil.copy(book, home / "root")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    command = [sys.executable, "-m", "tools.lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=test", f"--ServerApp.root_dir={home / 'root'}"]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    own = os.environ | {key: str(home / key) for key in PRIVATE}
     with (home / "log").open("w") as log:
-        server = subprocess.Popen(
-            command, env=os.environ | {key: str(home / key) for key in PRIVATE}, stdout=log, stderr=subprocess.STDOUT
-        )
+        server = subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=subprocess.STDOUT)
     try:
         if not answers(f"http://127.0.0.1:{port}/api?token=test", server, 90):
             pytest.fail(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
@@ -96,3 +99,29 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.wait_for_timeout(500)
         assert min(page.evaluate(LIGHT)) > 0.35, "text that is dark on dark"
         assert page.outside == []
+
+
+# What JupyterLab holds of the notebook in front, once its kernel has said which it is, and what the kernel said.
+OPENED = """async () => {
+  const { context, sessionContext } = jupyterapp.shell.currentWidget;
+  await sessionContext.ready;
+  const { kernel } = sessionContext.session, [{ language_info }] = [await kernel.info, await kernel.spec];
+  await new Promise((done) => setTimeout(done)); // what else waits for these has had its turn
+  return { kernel: language_info, notebook: context.model.getMetadata("language_info"), unsaved: context.model.dirty };
+}"""
+
+
+def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
+    """Its kernel's language is written into it when the kernel answers: here it is there already."""
+    with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
+        page.goto(lab.replace(NOTEBOOK.name, START.name))
+        tab, marked = page.locator(".lm-TabBar-tab.jp-mod-current"), page.locator(".lm-TabBar-tab.jp-mod-dirty")
+        tab.get_by_text(START.name).wait_for(timeout=90_000)
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=90_000)
+        opened = page.evaluate(OPENED)
+        assert opened["notebook"] == opened["kernel"] and not opened["unsaved"]
+        assert marked.count() == 0
+        cell = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first  # and one that was changed is
+        cell.click()
+        page.keyboard.type("#")
+        marked.wait_for()

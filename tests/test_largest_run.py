@@ -96,5 +96,5 @@ def test_a_batch_that_grows_is_that_of_the_wall(power):
 
 @pytest.mark.parametrize("power", [0.5, 0.6])
 def test_batches_that_grow_as_fast_as_data_have_no_wall_of_latency(power):
-    with pytest.raises(OutsideDomain, match="batch_power below 1/2"):
+    with pytest.raises(OutsideDomain, match="a power of the batch below 1/2"):
         walls.latency_wall_grown(latency_wall=1e32, base_flops=1e25, batch_power=power)

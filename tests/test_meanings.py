@@ -1,16 +1,23 @@
 """Colours mean something: a part has one kind and one colour in every bar, figure and equation."""
 
+import ast
 import re
+from itertools import combinations
+from math import atan2, degrees, dist, hypot
 
+import matplotlib.pyplot as plt
+import nbformat
 import pytest
 import sympy
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex
 
-from scalebook.display.scheme import contrast, hues, on_dark, shades_style
+from scalebook.display.figures import _coloured, curve
+from scalebook.display.gantt import KINDS
+from scalebook.display.scheme import UNKNOWN, WHOLE, _in_oklab, contrast, hues, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time
-from scalebook.language import NOTATION
+from scalebook.language import FORMULAS, NOTATION, symbol
 from scalebook.language.meanings import INKS, PARTS, SHADES, coloured_terms
-from scalebook.machine.roofline import roofline_time
+from scalebook.machine.roofline import memory_time, roofline_time
 from tools.notebooks import notebooks
 
 from .support import STATED, calculators
@@ -41,29 +48,72 @@ def test_every_part_of_every_bar_has_a_meaning_a_short_name_and_its_colour_in_th
             assert inks == set(INK.findall(calc.spec["right"])) == set(INK.findall(calc.spec["template"]))
 
 
+PAGES = {"light": ("#FFFFFF", str), "dark": ("#161B22", on_dark)}  # the lighter of what is behind a bar in the dark
+ALL = SHADES | {"other": UNKNOWN, "whole": WHOLE}
+
+
 def hue(colour):
-    """Which of the four families a colour is of, by its channels."""
-    red, green, blue = to_rgb(colour)
-    if max(red, green, blue) - min(red, green, blue) < 0.09:
+    """Which family a colour is of, by its angle in Oklab; grey is waiting."""
+    _, a, b = _in_oklab(colour)
+    angle = degrees(atan2(b, a)) % 360
+    families = {"network": (25, 90), "memory": (120, 195), "arithmetic": (210, 295), "other": (300, 385)}
+    if hypot(a, b) < 0.03:
         return "waiting"
-    if red >= green > blue:
-        return "network" if red > green + 0.02 else "memory"
-    return "arithmetic" if blue > green else "memory"
+    return next(
+        (kind for kind, (low, high) in families.items() if low <= angle <= high or low <= angle + 360 <= high), ""
+    )
 
 
-def test_kinds_differ_in_hue_and_a_kind_has_one():
-    for kind, shades in SHADES.items():
-        for shade, ink in zip(shades, INKS[kind], strict=True):
-            grey = "#C3D0C9"  # the palest green
-            assert hue(ink) == kind or shade == grey, (kind, ink)
-            assert hue(shade) == kind or shade == grey, (kind, shade)
-    assert len({x for own in SHADES.values() for x in own}) == sum(map(len, SHADES.values()))
+@pytest.mark.parametrize("scheme", PAGES)
+def test_every_shade_is_seen_without_an_outline_and_letters_on_it_are_read(scheme):
+    page, of = PAGES[scheme]
+    for kind, own in ALL.items():
+        for shade in map(of, own):
+            assert contrast(shade, page) >= 3, (kind, shade)
+            assert contrast(ink_on(shade), shade) >= 4.5, (kind, shade)
 
 
-def test_inks_can_be_read_on_both_pages():
-    for ink in (x for own in INKS.values() for x in own):
-        assert contrast(ink, "#FFFFFF") >= 4.5 and contrast(ink, "#14181C") >= 3
-        assert contrast(on_dark(ink), "#14181C") >= 6
+@pytest.mark.parametrize("scheme", PAGES)
+def test_kinds_differ_in_hue_and_shades_of_a_kind_from_each_other(scheme):
+    _, of = PAGES[scheme]
+    for kind, own in (SHADES | {"other": UNKNOWN}).items():
+        assert {hue(of(x)) for x in own} == {kind}
+        for one, two in combinations(map(of, own), 2):
+            assert dist(_in_oklab(one), _in_oklab(two)) > 0.05, (kind, one, two)  # told apart where they touch
+    shades = [x for own in SHADES.values() for x in own]
+    assert len(set(shades)) == len(shades)
+
+
+def test_what_is_written_has_the_hue_of_what_is_drawn_and_can_be_read():
+    for kind, own in INKS.items():
+        for ink, shade in zip(own, SHADES[kind], strict=True):
+            assert ink == shade or contrast(shade, "#FFFFFF") < 4.5, "one colour where one will do"
+            assert hue(ink) == kind and contrast(ink, "#FFFFFF") >= 4.5 and contrast(on_dark(ink), "#14181C") >= 4.5
+            assert dist(_in_oklab(ink), _in_oklab(shade)) < 0.11, (kind, ink)
+            assert dist(_in_oklab(on_dark(ink)), _in_oklab(on_dark(shade))) < 0.11, (kind, ink)
+
+
+def test_one_word_has_one_colour():
+    words = {}
+    for part in PARTS.values():
+        assert words.setdefault(part.word, part.fill) == part.fill, part.word
+    gantt = {x.word: x.fill for x in KINDS.values()}
+    assert {x: words[x] for x in gantt if x in words} == {x: y for x, y in gantt.items() if x in words}
+    assert len(set(gantt.values())) == len(gantt)
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
+def test_a_figure_draws_a_part_in_the_colour_of_its_bars(path):
+    """A line or a bar whose label is a part's word asks `hues`, and has no colour of its own."""
+    words = {x.word for x in PARTS.values()}
+    cells = [
+        x.source for x in nbformat.read(path, as_version=4).cells if x.cell_type == "code" and "label=" in x.source
+    ]
+    for node in (x for source in cells for x in ast.walk(ast.parse(source))):
+        named = {x.arg: x.value for x in node.keywords if x.arg} if isinstance(node, ast.Call) else {}
+        label = named.get("label")
+        if isinstance(label, ast.Constant) and label.value in words:
+            assert "color" in named and "hue" in ast.unparse(named["color"]), f"{label.value}: color=hues([...])"
 
 
 def test_every_letter_with_a_meaning_is_a_letter():
@@ -80,20 +130,60 @@ def test_figures_and_pages_have_the_colours_of_bars():
     for kind, shades in SHADES.items():
         for i, shade in enumerate(shades):
             assert f"--sb-{kind}-{i}:{shade};" in style and f"--sb-{kind}-{i}:{on_dark(shade)};" in style
+    ax = curve(token_time, "memory_time", [1e-3, 2e-3], compute_time=1e-3)
+    assert to_hex(ax.lines[0].get_color()).upper() == "#0072B2"  # no part, but a whole: the style's first
+    ax = curve(memory_time, "traffic", [1e9, 2e9], hbm_bandwidth=1e12, ax=plt.figure().subplots())
+    assert ax.lines[0].get_color() == PARTS["memory_time"].fill
+    plt.close("all")
 
 
 def test_a_sum_of_parts_is_written_in_the_colours_of_its_bars():
     assert token_time.latex == (
-        r"T_{\mathrm{tok}} = \max\left(\textcolor{#0072B2}{T_F}, \textcolor{#00845B}{T_W}\right)"
+        r"T_{\mathrm{tok}} = \max\left(\textcolor{#0072B2}{T_F}, \textcolor{#00875E}{T_W}\right)"
     )
     assert r"\textcolor{#0072B2}{⟦compute_time⟧}" in roofline_time.template()
-    assert PARTS["compute_time"].ink == "#0072B2" and PARTS["memory_time"].ink == "#00845B"
+    assert PARTS["compute_time"].ink == "#0072B2" and PARTS["memory_time"].ink == "#00875E"
 
 
-def test_an_equation_is_coloured_as_a_whole_or_not_at_all():
-    coloured = {f: terms for f in STATED if (terms := coloured_terms(f.rhs))}
-    assert len(coloured) > 40
+def test_every_part_of_a_sum_is_coloured_where_there_are_several():
+    coloured = [f for f in STATED if INK.search(f.latex)]
+    assert len(coloured) > 100
+    for f in coloured:
+        inks = coloured_terms(f.rhs)
+        assert set(INK.findall(f.latex)) <= set(inks.values()) and len(set(inks.values())) > 1, f.name
+        assert not re.search(r"\\textcolor\{(#\w+)\}\{\\textcolor\{\1\}", f.latex), f.name
     for f in STATED:
-        terms = coloured.get(f, {})
-        assert len(set(INK.findall(f.latex))) == len(set(terms.values())) != 1, f.name
-        assert not terms or isinstance(f.rhs, sympy.Add | sympy.Max), f.name
+        for whole in f.rhs.atoms(sympy.Add, sympy.Max):
+            letters = [x for x in whole.args if x.is_Symbol and x.name in PARTS]
+            if len({PARTS[x.name].ink for x in letters}) > 1:
+                assert all(PARTS[x.name].ink in f.latex for x in letters), f.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "step_time",
+        "decode_memory",
+        "device_memory",
+        "token_time",
+        "pass_time",
+        "bubble_time",
+        "layer_flops",
+        "replicated",
+        "wall_params",
+        "activation_room_left",
+        "ring_all_reduce",
+        "decode_kernel_time",
+        "near_memory",
+        "offload_bandwidth",
+        "dp_exposed",
+        "ttft_apart",
+    ],
+)
+def test_the_central_sums_of_chapters_are_coloured(name):
+    assert INK.search(FORMULAS[name].latex)
+
+
+def test_what_is_derived_is_shown_in_the_same_colours():
+    shown = _coloured(symbol("latency_floor") + symbol("launches_time"))
+    assert INK.findall(shown) == [PARTS["latency_floor"].ink, PARTS["launches_time"].ink] and shown.startswith("$")

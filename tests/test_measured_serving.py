@@ -18,15 +18,17 @@ from scalebook.measurements import (
     serving_amd,
     serving_load,
     serving_mlperf,
+    serving_scripts,
     serving_static,
     serving_wide,
 )
 from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import GIB, room_for
 from scalebook.measurements.priced import priced
-from scalebook.measurements.serving_choice import choices, choices_of_knowing
+from scalebook.measurements.serving import served_rows
+from scalebook.measurements.serving_choice import _LAYOUT, _SEARCH, choices, choices_of_knowing, likely_margin
 from scalebook.measurements.serving_peers import yardsticks
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, engines, models
 
 # Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
 REACHED = {
@@ -34,18 +36,18 @@ REACHED = {
     "trtllm_first_token": (0.12, 0.2),
     "mlperf_offline": (0.055, 0.13),
     "mlperf_server": (0.08, 0.19),
-    "mlperf_interactive": (0.08, 0.15),
-    "mi300x_latency": (0.075, 0.23),
+    "mlperf_interactive": (0.085, 0.155),
+    "mi300x_latency": (0.019, 0.062),
     "mi300x_max_load": (0.07, 0.15),
-    "trtllm_max_load": (0.145, 0.35),
-    "serving_tpot": (0.105, 0.28),
-    "serving_ttft": (0.275, 0.63),
-    "serving_end_to_end": (0.11, 0.291),
-    "serving_disaggregated": (0.135, 0.326),
+    "trtllm_max_load": (0.145, 0.355),
+    "serving_tpot": (0.1, 0.265),
+    "serving_ttft": (0.245, 0.56),
+    "serving_end_to_end": (0.102, 0.28),
+    "serving_disaggregated": (0.14, 0.326),
     "infersim": (0.07, 0.11),
-    "wide_ep": (0.17, 0.37),
+    "wide_ep": (0.155, 0.28),
     "wide_ep_halves": (0.28, 0.84),
-    "h200_slo": (0.17, 0.45),
+    "h200_slo": (0.175, 0.45),
     "h200_slo_first": (0.39, 0.92),
 }
 known = cache(confront)
@@ -113,11 +115,12 @@ def test_the_tail_under_a_limit():
     )
 
 
-def test_sums_by_vllm_itself():
+def test_sums_by_vllm_itself_and_what_a_block_takes_beyond():
     rows, measured = fitted("mi300x_latency")
-    base = serving_amd.latency(rows, 0.0)
-    a, b = (serving_amd.latency(rows, 1.0) - base) / measured, 1 - base / measured
-    assert (a @ b) / (a @ a) == pytest.approx(serving_amd.OWN_REDUCE, rel=0.02)
+    base = serving_amd.latency(rows, 0.0, 0.0)
+    parts = [(serving_amd.latency(rows, *x) - base) / measured for x in ((1.0, 0.0), (0.0, 1.0))]
+    found = np.linalg.lstsq(np.stack(parts, axis=1), 1 - base / measured, rcond=None)[0]
+    assert found == pytest.approx([serving_amd.OWN_REDUCE, serving_amd.BLOCK_DELAY], rel=0.02)
 
 
 def test_the_share_under_full_load():
@@ -229,15 +232,15 @@ def test_how_long_devices_wait_in_a_sum():
 def test_one_user_of_a_card_with_few_flops_for_its_bandwidth_reads():
     """Products of one row have fewer tiles than a card has cores; these share the inner size, so that all can read."""
     row = decode_step(models.llama3_8b, accelerators.rtx_5090.at("bf16"), batch=1, context=2048)
-    assert row.products_time < 0.05 * row.weights_time
-    assert row.pass_time < 1.15 * row.weights_time
+    assert row.products_time < 0.15 * row.weights_time
+    assert row.pass_time < 1.25 * row.weights_time
 
 
 def test_a_batch_by_hand():
     """GPT-J on one H100: 64 prompts of 128 tokens read at once, then 127 more steps; attention is bound by memory."""
     said, predicted = row("trtllm_static", model="GPT-J 6B", gpu="H100", batch_size="64", isl="128", osl="128")
     known_of = models.gptj_6b, accelerators.h100.at("fp8")
-    read = prefill_step(*known_of, prompts=64, read_chunk=128).pass_time + 28 * 84e-6
+    read = prefill_step(*known_of, prompts=64, read_chunk=128).pass_time + 28 * 79e-6
     each = np.mean([decode_step(*known_of, batch=64, context=c).pass_time for c in (144, 176, 208, 240)])
     assert predicted == pytest.approx(64 * 128 / (read + 127 * each), rel=1e-6)
     assert said["tp"] == "1"
@@ -256,7 +259,7 @@ def test_attention_without_matrix_units_by_hand():
 def test_the_first_token_by_hand():
     _, predicted = row("trtllm_first_token", model="LLaMA 70B", gpu="H200", tp="8", isl="2048")
     step = prefill_step(models.llama2_70b, accelerators.h200.at("fp8"), tp=8, prompts=1, read_chunk=2048)
-    assert predicted == pytest.approx(1e3 * (step.pass_time + 80 * 84e-6), rel=1e-6)
+    assert predicted == pytest.approx(1e3 * (step.pass_time + 80 * 79e-6), rel=1e-6)
 
 
 def test_mlperf_by_hand():
@@ -317,6 +320,49 @@ def test_a_worker_that_decodes_by_hand():
     assert predicted == pytest.approx(1e3 * step.pass_time, rel=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_constants_of_first_tokens_are_those_of_least_error(engine):
+    """On the half of the curves that they are said to be fitted on."""
+    rows, measured = fitted("serving_ttft")
+    here = [i for i, row in enumerate(rows) if row["backend"] == engine]
+    found = served_rows([rows[i] for i in here], "ttft", "pass_time")
+    own, seconds = engines[engine], measured[here] / 1e3
+    kernels = found["ttft"] - own.first_overhead - (own.first_tokens - 1) * found["pass_time"]
+    pairs = [(overhead / 100, tokens) for overhead in range(21) for tokens in range(1, 13)]
+    said = least(lambda x: (kernels + x[0] + (x[1] - 1) * found["pass_time"]) / seconds - 1, pairs)
+    assert said == (pytest.approx(own.first_overhead), own.first_tokens)
+
+
+def test_first_tokens_wait_until_sglang_looks_for_requests():
+    """After 10 steps, or 30 with 16 users: first tokens jump there, and without it they are two points further off."""
+    rows, measured = fitted("serving_ttft")
+    jumps, runs = [], {}
+    for row, x in zip(rows, measured, strict=True):
+        if serving_scripts.wait_steps(row, serving._model(row)) and row["backend"] == "sglang":
+            layout = tuple(row[n] for n in (*_SEARCH, *_LAYOUT))
+            runs.setdefault(layout, {})[serving.users_of(row)] = x
+    for run in runs.values():
+        if run.keys() >= {4, 8, 16}:
+            jumps.append((run[8] / run[4], run[16] / run[8]))
+    before, there = np.median(jumps, axis=0)
+    assert len(jumps) > 8 and before < 1.25 and there > 1.4
+    result = known("serving_ttft")
+    half = 1e3 * served_rows(result.rows, "ttft", wait_steps=0.5)["ttft"]
+    without = np.abs(half / result.measured - 1)[~result.fitted]
+    assert np.median(without) > result.summary["median"] + 0.02
+
+
+def test_first_tokens_of_kernels_that_were_compiled_meanwhile():
+    """Later than waiting for everybody: three times as late with 16 users as with 32, of the same run."""
+    reason = next(x for x in known("serving_ttft").left_out if x.endswith("compiled meanwhile"))
+    assert 30 <= known("serving_ttft").left_out[reason] <= 50
+    rows = {r["row_id"]: r for r in known("serving_tpot").rows}
+    few, many = (float(rows[x]["silicon_ttft_ms"]) for x in ("e2e-000588", "e2e-000577"))
+    assert few > 3 * many
+    held = {r["row_id"] for r in known("serving_ttft").rows}
+    assert "e2e-000588" not in held and "e2e-000577" in held
+
+
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("serving_tpot", band_low, band_high), ("serving_ttft", first_band_low, first_band_high)]
 )
@@ -342,7 +388,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
         assert found["floor: the weights of a token, read"].median > 0.9
 
 
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.86), (0.02, 0.92), (0.033, 0.89)])
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.91), (0.033, 0.91)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")
@@ -350,6 +396,19 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
     assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
+
+
+@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
+def test_a_margin_with_which_eight_in_ten_runs_meet_their_target_is_as_good_as_knowing(tpot):
+    """It meets targets nearly nine times in ten, answers more searches than the edge of the range, and keeps more."""
+    result = known("serving_tpot")
+    margin = likely_margin(result, chance=0.8)
+    assert 1.05 < margin < band_high()
+    asked = (choices, margin), (choices_of_knowing, margin), (choices, band_high())
+    ours, best, edge = (choose(result, tpot, m) for choose, m in asked)
+    assert ours.met > 0.89 and ours.searches > edge.searches
+    assert edge.kept_p10 + 0.09 < ours.kept_p10 < 0.8 and best.kept_p10 < 0.8
+    assert ours.kept_p10 > best.kept_p10 - 0.07
 
 
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
@@ -364,6 +423,21 @@ def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
         assert best.kept_p10 < 0.8
 
 
+def test_the_next_number_of_users_is_far_away():
+    """Why a margin costs so much: half of the users write a third less; with twice, a token takes a quarter longer."""
+    runs, longer, fewer = {}, [], []
+    for row in known("serving_end_to_end").rows:
+        run = tuple(row[x] for x in _SEARCH + _LAYOUT)
+        runs.setdefault(run, {})[serving.users_of(row)] = float(row["silicon_tpot_ms"]), float(row["end_to_end_ms"])
+    for run in runs.values():
+        for users in run:
+            if 2 * users in run:
+                longer.append(run[2 * users][0] / run[users][0])
+                fewer.append(run[2 * users][1] / run[users][1] / 2)
+    assert len(longer) > 900
+    assert 1.25 < np.median(longer) < 1.35 and 0.6 < np.median(fewer) < 0.68
+
+
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
     result = known("serving_tpot")
     perfect = dataclasses.replace(result, predicted=result.measured)
@@ -372,12 +446,17 @@ def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best(
 
 
 def test_wide_groups_lie_between_messages_waited_for_and_half_batches():
-    """But for DeepSeek's prompts, the mean of a day's service."""
+    """But for two of prompts: RTP-LLM's, a tenth below, and DeepSeek's, the mean of a day's service."""
     waited, halves = known("wide_ep"), known("wide_ep_halves")
-    day = [said["row_id"] == "infer_large_scale_published-000000" for said in waited.rows]
-    assert sum(day) == 1
+    slow = {("DeepSeek production", "prefill"), ("RTP-LLM", "prefill")}
+    below = [(said["engine"], said["phase"]) in slow for said in waited.rows]
+    assert sum(below) == 2 and len(below) == 7
     between = (waited.predicted < waited.measured) & (waited.measured < halves.predicted)
-    assert (between | day).all()
+    assert (between ^ below).all()
+    rtp = [said["engine"] == "RTP-LLM" for said in waited.rows]
+    assert np.abs(waited.predicted / waited.measured - 1)[rtp].max() < 0.16
+    prompts = max(halves.predicted[below] / waited.predicted[below])
+    assert prompts < 8 * 7839 / (73700 * (1 - serving_wide.HITS))  # published, of the same devices: no ends hold all
     said = [r["engine"].startswith("DeepSeek") and r["phase"] == "decode" for r in halves.rows]
     assert np.abs(halves.predicted / halves.measured - 1)[said] == pytest.approx(0, abs=0.04)
 
@@ -396,7 +475,7 @@ def test_medians_that_describe_a_user():
     groups = {name: group["rows"] for name, group in known("h200_slo").groups.items()}
     assert groups == {"GLM-5-FP8": 41, "MiniMax-M2.5": 16}
     assert known("h200_slo").groups["GLM-5-FP8"]["median"] < 0.13
-    assert known("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.26
+    assert known("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.265
     row, found = known("h200_slo").rows[0], known("h200_slo").predicted[0]
     asked = dict(tp=8, ep=1, prompt=10240, output=128, users=16, kv_bits=16, engine="vllm")
     assert (row["isl"], row["concurrency"]) == ("10240", "16")

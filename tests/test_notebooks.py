@@ -75,6 +75,22 @@ def test_code_is_of_three_kinds(path):
         assert not any(isinstance(x, ast.Import | ast.ImportFrom) for x in ast.parse(cell.source).body), cell.source
 
 
+def calls_only(node):
+    """Whether code is names alone, or `display` of names: the equation under it says more."""
+    if isinstance(node, ast.Attribute):
+        return calls_only(node.value)
+    shown = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "display"
+    return isinstance(node, ast.Name) or (shown and all(map(calls_only, node.args)))
+
+
+@pytest.mark.parametrize("path", [x for x in notebooks() if x.stem != "start"], ids=lambda p: p.stem)
+def test_an_equation_stands_without_the_code_that_calls_for_it(path):
+    for cell in filter(reader_sees, cells_of(path)):
+        if any(r"\(" in "".join(o.get("data", {}).get("text/html", ""))[:800] for o in cell.outputs):
+            code = ast.parse(cell.source).body
+            assert not all(isinstance(x, ast.Expr) and calls_only(x.value) for x in code), f"fold it: {cell.source}"
+
+
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
 def test_a_calculator_is_on_the_first_screen(path):
     live = [i for i, x in enumerate(cells_of(path)) if any(STORED in o.get("data", {}) for o in x.get("outputs", []))]

@@ -49,7 +49,7 @@ def test_too_few_micro_batches_idle_longer_than_the_formula_and_at_most_as_1f1b(
     enough = pp if name == "zb_h1" else 2 * pp - 1
     run = simulate(name, pp, data.draw(st.integers(1, enough - 1)), **times)
     assert closed(name, run, times) < run.bubble <= closed("1f1b", run, times)
-    with pytest.raises(OutsideDomain, match=f"bubble_{name} holds for at least .* micro-batches, not at microbatches="):
+    with pytest.raises(OutsideDomain, match=f"bubble_{name} holds for at least .*, not at microbatches="):
         getattr(pipeline, f"bubble_{name}")(pp=pp, microbatches=run.microbatches, **times)
 
 
@@ -75,7 +75,7 @@ def test_a_formula_holds_where_its_order_runs(name, pp, microbatches, times):
 def test_an_array_names_the_rows_that_do_not_hold():
     knowns = dict(pp=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
     with pytest.raises(
-        OutsideDomain, match="at least pp micro-batches, not in 2 of 4 rows, the first at microbatches=4"
+        OutsideDomain, match="at least as many micro-batches as stages, not in 2 of 4 rows, the first at microbatches=4"
     ):
         pipeline.bubble_zb_h1(microbatches=[8, 4, 7, 64], **knowns)
     sheet = Sheet("split", pipeline.bubble_zb_h1, pipeline.pipeline_idle)
@@ -88,7 +88,7 @@ def test_solving_for_micro_batches_stays_where_the_formula_holds():
     times = dict(forward_time=10, input_gradient_time=11, weight_gradient_time=9)
     assert pipeline.bubble_interleaved.solve("microbatches")(pp=8, chunks=4, bubble=0.05) == pytest.approx(35)
     with pytest.raises(
-        OutsideDomain, match="bubble_zb_h2 holds for at least 2 pp - 1 micro-batches, not at microbatches=14"
+        OutsideDomain, match="bubble_zb_h2 holds for at least 2 × stages − 1 micro-batches, not at microbatches=14"
     ):
         pipeline.bubble_zb_h2.solve("microbatches")(pp=8, bubble=0.05, **times)
 

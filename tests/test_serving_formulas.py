@@ -204,8 +204,8 @@ def test_at_the_half_price_batch_a_token_costs_twice_the_least():
     [
         (lambda: tpot_open(SERVER, rate=25), "holds for a load below 1, not at"),
         (lambda: tpot_open(base_time=0.01, load=1), "holds for a load below 1, not at load=100 %"),
-        (lambda: capacity_open(SERVER, tpot_target=0.01), "holds for a target above base_time, not at base_time=10 ms"),
-        (lambda: queue_time_prompts(rate=40, prompt_time=0.03), "holds for a prompt_load below 1, not at"),
+        (lambda: capacity_open(SERVER, tpot_target=0.01), "a step without sequences, not at base_time=10 ms"),
+        (lambda: queue_time_prompts(rate=40, prompt_time=0.03), "holds for prompts that take less than all"),
         (lambda: batch_together(rate=1, base_time=5, added_time=1), "batch_together holds for a load below 1, not at"),
         (lambda: queue_time_burst(users=0.5, prompt_time=1), "holds for at least one user, not at users=0.5"),
     ],
@@ -218,7 +218,7 @@ def test_what_cannot_be_has_no_value(call, words):
 def test_a_sheet_says_why_a_letter_has_no_value():
     row = open_loop(SERVER, rate=30, tpot_target=0.009)
     assert not {"tpot", "ttft", "batch", "capacity", "headroom"} & row.keys()
-    assert "load must be" in row.missing["tpot"] and "a target above base_time" in row.missing["capacity"]
+    assert "load must be" in row.missing["tpot"] and "a target above the time of" in row.missing["capacity"]
 
 
 # A closed loop
@@ -462,9 +462,9 @@ def test_what_less_waiting_is_worth():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: slowest_pareto(least_delay=1, tail_exponent=1, ways=8), "holds for a tail_exponent above 1, not at"),
+        (lambda: slowest_pareto(least_delay=1, tail_exponent=1, ways=8), "holds for a tail exponent above 1, not at"),
         (lambda: slowest_normal(mean_delay=1, delay_spread=1, ways=1), "holds for groups of two or more, not at"),
-        (lambda: slowest_shifted(mean_delay=1, least_delay=2, ways=8), "holds for a least_delay below the mean, not"),
+        (lambda: slowest_shifted(mean_delay=1, least_delay=2, ways=8), "holds for a least delay below the mean, not"),
     ],
 )
 def test_what_has_no_slowest(call, words):
@@ -605,7 +605,7 @@ def test_the_hyperbola_has_two_asymptotes():
     solved = million_cost_alone.solve("tpot")
     assert solved(known, million_cost=2 * least) == pytest.approx(0.02)
     for cost in (million_cost_alone, million_cost_served):
-        with pytest.raises(OutsideDomain, match="holds for a tpot above base_time, not at"):
+        with pytest.raises(OutsideDomain, match="holds for a time per token above that of a step"):
             cost({**SERVER, **known}, tpot=0.01)
 
 

@@ -414,11 +414,18 @@ def test_what_does_not_fit_is_said(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
         box.locator("select").first.select_option(label="NVIDIA H100 SXM")
-        at = "decode_memory=151.8 GB, hbm_capacity=80 GB"
-        said = f"token_time_fitting holds for weights and caches that fit, not at {at}"
+        at = "memory decoding takes: weights and cache = 151.8 GB; memory capacity of one device = 80 GB"
+        said = f"the formula holds for weights and caches that fit, not at {at}"
         box.locator(".sb-message", has_text=said).wait_for()
         assert answered(box)[0] == "none"
         check(page)
+
+
+def test_no_style_rests_on_what_another_place_holds():
+    """`.a:has(.b) .c` has a browser style all of the page anew whenever a curve is drawn."""
+    ours = [*(ROOT / "book" / "_static").glob("*.css"), *(ROOT / "scalebook").rglob("*.css")]
+    for sheet in ours:
+        assert re.findall(r":has\((?:[^()]|\([^()]*\))*\)+\s*[^\s,{)]", sheet.read_text("utf-8")) == [], sheet
 
 
 def test_front_door_leads_to_the_book(chromium, address, site):

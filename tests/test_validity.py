@@ -142,7 +142,7 @@ def test_the_domains_of_a_schedule():
     values, sheet = interleaved()
     check(values, sheet)
     with pytest.raises(
-        ValueError, match=r"multiples of pp micro-batches, not at microbatches=4, pp=16: microbatches=16, 32"
+        ValueError, match=r"micro-batches in multiples of the stages, not at microbatches=4, pp=16: microbatches=16, 32"
     ):
         check(values | {"batch": 32}, sheet)
 

@@ -56,7 +56,10 @@ def plan_my_model(page):
         arg=before[0],
     )
     page.wait_for_function(READY)
-    assert "strategies priced" in page.locator(".pl-verdict").inner_text() and numbers(page) != before
+    assert re.search(
+        r"strategies, gone through in .*: [\d,]+ can run and were priced", page.locator(".pl-verdict").inner_text()
+    )
+    assert numbers(page) != before
     kept(page, "2-plan")
 
 
@@ -94,6 +97,13 @@ def ask_why(page):
     tree.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     links = tree.locator("a").evaluate_all("(several) => several.map((x) => x.href)")
     assert any("#formula-" in x or "/formulas" in x for x in links) and any(not x.startswith(page.base) for x in links)
+    # Equations are set as everywhere, and one that is wider than the window is scrolled in its own place.
+    page.wait_for_function("document.querySelectorAll('dialog[open] .pl-math .katex-display').length > 3")
+    assert r"\(" not in tree.inner_text() and r"\[" not in tree.inner_text()
+    assert page.locator("dialog[open]").evaluate("(x) => x.scrollWidth <= x.clientWidth")
+    assert set(tree.locator(".pl-math").evaluate_all("(all) => all.map((x) => getComputedStyle(x).overflowX)")) == {
+        "auto"
+    }
     kept(page, "5-why")
     page.keyboard.press("Escape")
     page.wait_for_function("!document.querySelector('dialog[open]')")

@@ -159,9 +159,9 @@ def code(name: str) -> str:
     """A word that breaks after its underscores only.
 
     >>> code("token_time")
-    '<code>token_<wbr>time</code>'
+    '<code class="sb-breaks">token_<wbr>time</code>'
     """
-    return f"<code>{name.replace('_', '_<wbr>')}</code>"
+    return f'<code class="sb-breaks">{name.replace("_", "_<wbr>")}</code>'
 
 
 def letters() -> list[str]:

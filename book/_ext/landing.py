@@ -94,7 +94,7 @@ def sentence() -> str:
     )
     return (
         '<div class="sb-sentence"><p>'
-        f"{menus[0]} in {menus[1]} on one {menus[2]}: "
+        f'{menus[0]} in {menus[1]} on one <span class="sb-glued">{menus[2]}:</span> '
         '<span aria-live="polite"><span class="sb-answered">a token takes '
         f'<b data-said="time">{texts["token_time"]}</b>, <b data-said="waiting">{waiting(made)}</b> of it '
         "waiting for memory."
@@ -225,7 +225,10 @@ def speed() -> tuple[str, str]:
     """Strategies that a search prices a second, and a peer's, as `make bench` kept them."""
     kept = json.loads((BOOK.parent / "scalebook" / "measurements" / "speeds.json").read_text("utf-8"))
     own, peer = kept["scalebook"]["strategies"]["value"], kept["peers"]["strategies"]
-    return f"{own / 1e6:.2g} million", f"strategies priced a second; {peer['who']}: {peer['value']}"
+    return (
+        f"{own / 1e6:.2g} million",
+        f"strategies of training priced a second in Python; {peer['who']}: {peer['value']}",
+    )
 
 
 def evidence() -> str:
@@ -237,7 +240,7 @@ def evidence() -> str:
         (f"{len(FORMULAS)}", "formulas, each with its source", "reference/formulas.html"),
         (f"{rows:,}", "measured rows beside them", "reference/trust.html"),
         *((off, f"off at the median: {what}", "reference/trust.html") for what, off in medians().items()),
-        (*speed(), "planner.html"),
+        (*speed(), "../notebooks/2-parallelism/adaptive-parallelism.html"),
         (f"{len(accelerators)}", "accelerators, a source for each cell", "reference/accelerators.html"),
     ]
     items = "".join(f'<li><a href="{at}"><b>{number}</b> {words}</a></li>' for number, words, at in facts)

@@ -20,6 +20,7 @@ def gather(app, config):
 
 def load(app, pagename, templatename, context, doctree):
     if pagename == "book/planner":
+        app.add_js_file("widgets.js", loading_method="defer")  # which sets equations that a visitor opens
         app.add_js_file("planner.js", loading_method="defer")
         app.add_css_file("planner.css")
 

@@ -1,6 +1,10 @@
-"""The parts of the book and their chapters, for the sidebar (book/_templates) of every page; and what names a fold."""
+"""For the theme's templates (book/_templates): parts and their chapters, what names a fold, and kinds of pages."""
 
 from html import escape
+
+# Pages that the style sheet lays out in another way, by what they hold.  A selector with `:has` would do it too, and
+# have the browser style a page anew, all of it, whenever a calculator's curve is drawn.
+KINDS = {x: f'class="{x}"' for x in ("sb-wide", "sb-cards", "sb-sentence")} | {"planner": 'id="sb-planner"'}
 
 
 def below(site_map, page: str) -> list[str]:
@@ -20,6 +24,7 @@ def give(app, name, template, context, doctree):
 
     if body := context.get("body"):  # a fold is called what stands on it, for who listens too
         context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
+    context["kinds"] = " ".join(f"{kind}-page" for kind, mark in KINDS.items() if mark in context.get("body", ""))
     context["parts"] = [(escape(part.caption), [chapter(x) for x in part.items]) for part in site_map.root.subtrees]
 
 

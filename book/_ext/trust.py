@@ -14,13 +14,14 @@ HEAD = f"""# How far to trust this book
 
 Every figure here is an error of a prediction: of rows that others published, that were measured on real machines, and
 on which nothing was calibrated. `make confront` predicts all of them anew and writes this record; a change that makes
-an error of a set worse than recorded by more than {TOLERANCE:.0%} fails the tests, which name the set.
+an error of a set worse than recorded by more than {100 * TOLERANCE:.0f} % fails the tests, which name the set.
 
 **How to read it.** An error is |predicted/measured − 1|. *Bias* is its signed mean: below zero, what is predicted is
 too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
 or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
 trouble there. *Within* is the share of rows that lie in the interval of `interval()`, which promises
-{LEVEL:.0%} when all that is uncertain is learnt without the set; *width* is how far its ends are apart, over the value.
+{100 * LEVEL:.0f} % when all that is uncertain is learnt without the set; *width* is how far its ends are apart, over
+the value.
 """
 
 METHOD = """## Where an interval comes from
@@ -42,12 +43,12 @@ machines without a fault. It does not know your network's neighbours, your conta
 """
 
 
-def percent(x, signed=False) -> str:
-    return "" if x is None else f"{x:+.1%}" if signed else f"{x:.1%}"
+def percent(x, signed=False, places=1) -> str:
+    return "" if x is None else f"{100 * x:{'+' if signed else ''}.{places}f}\xa0%".replace("-", "−")
 
 
-def table(heads, lines) -> list[str]:
-    return ["", page_table(heads, lines).replace("\n", " "), ""]
+def table(heads, lines, kind="") -> list[str]:
+    return ["", page_table(heads, lines, kind=kind).replace("\n", " "), ""]
 
 
 def families() -> list[str]:
@@ -55,7 +56,7 @@ def families() -> list[str]:
         [
             x["name"], str(x["sets"]), f"{x['rows']:,}", percent(x["median"]), percent(x["p90"]),
             percent(x["bias"], True), percent(x.get("single")),
-            *(f"{x[y]:.0%}" for y in ("covered", "covered_sets", "width")),
+            *(percent(x[y], places=0) for y in ("covered", "covered_sets", "width")),
         ]
         for x in recorded()["families"]
     ]  # fmt: skip
@@ -70,7 +71,7 @@ def families() -> list[str]:
 
 def one_set(name: str, kept: dict, covered: dict) -> list[str]:
     c = covered.get(name)
-    within = [f"{c['covered']:.0%}", f"{c['width']:.0%}"] if c else ["", ""]
+    within = [percent(c[x], places=0) for x in ("covered", "width")] if c else ["", ""]
     worst = f"{kept['worst_row']}: {percent(kept['worst_error'], True)}"
     figures = [percent(kept[x]) for x in ("median", "mean", "p90")]
     more = [percent(kept["bias"], True), percent(kept.get("single")), *within, worst]
@@ -92,7 +93,7 @@ def sets() -> list[str]:
             "",
             *([f"**Worst, and why.** {whys[family]}"] if family else []),
         ]
-        lines += table(heads, [one_set(x, kept[x], covered) for x in names])
+        lines += table(heads, [one_set(x, kept[x], covered) for x in names], "sb-one-line")
         said = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
         lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in said), "", "::::", ""]
     return lines

@@ -18,7 +18,7 @@ function sentence(box, { spec, data }) {
     if (!fits) {
       const devices = Math.ceil(values.decode_memory / values.hbm_capacity);
       put("refused", Number.isFinite(devices)
-        ? `it does not fit. Weights and a cache of ${show(values.context, "token")} are ${of("decode_memory")}, `
+        ? `it does not fit. Weights and a cache of ${show(values.context, "")} tokens are ${of("decode_memory")}, `
           + `the device holds ${of("hbm_capacity")}; ${devices} of them would hold it.`
         : message);
     } else {

@@ -3,7 +3,7 @@ on the three machines of its authors' poster.
 
 `python -m scalebook.calculon.sizes` computes it anew and writes sizes.csv. A sweep takes 25 (turing-530B) to 100
 (gpt3-175B) CPU seconds, all nine about nine minutes of one core or five of two, for 18 billion strategies that have a
-price; no process takes more than 0.31 GiB (2026-11-23, two cores of an x86 server, which others kept busy meanwhile).
+price; no process takes more than 0.32 GiB (2026-11-23, two cores of an x86 server, which others kept busy meanwhile).
 
 >>> work = kept()["megatron-1T", SYSTEMS[0]]
 >>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer

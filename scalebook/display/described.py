@@ -295,7 +295,9 @@ class Described:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
-            label = f"{x.replace('_', ' ')}{f' ({unit})' if unit else ''}"
+            meaning = self.letter(x).meaning
+            said = meaning if len(meaning) < 40 else x.replace("_", " ")  # a longer one stands beside the slider
+            label = f"{said}{f' ({unit})' if unit else ''}"
             words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True

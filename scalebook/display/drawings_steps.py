@@ -145,7 +145,7 @@ def time_of_a_step(run: Row) -> Scene:
         "messages that are waited for; grey the bubble; green what waits for memory. Faint: messages that run beside "
         "the backward pass.",
     )
-    left, wide, y, now = 166, 172, 2.0, 0.0
+    left, wide, y, now = 190, 148, 2.0, 0.0
     unit = wide / run.step_time
     for part, kind in ORDER.items():
         takes = run.get(part, 0)

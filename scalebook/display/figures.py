@@ -18,10 +18,11 @@ from scalebook.display.fitting import END, spread
 from scalebook.display.scheme import COLOURS, SHADES, hues
 from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
+from scalebook.language.meanings import PARTS, coloured_terms
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
-__all__ = ["COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "roofline"]
+__all__ = ["COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "hues", "roofline"]
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
@@ -119,7 +120,7 @@ def curve(
     ax: Axes | None = None,
     **letters,
 ) -> Axes:
-    """A formula, or a letter of a sheet, against one of its letters.
+    """A formula, or a letter of a sheet, against one of its letters; in its colour if it is a part with no other label.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -129,7 +130,9 @@ def curve(
     values = np.asarray(values, float)
     result = what(*knowns, **letters, **{against: values})
     name = what.letter if isinstance(what, Formula) else answer
-    ax.plot(values, result if isinstance(what, Formula) else result[name], label=label or NOTATION[name].meaning)
+    own = dict(color=hues([name])[name]) if name in PARTS and not label else {}
+    drawn = result if isinstance(what, Formula) else result[name]
+    ax.plot(values, drawn, label=label or NOTATION[name].meaning, **own)
     drawn = np.concatenate([np.ravel(x.get_ydata()).astype(float) for x in ax.get_lines()])
     _axis(ax.xaxis, against, values)
     _axis(ax.yaxis, name, drawn)
@@ -236,6 +239,10 @@ def describe(figure: Figure) -> str:
     return "Figure: " + " ".join(said).replace("\n", " ")
 
 
+def _coloured(expr):
+    return rf"$\displaystyle {tex(expr, inks=coloured_terms(expr))}$"
+
+
 def _in_notebooks():
     """Let a notebook show a figure as part of its page, and typeset SymPy expressions in the book's notation."""
     try:
@@ -251,7 +258,7 @@ def _in_notebooks():
         plt.rcParams["figure.constrained_layout.use"] = False  # it is arranged once, when it is shown,
         plt.get_backend()  # chosen now, since choosing it installs the hook
         plt.uninstall_repl_displayhook()  # and not drawn before
-        shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, lambda x: rf"$\displaystyle {tex(x)}$")
+        shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, _coloured)
 
 
 _in_notebooks()

@@ -2,9 +2,10 @@
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgba
 from matplotlib.transforms import ScaledTranslation
 
+from scalebook.language.meanings import PARTS, Part
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 
@@ -13,14 +14,14 @@ from .fitting import SIZE
 
 __all__ = ["gantt"]
 
-KINDS = {  # all of it is arithmetic: hues about blue, apart also where they are paler
-    "F": ("forward", "#56B4E9"),
-    "B": ("input gradient", "#7C8CE0"),
-    "W": ("weight gradient", "#3AA6B9"),
-    "BW": ("whole backward", "#5866D0"),
-    "FBW": ("forward beside backward", "#A08BE0"),
+KINDS = {  # all of it is arithmetic
+    "F": PARTS["forward_time"],
+    "B": PARTS["input_gradient_time"],
+    "W": PARTS["weight_gradient_time"],
+    "BW": PARTS["step_backward"]._replace(word="whole backward"),
+    "FBW": Part("forward beside backward", "arithmetic", 5),
 }
-SECOND = 0.55  # how much of its colour a later chunk, or the second direction, keeps
+SECOND = 0.3  # how much of its colour a later chunk, or the second direction, keeps within its outline
 
 
 def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: float | None = None) -> Axes:
@@ -47,14 +48,16 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
         half = twice and 2 * first.microbatch >= run.microbatches
         later = first.stage // run.pp / max(run.chunks - 1, 1)
         tints[kind].append(1 - (1 - SECOND) * max(later, half))
-    for kind, (label, colour) in KINDS.items():
+    for kind, part in KINDS.items():
         if shapes[kind]:
-            colours = [_paler(colour, x) for x in tints[kind]]
-            ax.add_collection(PolyCollection(shapes[kind], facecolors=colours, edgecolors="white", linewidths=0.5))
-            ax.plot([], [], "s", color=colour, markersize=8, label=label)
+            faces = [to_rgba(part.fill, x) for x in tints[kind]]
+            edges = ["white" if x == 1 else part.fill for x in tints[kind]]
+            ax.add_collection(PolyCollection(shapes[kind], facecolors=faces, edgecolors=edges, linewidths=0.5))
+            ax.plot([], [], "s", color=part.fill, markersize=8, label=part.word)
     if twice or run.chunks > 1:
         second = "second direction" if twice else "second chunk" if run.chunks == 2 else "later chunks"
-        ax.plot([], [], "s", color=_paler("#555555", SECOND), markersize=8, label=f"paler: {second}")
+        grey = dict(markerfacecolor=to_rgba("#555555", SECOND), markeredgecolor="#555555")
+        ax.plot([], [], "s", markersize=8, label=f"paler: {second}", **grey)
     ax.set(xlim=(0, end), ylim=(run.pp - 0.5, -0.5), ylabel="device")
     ax.set_xlabel("time", loc="right")
     ax.set_yticks(range(run.pp), [str(i + 1) for i in range(run.pp)])
@@ -89,7 +92,3 @@ def _number(run, ax):
         if room > 0.0095 * SIZE:  # a digit is 0.64 of its size wide
             at = float(slot.start + slot.end) / 2, slot.device
             ax.text(*at, "\n".join(said), ha="center", va="center", linespacing=0.9, clip_on=True)
-
-
-def _paler(colour, keep):
-    return tuple(1 - keep * (1 - x) for x in to_rgb(colour))

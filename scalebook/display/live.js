@@ -176,11 +176,11 @@ export function good(value, sign) {
 
 // The conditions of the first formula without a value, if it has some.
 function outside(spec, values, lacking) {
-  const { name, holds = [] } = spec.formulas.find((f) => f.letter === lacking) ?? {};
+  const { holds = [] } = spec.formulas.find((f) => f.letter === lacking) ?? {}, said = (x) => spec.letters[x][1];
   const letters = [...new Set(holds.flatMap(([, names]) => names))].sort();
   if (!holds.length || letters.some((x) => Number.isNaN(values[x]))) return "";
-  const at = letters.map((x) => `${x}=${show(values[x], spec.units[x])}`).join(", ");
-  return `${name} holds for ${holds.map(([words]) => words).join(" and ")}, not at ${at}`;
+  const at = letters.map((x) => `${said(x)} = ${show(values[x], spec.units[x])}`).join("; ");
+  return `${said(lacking)}: the formula holds for ${holds.map(([words]) => words).join(" and ")}, not at ${at}`;
 }
 
 // Every letter; one without a value of its sign is NaN, and so is what rests on it.

@@ -125,8 +125,9 @@ class Calculator(anywidget.AnyWidget):
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
-        said = ", ".join(f"{x}={show(self.values[x], self.spec['units'][x])}" for x in letters)
-        return f"{self.sheet.formulas[lacking].name} holds for {' and '.join(x.words for x in own)}, not at {said}"
+        said = {x: meaning for x, (_, meaning) in self.spec["letters"].items()}
+        at = "; ".join(f"{said[x]} = {show(self.values[x], self.spec['units'][x])}" for x in letters)
+        return f"{said[lacking]}: the formula holds for {' and '.join(x.words for x in own)}, not at {at}"
 
     def _warned(self):
         values, said = self.values, []

@@ -72,7 +72,7 @@ function sayer(ticks, unit) {
 }
 
 // A line of what is part of something has that part's colour.
-const own = ({ kind, shade }, what = "stroke") => (kind ? `${what}: var(--sb-${kind}-${shade}-line)` : "");
+const own = ({ kind, shade }, what = "stroke") => (kind ? `${what}: var(--sb-${kind}-${shade})` : "");
 
 export function draw(svg, spec, state, pinned, { width, height, band }) {
   const found = along(spec, state), { points, now } = found, small = height < 120;

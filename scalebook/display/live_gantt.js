@@ -47,7 +47,8 @@ const make = (tag, attributes, parent, text) => {
   return node;
 };
 
-const paler = (colour, keep) => `rgb(${[1, 3, 5].map((i) => Math.round(255 - keep * (255 - parseInt(colour.slice(i, i + 2), 16))))})`;
+// A later chunk is paler, within an outline of its whole colour.
+const paint = (look, keep) => `fill: var(${look}); fill-opacity: ${keep}; stroke: ${keep < 1 ? `var(${look})` : "none"}`;
 
 // As wide as there is room; on a narrow screen wider, to be scrolled, for the shortest bar to have 4 pixels.
 function draw(svg, run, devices, spec, chunks, mirrored) {
@@ -64,13 +65,13 @@ function draw(svg, run, devices, spec, chunks, mirrored) {
   const room = 6 * String(count).length + 3;  // a number stands in every bar of a width or in none
   for (const { device, slot, start, end } of run.slots) {
     const later = slot[0].stage >= devices || (mirrored && slot[0].microbatch >= half);
-    const fade = later ? 1 - (0.45 * (mirrored ? 1 : Math.floor(slot[0].stage / devices))) / Math.max(chunks - 1, 1) : 1;
-    const wide = x(end) - x(start);
+    const fade = later ? 1 - ((1 - spec.second) * (mirrored ? 1 : Math.floor(slot[0].stage / devices))) / Math.max(chunks - 1, 1) : 1;
+    const wide = x(end) - x(start), { look } = spec.kinds[slot.map((op) => op.kind).join("")];
     make("rect", { x: x(start), y: device * row + 1.5, width: Math.max(wide - Math.min(0.7, wide / 6), 0.5), height: row - 3,
-      fill: paler(spec.colours[slot.map((op) => op.kind).join("")], fade) }, svg);
+      style: paint(look, fade) }, svg);
     if (slot.length < 3 && wide > room) {
       const at = { x: (x(start) + x(end)) / 2, y: device * row + row / 2 + 3.5 };
-      make("text", { ...at, "text-anchor": "middle", class: "sb-number" }, svg, slot[0].microbatch + 1);
+      make("text", { ...at, "text-anchor": "middle", class: "sb-number", style: `fill: var(${fade < 1 ? "--sb-ink" : `${look}-on`})` }, svg, slot[0].microbatch + 1);
     }
   }
   make("text", { x: width - 4, y: height - 6, "text-anchor": "end" }, svg, `time: ${run.end.toFixed(1)}`);
@@ -106,10 +107,10 @@ export default {
       const mirrored = schedule === "dualpipe", kinds = new Set(run.slots.map(({ slot }) => slot.map((op) => op.kind).join("")));
       draw(svg, run, texts.length, spec, chunks, mirrored);
       key.replaceChildren();
-      const said = Object.keys(spec.names).filter((kind) => kinds.has(kind)).map((kind) => [spec.colours[kind], spec.names[kind]]);
-      if (chunks > 1 || mirrored) said.push([paler("#555555", 0.55), `paler: second ${mirrored ? "direction" : "chunk"}`]);
-      for (const [colour, name] of said) {
-        make("span", { style: `background:${colour}` }, key);
+      const said = Object.entries(spec.kinds).filter(([kind]) => kinds.has(kind)).map(([, x]) => x);
+      if (chunks > 1 || mirrored) said.push({ look: "", name: `paler: second ${mirrored ? "direction" : "chunk"}` });
+      for (const { look, name } of said) {
+        make("span", look ? { style: `background: var(${look})` } : { class: "sb-paler" }, key);
         key.append(`\u00a0${name.replaceAll(" ", "\u00a0")}  `);
       }
     };

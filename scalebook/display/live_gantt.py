@@ -12,8 +12,8 @@ import traitlets
 from scalebook.pipeline.orders import orders
 from scalebook.pipeline.schedules import SCHEDULES
 
-from .gantt import KINDS
-from .live import stored
+from .gantt import KINDS, SECOND
+from .live import Calculator, stored
 
 __all__ = ["LiveGantt", "live_gantt"]
 
@@ -26,7 +26,7 @@ class LiveGantt(anywidget.AnyWidget):
     """What `live_gantt` returns; `pipeline` holds the orders, the controls and the colours."""
 
     _esm = (_HERE / "live_gantt.js").read_text("utf-8")
-    _css = (_HERE / "live.css").read_text("utf-8") + (_HERE / "live_gantt.css").read_text("utf-8")
+    _css = Calculator._css + (_HERE / "live_gantt.css").read_text("utf-8")
     pipeline = traitlets.Dict().tag(sync=True)
 
     def __repr__(self):
@@ -58,8 +58,8 @@ def live_gantt() -> LiveGantt:
         dict(name="transfer", label="transfer between devices", min=0, max=1, step=0.05, value=0),
         dict(name="slow", label="last stage beside the others", min=0.5, max=2, step=0.1, value=1),
     ]
-    names, colours = ({kind: x[i] for kind, x in KINDS.items()} for i in (0, 1))
-    return LiveGantt(pipeline=dict(schedules=schedules, controls=controls, names=names, colours=colours))
+    kinds = {kind: dict(name=x.word, look=f"--sb-{x.kind}-{x.shade}") for kind, x in KINDS.items()}
+    return LiveGantt(pipeline=dict(schedules=schedules, controls=controls, kinds=kinds, second=SECOND))
 
 
 def _text(device, order):

@@ -259,11 +259,14 @@ function picture(spec, get, move) {
   const figure = make("figure", { class: "sb-curve" }, caption, svg);
   const control = spec.controls.find((x) => x.name === spec.curve.x);
   let pinned = [], drawn = null, held = false, band = null, due = 0;
-  const legend = () => caption.replaceChildren(
-    ...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
+  const legend = () => {
+    caption.replaceChildren(...named(), reading);
+    caption.classList.toggle("sb-many", caption.children.length > 4);
+  };
+  const named = () => [...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
       .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, y.meaning)),
     ...(band?.points ? [make("span", { class: "sb-key sb-key-band", style: own(spec.curve.y[0], "--sb-own") }, "likely (80 %)")] : []),
-    ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label)), reading);
+    ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label))];
   const at = (event) => {
     const box = svg.getBoundingClientRect();
     return Math.min(Math.max(((event.clientX - box.left) * svg.viewBox.baseVal.width) / box.width, drawn.left), drawn.right);

@@ -35,6 +35,10 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
         for data in (o.get("data", {}) for o in cell.get("outputs", ())):
             if page := data.get("text/html"):
                 data["text/html"] = plain_page("".join(page))
+    for before, cell in zip([{}, *notebook["cells"]], notebook["cells"], strict=False):  # for the style sheet
+        if any(STORED in o.get("data", ()) for o in cell.get("outputs", ())):
+            for which, tag in ((cell, "live"), (before, "before-live")):
+                which.setdefault("metadata", {}).setdefault("tags", []).append(tag)
     for number, (output, widget) in enumerate(remade(notebook)):
         name = f"{stem}-{number:04d}"  # names by chance would make every build another
         if isinstance(widget, Calculator):

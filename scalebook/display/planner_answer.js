@@ -1,6 +1,6 @@
 // What an answer shows: whether it fits, four numbers, bars, neighbours, what would help, and the why of each number.
 
-function planAnswer({ engine, cases, words, draw, base, likely }) {
+function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const { data } = engine, { h, show, unit, meaning } = words;
   const upper = (x) => x.charAt(0).toUpperCase() + x.slice(1);
 
@@ -88,8 +88,7 @@ function planAnswer({ engine, cases, words, draw, base, likely }) {
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   function layout(chosen, job) {
     const said = Object.entries(chosen.letters).filter(([n, x]) => x > 1 || n === "tp").map(([n, x]) => `${n.replace("attention_dp", "attention dp")} ${show(x)}`);
-    const { recompute, sharding, schedule, exchange } = chosen.words;
-    const { attention, context_exchange: gathered } = chosen.words;
+    const { recompute, sharding, schedule, exchange, attention, context_exchange: gathered } = chosen.words;
     const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { full: "all run again", selective: "attention run again" }[recompute] ?? "",
       attention === "unfused" ? "scores written out" : "", gathered === "all_to_all" && chosen.letters.cp > 1 ? "context by heads" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
@@ -99,7 +98,7 @@ function planAnswer({ engine, cases, words, draw, base, likely }) {
     if (row.why) return row.why;
     if (row.over) { const [letter, x, name, most, relation] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
     if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
-    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3)}`).join(", ") || "nothing changes";
+    return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3).replaceAll(" ", "\u00a0")}`).join(", ") || "nothing changes";
   }
   const same = (a, b) => JSON.stringify([a.letters, a.words]) === JSON.stringify([b.letters, b.words]);
   function table(job, result, rows, take, openOf) {
@@ -108,8 +107,8 @@ function planAnswer({ engine, cases, words, draw, base, likely }) {
     const line = (label, value, second, why, chosen, me) => h("tr", { class: me ? "pl-me" : undefined }, h("th", { scope: "row" }, chosen && !me ? h("button", { type: "button", class: "pl-link", onclick: () => take(chosen) }, label) : label),
       h("td", {}, asked(value, chosen, axis)), h("td", {}, asked(second, chosen, job === "train" ? "memory" : result.axes[1])), h("td", { class: "pl-why-not" }, why));
     const by = (value) => (value === null ? "–" : `${value >= best ? "+" : "−"}${show(Math.abs(value / best - 1), "%", 2)}`);
-    return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", job === "train" ? "step" : "tokens/s a device", job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
-      h("tbody", {}, line(layout(own, job), show(best, unit(axis)), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
+    return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", { step_time: "step", device_rate: "tokens/s a device", million_cost: "a million tokens", devices: "devices" }[axis], job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
+      h("tbody", {}, line(layout(own, job), amount(axis, best), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
         result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "another of the best", x)),
         rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.second ? show(x.second, unit(result.axes[1]), 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
   }
@@ -117,20 +116,21 @@ function planAnswer({ engine, cases, words, draw, base, likely }) {
   // Why: the formula, with letters and with numbers, its source, and the same of all that it is made of.
   function why(answer, letter, state, depth = 0, seen = new Set()) {
     const f = answer.sheet.by.get(letter), value = answer.values[letter], isFormula = f && !(letter in answer.given);
-    const head = h("span", {}, words.inline(words.letter(letter)), ` ${meaning(letter)}: `, h("b", {}, show(value, unit(letter))));
+    const head = h("span", {}, `\\(${words.letter(letter)}\\) ${meaning(letter)}: `, h("b", {}, show(value, unit(letter))));
     if (!isFormula) return h("div", { class: "pl-leaf" }, head, " ", origin(letter, state));
     const body = h("div", { class: "pl-body" }), fill = () => {
       if (body.childElementCount) return;
       const small = words.sizeOf(f.root) < 220;
       if (f.doc) body.append(h("p", {}, f.doc));
       if (small) {
-        body.append(h("div", { class: "pl-math", tabindex: 0, role: "group", "aria-label": `formula of ${meaning(letter)}` }, words.maths(words.letter(letter), words.m("mo", "="), words.print(f.root, words.letter)),
-          words.maths(words.m("mphantom", words.letter(letter)), words.m("mo", "="), words.print(f.root, (x) => words.number(answer.values[x], x), 0), words.m("mo", "="), words.number(value, letter))));
+        const filled = words.terms(f.root, (x) => words.number(answer.values[x], x), " \\cdot "), end = [words.number(value, letter)], isPlain = !f.inputs.length || `${filled}` === `${end}`;
+        body.append(h("div", { class: "pl-math", tabindex: 0, role: "group", "aria-label": `formula of ${meaning(letter)}` }, words.equation(words.letter(letter), words.terms(f.root, words.letter), ...(isPlain ? [] : [filled, end]))));
       } else body.append(h("p", { class: "pl-soft" }, "A sum over all kernels of the blocks, too long to be set here; what it is made of stands below."));
       for (const x of f.domain) body.append(h("p", { class: "pl-soft" }, `It holds for ${x.words}.`));
       const link = f.stated ? h("a", { href: `${base}book/reference/formulas.html#formula-${f.name.replaceAll("_", "-")}` }, `formula ${f.name}`) : h("span", {}, `formula ${f.name}, put together for these blocks`);
       body.append(h("p", { class: "pl-source" }, link, " · ", f.sources.flatMap((x, i) => (i ? ["; ", words.cited(x)] : [words.cited(x)]))));
       for (const x of f.inputs) if (x in answer.values) body.append(why(answer, x, state, depth + 1));
+      if (depth) typeset(body);
     };
     if (!depth) fill();
     return h("details", { open: !depth, ontoggle: (event) => { if (event.target.open) fill(); } }, h("summary", {}, head), body);

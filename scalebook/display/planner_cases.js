@@ -112,7 +112,7 @@ function planCases(engine) {
   }
 
   const training = {
-    job: "train", axes: ["step_time", "memory"], rising: false, rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
+    job: "train", rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
     limits: [["memory", "hbm_capacity", "memory <= hbm_capacity"], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
     layout: ["tp", "cp", "ep", "pp", "dp"], ways: ["tp", "cp", "pp", "dp"], beside: ["ep"],
     words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b" },
@@ -173,16 +173,38 @@ function planCases(engine) {
     }
     return null;
   }
+  // The least whole number up to `most` at which a rising function is zero or more, and one beyond where none is: found as
+  // scalebook.inference.layouts finds it.
+  function firstWhole(f, most) {
+    let low = 1, below = f(1), above = f(most), high = below >= 0 ? 1 : above >= 0 ? most : most + 1, side = 0;
+    if (below >= 0 || !(above >= 0)) low = high - 1;
+    for (let turn = 0; high - low > 1 && high < 2 ** 53; turn++) {
+      const line = Math.ceil(low + ((high - low) * below) / (below - above));
+      let tried = [line, line, side > 0 ? high - 1 : low + 1, line, line, Math.floor((low + high) / 2)][turn % 6];
+      tried = Number.isFinite(tried) ? Math.min(Math.max(tried, low + 1), Math.max(high - 1, low + 1)) : low + 1;
+      const value = f(tried), isHigh = value >= 0;
+      if (isHigh) { if (side > 0) below /= 2; high = tried; above = value; }
+      else { if (side < 0) above /= 2; low = tried; below = value; }
+      side = isHigh ? 1 : -1;
+    }
+    return high;
+  }
+  // The fewest users who ask for so many requests a second, and where there is no room for so many as have room; `at`
+  // gives of users how many have room and what they ask for.
+  function usersAt(rate, at) {
+    const room = at(1)[0], most = Math.max(1, room === Infinity ? 2 ** 53 : room || 0);
+    return Math.min(firstWhole((users) => users - (rate * users) / at(users)[1], most), most);
+  }
   const exchanged = ({ exchange, attention_dp = 1, ep = 1 }) => exchange ?? (attention_dp <= 1 ? "all_reduce" : ep > 1 ? "all_to_all" : "gather");
 
   const serving = {
-    job: "serve", axes: ["device_rate", "tpot"], rising: true, rules: data.rules.serve, derived: derivedServing, reason: reasonServing,
+    job: "serve", rules: data.rules.serve, derived: derivedServing, reason: reasonServing,
     limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
       const own = { ...data.engines[plan.engine ?? "ideal"].letters };
       if (!("scale_block" in given && plan.precision === "fp8")) delete own.scale_kernels;
-      const usual = { ...data.usual.serve, ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
+      const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
       return { usual, given: { ...own, ...given } };
     },
     sheet(plan, exchange) {
@@ -190,7 +212,8 @@ function planCases(engine) {
       const numbers = sheets[`${key}|${exchange}`];
       if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
       const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];
-      return sheet([...engine.listed(numbers), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index]);
+      return sheet([...engine.listed(numbers), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index,
+        ...(plan.letters.rate === undefined ? [] : [swaps.rate])]);
     },
     // All letters of a way to serve, and its sheet.
     at(plan, chosen) {
@@ -207,15 +230,27 @@ function planCases(engine) {
       return { own, known: { ...filled, ...known }, exchange };
     },
     answer(plan, chosen = plan.layout) {
-      const { own, known, exchange } = this.at(plan, chosen), found = evaluate(own, used(own, known));
-      const why = reasonServing({ ...known, ...chosen.words });
+      const { own, known, exchange } = this.at(plan, chosen), { rate } = plan.letters;
+      if (rate !== undefined) {
+        delete known.users;
+        const letters = used(own, known), { at: [price], out } = engine.compile([own], new Set(Object.keys(letters)), [["users"]], ["max_users", "request_rate"], false)(letters);
+        known.users = usersAt(rate, (users) => { price(users); return [out[1], out[2]]; });
+      }
+      const found = evaluate(own, used(own, known)), served = found.values.request_rate;
+      const why = reasonServing({ ...known, ...chosen.words }) ?? (served < rate ? `rate=${g(rate)} is more than such a layout serves, ${g(served)} requests a second` : null);
       return { ...found, sheet: own, words: { ...chosen.words, exchange }, why, known };
     },
   };
 
+  // What is best, and beside it what else counts; of services that are asked for a rate what they cost.
+  function aim(plan) {
+    if (plan.job === "train") return { axes: ["step_time", "memory"], rising: false };
+    if (plan.letters.rate === undefined) return { axes: ["device_rate", "tpot"], rising: true };
+    return { axes: ["price_hour" in plan.device.letters || "price_hour" in plan.letters ? "million_cost" : "devices", "tpot"], rising: false };
+  }
   function used(own, known) {
     const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
     return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
   }
-  return { engine, training, serving, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, aim, firstWhole, usersAt, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
 }

@@ -7,16 +7,14 @@ package.
 import hashlib
 import json
 import os
-import re
 from collections import Counter
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
-
 import scalebook
 from scalebook import tables
+from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
@@ -32,12 +30,17 @@ from scalebook.training.strategy import CHOICES
 
 from .planner_flags import flag_texts
 from .planner_rules import configurations, rules
-from .planner_sheets import Graph, serving, training
+from .planner_sheets import SIGNS, Graph, serving, training
 from .planner_trust import measured, trained, trust
 
 __all__ = ["planner_data", "planner_json"]
 
-_LETTER = re.compile(r"(?<![^ ])(?!true\b|false\b)[A-Za-z_]\w*(?![^ )])")
+# What the page's scripts read of a row by name, and of a device by its precision.
+READ = (
+    "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
+    "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
+)  # fmt: skip
+BY_PRECISION = ("peak", "matmul", "training", "grouped")
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
@@ -47,7 +50,9 @@ def planner_data() -> dict:
     sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables._FOLLOWS))
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
-    of_models, of_devices, of_engines = (_rows(x, notes) for x in (models, accelerators, engines))
+    ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}
+    used = ruled | {x for x in graph.nodes if isinstance(x, str)} | set(READ)
+    of_models, of_devices, of_engines = (_rows(x, notes, used) for x in (models, accelerators, engines))
     said |= dict(models=of_models, devices=of_devices, engines=of_engines, notes=list(notes))
     said["configs"] = configurations()
     formats = {}
@@ -56,7 +61,7 @@ def planner_data() -> dict:
             formats[row.words["peak"]] = min(formats.get(row.words["peak"], 16), row.activation_bits)
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
-    said["usual"] = dict(train=USUAL, serve=Serve.usual)
+    said["usual"] = dict(train=USUAL, serve=Serve.usual, rate=dict(generations=LONG))
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
@@ -68,22 +73,14 @@ def planner_data() -> dict:
 
 
 def _formulas(graph) -> dict:
-    """Formulas: what is said of them, which several share, and with texts in the place of places.
-
-    A letter in a text is the n-th of `names`, `@n` to the base of 36: those that are used most are the shortest.
-    """
-    domains = [x for f in graph.formulas for x in f[5]]
-    shared, texts = graph.texts([*(f[1] for f in graph.formulas), *(x[1] for x in domains)])
-    many = Counter(x for text in (*shared, *texts) for x in _LETTER.findall(text))
-    names = {x: f"@{np.base_repr(i, 36).lower()}" for i, (x, _) in enumerate(many.most_common())}
-    shared, texts = ([_LETTER.sub(lambda x: names[x[0]], y) for y in own] for own in (shared, texts))
-    own, asked = texts[: len(graph.formulas)], iter(texts[len(graph.formulas) :])
+    """Formulas: what is said of them, which several share, their domains, and all their expressions as one text."""
     said: dict[tuple, int] = {}
     of = []
     for letter, _, name, sources, doc, _, stated in graph.formulas:
         of.append(said.setdefault((letter, name, tuple(sources), doc, stated), len(said)))
-    domain = [[[words, next(asked), letters] for words, _, letters in f[5]] for f in graph.formulas]
-    return dict(names=list(names), shared=shared, formulas=dict(root=own, domain=domain, of=of, said=list(said)))
+    domains = {i: [[words, letters] for words, _, letters in f[5]] for i, f in enumerate(graph.formulas) if f[5]}
+    text, signs = graph.written([*(f[1] for f in graph.formulas), *(x[1] for f in graph.formulas for x in f[5])])
+    return dict(formulas=dict(text=text, words=signs, signs=SIGNS, domains=domains, of=of, said=list(said)))
 
 
 def _words(said, letters) -> dict:
@@ -91,10 +88,8 @@ def _words(said, letters) -> dict:
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
     tables = [said[x] for x in ("models", "devices", "engines")]
-    letters |= {x for table in tables for x in table["letters"]}
-    letters |= {
-        x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))
-    }  # of one's own device
+    letters |= {x for table in (models, accelerators, engines) for row in table.values() for x in row}  # links say them
+    letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}
     cited |= {x for x, _ in said["notes"]} | {x["source"] for x in said["flags"]["serve"].values()}
@@ -111,24 +106,35 @@ def _title(source) -> str:
     return ", ".join(str(x) for x in parts if x)
 
 
-def _rows(table, notes: dict[tuple, int]) -> dict:
+def _is_read(letter: str, used: set) -> bool:
+    """A page takes peaks and efficiencies at a precision from the cells of that precision."""
+    kind, _, rest = letter.partition("_")
+    return rest not in ("flops", "efficiency") if kind in BY_PRECISION else letter in used
+
+
+def _rows(table, notes: dict[tuple, int], used: set) -> dict:
     """Letters, and of each row their values, its name and words; the source that most cells have, and the others'; the
-    ends of those that have some, over the value.  What says where a cell is from has its number in `notes`."""
+    ends of those that have some, over the value.  What says where a cell is from has its number in `notes`, "+" for the
+    next that was not met before."""
     found = {}
-    many = Counter(x for row in table.values() for x in row)
+    many = Counter(x for row in table.values() for x in row if _is_read(x, used))
     names = [x for x, _ in many.most_common()]
     for key, row in table.items():
-        cells = row.cells
+        cells = {x: row.cells[x] for x in names if x in row.cells}
         own = [c.source for c in cells.values() if c.source]
         usual = max(set(own), key=lambda x: (own.count(x), x), default="")
-        others = {
-            x: (c.source, c.note) for x, c in cells.items() if c.formula is None and (c.source != usual or c.note)
-        }
-        others = {x: notes.setdefault(y, len(notes)) for x, y in others.items()}
-        values = [_number(cells[x].value) if x in cells else None for x in names]
+        values, sources = [], []
+        for x in names:
+            c = cells.get(x)
+            values.append(None if c is None else _number(c.value))
+            sources.append("")
+            if c is not None and c.formula is None and (c.source != usual or c.note):
+                met, number = len(notes), notes.setdefault((c.source, c.note), len(notes))
+                sources[-1] = "+" if number == met else str(number)
         while values[-1] is None:
             values.pop()
-        found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual, sources=others)
+        found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual)
+        found[key]["sources"] = ",".join(sources).rstrip(",")
         ends, first = {}, {}
         for x, c in cells.items():
             if c.low is not None:  # a cell that stands under two names is drawn once: the first of them is said

@@ -23,6 +23,7 @@ function planDraw(words) {
       pieces.map((p) => h("i", { class: p.look, style: `height:${(100 * p.value) / total}%` })))), h("i", { class: "pl-capline", style: `bottom:${share(capacity)}` }));
   }
 
+  const tick = (v, unit) => (unit === "$" ? `$${show(v, "", 3)}` : show(v, unit, 3).replace(/ (tokens?|requests?)(\/s)?$/, ""));
   const scale = (low, high, from, to, log) => {
     if (log) [low, high] = [Math.log10(low), Math.log10(high)];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
@@ -43,9 +44,9 @@ function planDraw(words) {
     const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]), lowX = Math.min(...xs), highX = Math.max(...xs), lowY = Math.min(...ys), highY = Math.max(...ys), wide = (a, b) => b / a > 5;
     const X = scale(lowX, highX, left, width - right, wide(lowX, highX)), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY);
     const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "group", "aria-label": label });
-    for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, show(t, yUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
+    for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, tick(t, yUnit)));
     const few = steps?.filter((_, i) => i % Math.ceil(steps.length / 5) === 0) ?? X.ticks;
-    for (const t of few) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : X.at(t) < left + 20 ? "start" : "middle" }, show(t, xUnit, 3).replace(/ (tokens|requests)\/s$/, "")));
+    for (const t of few) svg.append(s("text", { x: X.at(t), y: height - bottom + 16, "text-anchor": X.at(t) > width - 40 ? "end" : X.at(t) < left + 20 ? "start" : "middle" }, tick(t, xUnit)));
     svg.append(s("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "pl-axis" }), s("text", { x: width - right, y: height - 6, "text-anchor": "end", class: "pl-name" }, xName), s("text", { x: 4, y: top - 1, class: "pl-name" }, yName));
     for (const d of dots) if (d.x > 0 && d.y > 0) svg.append(s("circle", { cx: X.at(d.x), cy: Y.at(d.y), r: 3, class: d.look }, s("title", {}, d.title)));
     // Where a hyperbola ends: no faster than the one, no cheaper than the other.

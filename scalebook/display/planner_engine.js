@@ -1,34 +1,49 @@
-// The formulas of the planner as functions.  They come as texts such as "(* 1/2 @0 $3)": the first of all letters,
-// and the fourth text of those that are shared.  Here a node is a letter, a number, ["/", p, q], or an operation and the places of what it is of; a sheet is
-// formulas by letter, in an order in which each rests on those before it.
+// The formulas of the planner as functions.  They come as one text (Graph.written in planner_sheets.py).  Here a node is a
+// letter, a number, ["/", p, q], or an operation and the places of what it is of; a sheet is formulas by letter, in an
+// order in which each rests on those before it.
 
 function planEngine(data) {
-  const { letters: notation } = data, nodes = [], leaves = new Map(), shared = [], BOOLEANS = { true: true, false: false };
+  const { letters: notation } = data, nodes = [], leaves = new Map(), BOOLEANS = { true: true, false: false };
   const leaf = (said) => {
-    if (said[0] === "@") said = data.names[parseInt(said.slice(1), 36)];
-    if (said[0] === "$") return (shared[said.slice(1)] ??= placed(data.shared[said.slice(1)]));
     if (!leaves.has(said)) {
-      const found = /^(-?\d+)\/(\d+)$/.exec(said), number = Number(said);
+      const [p, q] = said.split("/").map(Number);
       leaves.set(said, nodes.length);
-      nodes.push(found ? ["/", Number(found[1]), Number(found[2])] : BOOLEANS[said] ?? (Number.isNaN(number) ? said : number));
+      nodes.push(q ? ["/", p, q] : BOOLEANS[said] ?? (Number.isNaN(p) ? said : p));
     }
     return leaves.get(said);
   };
-  function placed(text) {
-    const open = [[]];
-    for (const [said] of text.matchAll(/\(\S+|\)|[^\s()]+/g)) {
-      if (said[0] === "(") open.push([said.slice(1)]);
-      else if (said === ")") { nodes.push(open.pop()); open.at(-1).push(nodes.length - 1); }
-      else open.at(-1).push(leaf(said));
-    }
-    return open[0][0];
+  // The places of all expressions in order: those of the formulas, then the conditions of their domains.
+  const roots = [], { text, words, signs, domains, of: saidOf, said: saidAll } = data.formulas;
+  {
+    const [lead, alone, ...all] = words.split(" "), first = Number(lead), single = Number(alone), many = signs.length, known = [];
+    const value = new Uint8Array(128), kinds = all.map((x) => /^\((\D+)(\d+)(=?)$/.exec(x)).map((x) => x && [x[1], Number(x[2]), x[3]]), places = all.map((x, i) => (kinds[i] ? -1 : leaf(x)));
+    [...signs].forEach((x, i) => (value[x.charCodeAt(0)] = i));
+    let at = 0;
+    const sign = () => value[text.charCodeAt(at++)];
+    const next = () => {
+      let i = sign();
+      if (i < first) return known[i * many + sign()];
+      i -= first;
+      if (i >= single) i = single + (i - single) * many + sign();
+      if (!kinds[i]) return places[i];
+      const [kind, number, kept] = kinds[i], node = [kind];
+      for (let k = 0; k < number; k++) node.push(next());
+      if (kind === "^" && node.length < 3) node.push(leaf("-1"));
+      const place = nodes.push(node) - 1;
+      if (kept) known.push(place);
+      return place;
+    };
+    while (at < text.length) roots.push(next());
   }
-  // A formula by its number, read when it is first asked for: a plan needs a tenth of them.
+  const holding = {};
+  let last = saidOf.length;
+  for (const [n, own] of Object.entries(domains)) holding[n] = own.map(([said, letters]) => ({ words: said, place: roots[last++], letters }));
+  // A formula by its number, made when it is first asked for: a plan needs a tenth of them.
   const formulas = [];
   function formula(n) {
     if (!formulas[n]) {
-      const { root, domain, of, said } = data.formulas, [letter, name, sources, doc, stated] = said[of[n]];
-      formulas[n] = { letter, root: placed(root[n]), name, sources, doc, stated, domain: domain[n].map(([words, place, letters]) => ({ words, place: placed(place), letters })) };
+      const [letter, name, sources, doc, stated] = saidAll[saidOf[n]];
+      formulas[n] = { letter, root: roots[n], name, sources, doc, stated, domain: holding[n] ?? [] };
       formulas[n].inputs = inputs(formulas[n], n);
     }
     return formulas[n];
@@ -40,13 +55,16 @@ function planEngine(data) {
     if (!lists.has(text)) lists.set(text, text.split(" ").filter(Boolean).flatMap((run) => { const [a, b = a] = run.split("-").map(Number); return Array.from({ length: b - a + 1 }, (_, i) => a + i); }));
     return lists.get(text);
   }
-  // Rows come as values of the table's letters, and what says where they are from as a place among all notes.
+  // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
+  // next of these.
+  let note = 0;
   for (const name of data.notes ? ["models", "devices", "engines"] : []) {
     const { letters, rows } = data[name];
     for (const row of Object.values(rows)) {
-      row.letters = {};
+      const said = row.sources ? row.sources.split(",") : [];
+      [row.letters, row.sources] = [{}, {}];
       row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });
-      for (const [x, note] of Object.entries(row.sources)) row.sources[x] = data.notes[note];
+      said.forEach((x, i) => { if (x) row.sources[letters[i]] = data.notes[x === "+" ? note++ : x]; });
       delete row.values;
     }
     data[name] = rows;

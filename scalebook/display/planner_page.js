@@ -1,9 +1,9 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
-function planPage(root, data, text, { base, linked, state: given }) {
-  const worker = planWorker([planEngine, planCases, planSearch], data, text);
+function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
+  const worker = planWorker([planEngine, planCases, planPools, planSearch], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
-  const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely }), searching = planSearch(cases);
+  const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
@@ -12,9 +12,9 @@ function planPage(root, data, text, { base, linked, state: given }) {
   const place = (name, tag = "div", more = {}) => h(tag, { class: `pl-${name}`, ...more });
   const shut = (e) => { if (e.key === "Escape") { e.preventDefault(); e.currentTarget.close(); } }; // the site's theme takes the key for its search
   const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
-    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
-  const part = Object.fromEntries(["figures", "bars", "table", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
-  at.main.append(part.figures, part.bars, part.table, part.compare, part.buttons);
+    aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", tabindex: -1, "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
+  const part = Object.fromEntries(["figures", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
+  at.main.append(part.figures, part.bars, part.table, part.pools, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
@@ -23,11 +23,22 @@ function planPage(root, data, text, { base, linked, state: given }) {
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
+    const loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
       ? [verb, " ", model, " on ", field("devices"), " × ", device, ", batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, ", for ", field("train_tokens", state.letters, false), " tokens."]
-      : [verb, " ", model, " to ", field("users"), " users of ", field("prompt"), " + ", field("output"), " tokens on ", field("devices"), " × ", device, " in ", precision, " with ", menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }),
+      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }),
         ", first token within ", field("ttft", state.targets, false), ", ", field("tpot", state.targets, false), " a token."])));
+  }
+
+  // From users to the rate that they ask for, and back.
+  function turned(to) {
+    const { letters } = state, known = answer?.sheet.by.has("request_rate") ? answer.values : {};
+    if (to === "rate") { letters.rate = Number((known.request_rate ?? 20).toPrecision(2)); delete letters.users; }
+    else { letters.users = known.users ?? 64; delete letters.rate; }
+    curveOf = { x: to, y: to === "rate" ? "million_cost" : "tpot" };
+    sentence();
+    update();
   }
 
   // What no longer fits with another model or device goes.
@@ -52,7 +63,7 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); };
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(plan, found, now); };
     try {
-      settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced`; }).then(only));
+      settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced so far`; }).then(only));
     } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
   }
   function show_nothing(why) {
@@ -77,16 +88,17 @@ function planPage(root, data, text, { base, linked, state: given }) {
     const only = task(now);
     worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
     help(plan, only);
+    pools(plan, only);
     points(plan, only);
     compare(plan, only);
   }
   function verdict(plan) {
-    const seconds = result.seconds >= 0.01 ? ` in ${show(result.seconds, "s", 2)}` : "", out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
+    const seconds = ` in ${result.seconds >= 0.01 ? show(result.seconds, "s", 2) : "less than 10 ms"}`, out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
     const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
     const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
-    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", {}, `  of ${words.grouped(result.count)} strategies priced${out > 0 ? ` and ${words.grouped(out)} that cannot run` : ""}${seconds}`), pinned));
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
+      h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.`), pinned));
   }
 
   // Nothing fits: the smallest change that would do.
@@ -96,11 +108,13 @@ function planPage(root, data, text, { base, linked, state: given }) {
       const found = await worker.ask("search", { plan: states.plan(state, more) }).then(only);
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
     };
-    const most = Object.entries(result.rejected).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
-    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
+    // What a strategy that can run is held to says more than what no such layout can do.
+    const rank = (x) => (x.startsWith("devices >=") ? 3 : /[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
+    const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
+    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
     if (state.job === "train") { // what it would hold all the same, of the layout that holds least
-      const least = await worker.ask("search", { plan: { ...plan, axes: ["memory", "step_time"], rising: false, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
+      const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"], rising: false }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
       if (least.best.length) {
         [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
         answer = solve(plan, chosen);
@@ -131,8 +145,9 @@ function planPage(root, data, text, { base, linked, state: given }) {
     } else {
       const free = await try_("without the targets", { targets: { ttft: 1e6, tpot: 1e6 } }, () => (state.targets = { ttft: 1e3, tpot: 10 }));
       if (free) list.append(free);
-      for (let users = Math.floor(state.letters.users / 2); users >= 1; users = Math.floor(users / 2)) {
-        const fewer = await try_(`${show(users)} users`, { letters: { users } }, () => (state.letters.users = users));
+      const isRate = "rate" in state.letters, asked = isRate ? "rate" : "users", half = (x) => (isRate ? Number((x / 2).toPrecision(3)) : Math.floor(x / 2));
+      for (let x = half(state.letters[asked]), tries = 0; x >= (isRate ? 1e-3 : 1) && tries < 12; x = half(x), tries++) {
+        const fewer = await try_(isRate ? show(x, "request/s") : `${show(x)} users`, { letters: { [asked]: x } }, () => (state.letters[asked] = x));
         if (fewer) { list.append(fewer); break; }
       }
       for (const precision of states.precisions(state).filter((x) => ["fp8", "fp4"].includes(x) && x !== state.precision)) {
@@ -151,21 +166,32 @@ function planPage(root, data, text, { base, linked, state: given }) {
     paintBinds();
     const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity } }) }).then(only);
     if (more.best.length) {
-      const axis = more.axes[0], gain = state.job === "train" ? 1 - more.best[0].values[axis] / answer.values[axis] : 1 - answer.values[axis] / more.best[0].values[axis];
-      helped.push([`a quarter more memory${state.job === "serve" ? " (more tokens a second)" : ""}`, Math.max(0, gain), "hbm_capacity"]);
+      const axis = more.axes[0], gain = more.rising ? 1 - answer.values[axis] / more.best[0].values[axis] : 1 - more.best[0].values[axis] / answer.values[axis];
+      helped.push([`a quarter more memory${{ device_rate: " (more tokens a second)", million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
     }
     paintBinds();
+  }
+  // The same rate from two pools, one that reads prompts and one that writes answers.
+  async function pools(plan, only) {
+    part.pools.replaceChildren();
+    if (plan.letters.rate === undefined || Object.keys(state.fixed).length) return;
+    const found = await worker.ask("pools", { plan }).then(only), own = answer.values, title = h("h2", {}, "Or in two pools");
+    if (found.why) { part.pools.replaceChildren(title, h("p", { class: "pl-soft" }, `Prompts read on devices of their own: ${found.why}.`)); return; }
+    const there = { state, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } }, { values } = found;
+    const link = (x) => h("button", { type: "button", class: "pl-link", "aria-label": `${meaning(x)}: why`, onclick: () => open(x, there) }, view.amount(x, values[x])), cost = values.million_cost === undefined ? "devices" : "million_cost";
+    const laid = (x, many) => [h("b", {}, `${show(many)} ${many === 1 ? "device" : "devices"}`), ` (${view.layout(x, "serve")})`];
+    part.pools.replaceChildren(title, h("p", {}, "Prompts read on ", laid(found.prefill, values.prefill_devices), ", answers written on ", laid(found.decode, values.decode_devices), ": ", link("ttft"), " to the first token, ", link("tpot"), " a token, ", link(cost), cost === "devices" ? " in all" : " for a million tokens", `: ${Math.abs(values[cost] / own[cost] - 1) < 0.005 ? "as much as" : `${show(Math.abs(values[cost] / own[cost] - 1), "%", 2)} ${values[cost] < own[cost] ? "less" : "more"} than`} in one pool. `, h("small", {}, "Each prompt's cache is sent over the network once; the wait before it is read is a queue of its own.")));
   }
   function paintBinds() {
     const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));
     const of = state.job === "train" ? "step" : "token";
-    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2)} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
+    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2).replace(" ", "\u00a0")} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
       h("ul", { class: "pl-help" }, list.map(([said, gain, letter]) => h("li", {}, h("span", {}, said), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, gain > 0.0005 ? `−${show(gain, "%", 2)}` : "nothing")))));
   }
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, searching,
-    get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, replace: (x) => { state = x; settle_(); } };
+    get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide(more), { points, compare, open } = side;
   function paint(plan) {

@@ -6,6 +6,12 @@ function planSearch(cases) {
   const divisors = (n) => Array.from({ length: Math.floor(Math.sqrt(n)) }, (_, i) => i + 1).filter((x) => n % x === 0)
     .flatMap((x) => (x * x === n ? [x] : [x, n / x])).sort((a, b) => a - b);
   const powers = (n) => Array.from({ length: Math.floor(Math.log2(n)) + 1 }, (_, i) => 2 ** i);
+  // Copies of a model that are tried where a rate says what is needed: each number, and of many only every hundredth part.
+  const copies = (n) => {
+    const found = [];
+    for (let x = 1; x <= n; x += Math.max(1, Math.floor(x / 256))) found.push(x);
+    return found;
+  };
   const shared = (dp, cp, schedule) => dp * cp > 1 || data.schedules[schedule].copies > 1;
 
   // What is searched where a plan does not fix it: letters and words with their values, the first the usual.
@@ -14,7 +20,7 @@ function planSearch(cases) {
     const known = plan.job === "serve" ? { ...plan.model.letters, ...plan.letters } : cases.training.known(plan), { devices } = known;
     if (plan.job === "serve") {
       const several = Boolean(known.experts), all = divisors(devices), some = powers(devices);
-      const letters = pick({ tp: some, pp: some, ep: several ? some.filter((x) => x <= known.experts) : [1], attention_dp: several ? some : [1], replicas: all });
+      const letters = pick({ tp: some, pp: some, ep: several ? some.filter((x) => x <= known.experts) : [1], attention_dp: several ? some : [1], replicas: known.rate === undefined ? all : copies(devices) });
       return { words: pick(several ? { exchange: ["all_reduce", "all_to_all", "gather"] } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known };
     }
     const ways = divisors(devices), seq = known.seq ?? known.max_context ?? 0;
@@ -41,7 +47,7 @@ function planSearch(cases) {
       const values = s.words[name] ?? s.letters[name];
       if (values?.length > 1 && v[name] !== values[0] && !says(v)) return false;
     }
-    if (job === "serve") return v.tp * v.pp * v.attention_dp * v.replicas <= s.known.devices;
+    if (job === "serve") return true;
     const { schedule, chunks } = v;
     return data.schedules[schedule].plain ? chunks > 1 || !s.words.schedule.includes("1f1b") : chunks === 1 || s.letters.chunks[0] !== 1;
   }
@@ -73,8 +79,9 @@ function planSearch(cases) {
 
   function limitsOf(plan) {
     const targets = plan.targets ?? {};
+    const { rate, devices } = plan.letters, least = rate === undefined ? ["devices", ">=", devices, `devices >= ${devices}`] : ["request_rate", ">=", rate, "request_rate >= rate"];
     const own = plan.job === "serve"
-      ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), ["devices", ">=", plan.letters.devices, `devices >= ${plan.letters.devices}`]]
+      ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), least]
       : cases.training.limits.map(([a, b, name]) => [a, "<=", b, name]);
     return [...own, ...(plan.limits ?? [])];
   }
@@ -82,9 +89,9 @@ function planSearch(cases) {
   // A generator: yields what is found so far, and how much of the whole is done.
   function* search(plan, best = 10, lift = plan.lift ?? []) {
     const start = Date.now(), job = plan.job, thing = cases.of(job), s = space(plan), limits = limitsOf(plan).filter(([, , , name]) => !lift.includes(name));
-    const axes = plan.axes ?? thing.axes, rising = plan.rising ?? thing.rising, [first, second] = axes, sign = rising ? -1 : 1;
+    const { axes, rising } = { ...cases.aim(plan), ...plan.aim }, [first, second] = axes, sign = rising ? -1 : 1, { rate } = plan.letters;
     const combos = product(Object.values(s.words)).map((x) => named(Object.keys(s.words), x));
-    const whole = layouts(s), rows = product(s.rows.map((x) => s.letters[x])), inLayout = rows.length;
+    const whole = layouts(s), rows = job === "train" ? product(s.rows.map((x) => s.letters[x])) : [s.rows.map((x) => s.letters[x][0])], inLayout = rows.length;
     const rules = thing.rules.filter((r) => !lift.includes(r.name));
     const fixedWords = job === "train" ? { offload: thing.offloads(s.known) } : { overlap: "none" };
     const sample = { ...(s.layout.length ? named(s.layout, whole[0] ?? []) : {}), ...named(s.rows, rows[0] ?? []) };
@@ -102,9 +109,9 @@ function planSearch(cases) {
     // Only what rules and layouts ask for, so that it stays an object of few fields, which engines read fast.
     const asked = new Set([...rules.flatMap((r) => r.needs), ...s.layout, ...s.rows, "devices", "layers", "users", "experts", "global_batch", "etp", "microbatches", "stage_blocks"]);
     const v = Object.fromEntries([...asked].map((x) => [x, fixedWords[x] ?? thing.words[x] ?? s.known[x]]));
-    const outputs = [...new Set([first, second, ...limits.flatMap(([a, , b]) => (typeof b === "string" ? [a, b] : [a]))])];
+    const outputs = [...new Set([first, second, ...limits.flatMap(([a, , b]) => (typeof b === "string" ? [a, b] : [a])), ...(rate === undefined ? [] : ["request_rate", "max_users"])])];
     const place = Object.fromEntries(outputs.map((x, i) => [x, i + 1]));
-    const moved = job === "train" ? [["tp", "cp", "ep", "batch"], ["pp", "chunks"]] : [["tp", "pp", "ep", "attention_dp", "replicas", "scaleout_bandwidth"]];
+    const moved = job === "train" ? [["tp", "cp", "ep", "batch"], ["pp", "chunks"]] : [["tp", "pp", "ep", "attention_dp", "replicas", "scaleout_bandwidth"], ...(rate === undefined ? [] : [["users"]])];
     // All sheets are priced together, so that what they share is computed once.
     const still = { ...s.known };
     let lent;
@@ -143,21 +150,26 @@ function planSearch(cases) {
     }
     const result = (share) => ({
       share, count, fitting, rejected, seconds: (Date.now() - start) / 1e3, axes, rising,
-      best: kept.map(strategy), front: front.map(strategy), space: s, layouts: whole,
+      best: (rate === undefined ? kept : [...front].sort(compare).slice(0, best)).map(strategy), front: front.map(strategy), space: s, layouts: whole,
     });
     const strategy = ([value, other, combo, , letters]) => ({ values: { [first]: sign * value, [second]: first === second ? sign * value : other }, letters, words: combos[combo] });
 
     const brokenAt = whole.map(() => undefined), lives = new Map();
     function live() {
-      const key = job === "train" ? 16 * v.chunks + (v.pp > 1) + 2 * (v.dp * v.cp > 1) + 4 * (v.tp > 1) : (v.tp * v.attention_dp > 1) + 2 * (v.tp * v.pp * v.attention_dp * v.replicas <= v.devices);
+      const key = job === "train" ? 16 * v.chunks + (v.pp > 1) + 2 * (v.dp * v.cp > 1) + 4 * (v.tp > 1) : v.tp * v.attention_dp > 1;
       if (!lives.has(key)) lives.set(key, priced.flatMap(({ words }, i) => (distinct(s, job, { ...v, ...words }) ? [i] : [])));
       return lives.get(key);
     }
+    // Of a rate the users follow, for each sheet its own: all sheets are priced at each that is tried.
+    const asked1 = (i) => cases.usersAt(rate, (users) => { priceAt[1](users); return [found[i * stride + place.max_users], found[i * stride + place.request_rate]]; });
     function price(layout, lay, digits, r, order) {
       for (let i = 0; i < layout.length; i++) v[s.layout[i]] = layout[i];
       for (let i = 0; i < digits.length; i++) v[s.rows[i]] = digits[i];
       if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? Math.ceil(v.layers / v.pp); v.etp = s.known.etp ?? v.tp; }
-      else { v.batch = Math.max(1, v.users / (v.replicas * v.attention_dp)); v.etp = v.experts ? (v.tp * v.attention_dp) / v.ep : 1; }
+      else {
+        v.batch = Math.max(1, v.users / (v.replicas * v.attention_dp));
+        v.etp = v.experts ? (v.tp * v.attention_dp) / v.ep : 1;
+      }
       const own = live();
       if (!own.length) return;
       const whole1 = (brokenAt[lay] ??= laidOut(v));
@@ -175,6 +187,7 @@ function planSearch(cases) {
             priceAt[1](v.pp, v.chunks);
           } else priceAt[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, lent ?? (v.tp * v.pp * v.attention_dp <= known.scaleup_size ? near : NaN));
         }
+        if (rate !== undefined) priceAt[1](asked1(i));
         if (found[at] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[at + place[x]])))) { out("a formula holds"); continue; }
         count++;
         const over = one.limits.find(([a, relation, b]) => {
@@ -201,9 +214,11 @@ function planSearch(cases) {
         if (Date.now() - mark > 80) { mark = Date.now(); yield result(done / total); }
       }
     } else {
-      for (const [r, digits] of rows.entries()) {
-        price([], 0, digits, r, ++order);
-        if (r % 64 === 63 && Date.now() - mark > 80) { mark = Date.now(); yield result(r / rows.length); }
+      const { tp: tps, pp: pps, ep: eps, attention_dp: groups, replicas } = s.letters, { devices } = s.known;
+      for (const tp of tps) for (const pp of pps) for (const ep of eps) for (const group of groups) for (const many of replicas) {
+        if (tp * pp * group * many > devices) continue;
+        price([], 0, [tp, pp, ep, group, many], order, ++order);
+        if (order % 64 === 63 && Date.now() - mark > 80) { mark = Date.now(); yield result(tps.indexOf(tp) / tps.length); }
       }
     }
     return result(1);
@@ -216,12 +231,12 @@ function planSearch(cases) {
   // Each step away from a strategy: what changes, what it costs, and why it is worse or not possible.
   function neighbours(plan, s, chosen, paired = false) {
     const job = plan.job, thing = cases.of(job), own = { ...chosen.letters, ...chosen.words }, found = new Map();
-    const axes = plan.axes ?? thing.axes, whole = new Set(layouts(s).map(String));
+    const { axes, rising } = { ...cases.aim(plan), ...plan.aim }, whole = new Set(layouts(s).map(String));
     for (const [said, x] of steps(s, job, own, whole)) if (!same(x, own)) found.set(said, x);
     if (paired) { // a service keeps its devices: what one way gives another takes
       const ways = ["tp", "pp", "replicas", ...(s.letters.attention_dp.length > 1 ? ["attention_dp"] : [])], devices = (x) => x.tp * x.pp * x.attention_dp * x.replicas;
       for (const a of ways) for (const b of ways) if (a !== b && own[a] % 2 === 0) found.set(...step(s, job, own, { [a]: own[a] / 2, [b]: own[b] * 2 }));
-      for (const [said, x] of found) if (devices(x) !== devices(own)) found.delete(said);
+      for (const [said, x] of found) if (plan.letters.rate === undefined ? devices(x) !== devices(own) : devices(x) > plan.letters.devices) found.delete(said);
     }
     const split = (x) => ({ letters: pickOf(x, Object.keys(chosen.letters)), words: pickOf(x, Object.keys(chosen.words)) });
     const here = thing.answer(plan, chosen), rows = [];
@@ -230,7 +245,7 @@ function planSearch(cases) {
       const why = job === "train" ? thing.reason({ context_exchange: "gather", ...all, offload: thing.offloads(all) }, there.sheet) : thing.reason(all);
       rows.push({ said, ...split(x), ...worth(plan, axes, there, here, why) });
     }
-    const sign = thing.rising ? -1 : 1;
+    const sign = rising ? -1 : 1;
     return rows.map((x, i) => [x, i]).sort(([a, i], [b, j]) => (a.value === null) - (b.value === null) || sign * ((a.value ?? 0) - (b.value ?? 0)) || i - j).map(([x]) => x);
   }
   const pickOf = (x, names) => Object.fromEntries(names.map((n) => [n, x[n]]));
@@ -286,5 +301,5 @@ function planSearch(cases) {
     if ("schedule" in all && plain === null && s.letters.chunks.includes(1)) return { ...more, chunks: 1 };
     return more;
   }
-  return { search, searched, neighbours, space, limitsOf, divisors, powers };
+  return { search, searched, pools: (plan) => planPools(cases, plan), neighbours, space, limitsOf, divisors, powers };
 }

@@ -11,8 +11,8 @@ number.
 >>> from scalebook.language import symbol
 >>> graph.place(symbol("tp") / 2), graph.nodes
 (2, [['/', 1, 2], 'tp', ['*', 0, 1]])
->>> graph.texts([2])
-([], ['(* 1/2 tp)'])
+>>> graph.written([2])
+('!#$', '0 90 (*2 1/2 tp')
 """
 
 import itertools
@@ -23,6 +23,8 @@ import sympy
 
 from scalebook.attention import sparse
 from scalebook.block import blocks_of, served_blocks
+from scalebook.inference import queues
+from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
 from scalebook.language import FORMULAS, Formula
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
@@ -50,6 +52,10 @@ _OPERATIONS = {
     sympy.Ge: ">=", sympy.Gt: ">", sympy.Le: "<=", sympy.Lt: "<", sympy.Eq: "==", sympy.Ne: "!=", sympy.And: "&",
     sympy.Or: "|", sympy.Not: "!",
 }  # fmt: skip
+
+
+# Signs that a text in quotes holds as they are.
+SIGNS = "".join(x for x in map(chr, range(33, 127)) if x not in "\"'\\")
 
 
 class Graph:
@@ -98,30 +104,51 @@ class Graph:
             )
         return self._numbers[key]
 
-    def texts(self, places: Iterable[int]) -> tuple[list[str], list[str]]:
-        """What is used more than once, as texts in order, and the expressions at these places; $n is the n-th text."""
+    def written(self, places: Iterable[int]) -> tuple[str, str]:
+        """The expressions at these places as one text, and the words that its signs stand for.
+
+        Operations come before what they are of, so that no bracket is needed.  What is used more than once stands where
+        it is used first, and is a number afterwards: two signs, of which the first is one of the first of SIGNS.  Then
+        come signs of words that are used most, then pairs for all others.
+        """
         places = list(places)
         uses = Counter(places)
         for node in self.nodes:
             if isinstance(node, list) and node[0] != "/":
                 uses.update(node[1:])
-        shared, known = [], {}
+        found: list[str | int] = []
+        known: dict[int, int] = {}
 
-        def text(place):
+        def put(place):
             node = self.nodes[place]
-            if not isinstance(node, list):
-                return str(node).lower() if isinstance(node, bool) else str(node)
-            if node[0] == "/":
-                return f"{node[1]}/{node[2]}"
-            if place not in known:
-                made = f"({node[0]} {' '.join(map(text, node[1:]))})"
-                if uses[place] < 2:
-                    return made
-                known[place] = f"${len(shared)}"
-                shared.append(made)
-            return known[place]
+            if place in known:
+                found.append(known[place])
+            elif not isinstance(node, list):
+                found.append(str(node).lower() if isinstance(node, bool) else str(node))
+            elif node[0] == "/":
+                found.append(f"{node[1]}/{node[2]}")
+            else:
+                kind, *of = node
+                if kind == "^" and self.nodes[of[1]] == -1:
+                    of = of[:1]
+                kept = uses[place] > 1
+                found.append(f"({kind}{len(of)}{'=' if kept else ''}")
+                for x in of:
+                    put(x)
+                if kept:
+                    known[place] = len(known)
 
-        return shared, [text(x) for x in places]
+        for place in places:
+            put(place)
+        many = len(SIGNS)
+        words = [x for x, _ in Counter(x for x in found if isinstance(x, str)).most_common()]
+        lead = -(-len(known) // many)  # signs that begin a number
+        alone = many - lead - -(-len(words) // many)
+        code = {i: SIGNS[i // many] + SIGNS[i % many] for i in range(len(known))}
+        for i, word in enumerate(words):
+            high, low = divmod(i - alone, many)
+            code[word] = SIGNS[lead + i] if i < alone else SIGNS[lead + alone + high] + SIGNS[low]
+        return "".join(code[x] for x in found), " ".join([str(lead), str(alone), *words])
 
     def numbers(self, formulas: Iterable[Formula]) -> str:
         """The numbers of several in order, as a page reads them."""
@@ -213,5 +240,6 @@ def serving(graph: Graph) -> dict:
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
         "index": {"fp8": graph.number(sparse.index_peak_fp8), "same": graph.number(sparse.index_peak_same)},
+        "rate": graph.number(queues.device_rate_served),
     }
-    return dict(sheets=sheets, swaps=swaps)
+    return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))

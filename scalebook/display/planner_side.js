@@ -1,6 +1,6 @@
 // What stands beside the answer: curves, plans side by side, how far to trust it, assumptions, buttons, and the why.
 
-function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, get, set, update, sentence, replace }) {
+function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, get, set, update, sentence, replace, typeset }) {
   const { trust, runsOf } = planEvidence({ states, words, part, h, show, data, get });
   const copyable = (title, text, file, type = "text/plain", more = null) => {
     const area = h("pre", { tabindex: 0 }, text), done = h("span", { role: "status" });
@@ -16,14 +16,16 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const all = h("div", { class: "pl-tree" }, view.why(answer, letter, { plan: states.plan(state), state: { ...state, usual: states.usual(state.job) }, chosen }));
     at.why.replaceChildren(h("h2", {}, `Why ${show(answer.values[letter], unit(letter))}?`), h("p", { class: "pl-soft" }, "Open a line to see what it is made of, down to the cells of the tables and their sources."), all, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: () => at.why.close() }, "close")));
     at.why.showModal();
+    at.why.focus(); // a summary would lose it while its letter is set, and the keys with it
+    typeset(all);
   }
 
   // Against one letter
-  const XS = { train: ["devices", "global_batch", "seq", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "scaleout_bandwidth", "training_efficiency", "train_tokens", "price_hour"], serve: ["users", "prompt", "output", "devices", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "weight_bits", "kv_bits", "price_hour"] };
+  const XS = { train: ["devices", "global_batch", "seq", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "scaleout_bandwidth", "training_efficiency", "train_tokens", "price_hour"], serve: ["users", "rate", "prompt", "output", "devices", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "weight_bits", "kv_bits", "price_hour"] };
   const YS = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
   const isWhole = (x) => WHOLE.includes(x) || Boolean(data.letters[x]?.[4]);
   const WHOLE = ["devices", "global_batch", "seq", "users", "prompt", "output"];
-  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0), YS[job].filter((y) => answer.values[y] > 0)];
+  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (!("rate" in answer.given) || !["users", "devices"].includes(x))), YS[job].filter((y) => answer.values[y] > 0)];
   // Any other number that an answer rests on, as far as it was given: cells, the shape of the model, usual values.
   const others = (job, { answer, chosen }) => engine.needed(answer.sheet, new Set(Object.keys(answer.given)), YS[job]).flatMap((f) => [f.letter, ...f.inputs])
     .filter((x, i, all) => answer.values[x] > 0 && !XS[job].includes(x) && !(x in chosen.letters) && all.indexOf(x) === i && (x in answer.given || !answer.sheet.by.get(x)?.inputs.length))
@@ -96,20 +98,21 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
 
   // Speed against cost: users from one to all who have room, the ends of the hyperbola, and public measured runs.
   function speedCost() {
-    const { state, answer, chosen } = get(), price = answer.values.price_hour, most = answer.values.max_users ?? state.letters.users, line = [], model = state.model;
+    const { state, answer, chosen } = get(), price = answer.values.price_hour, most = answer.values.max_users ?? answer.values.users, line = [], model = state.model;
+    const by = (users) => { const plan = states.plan(state, { letters: { users } }); delete plan.letters.rate; return plan; };
     for (let users = 1; users <= most; users = Math.ceil(users * 1.4)) {
-      const { values } = solve(states.plan(state, { letters: { users } }), chosen);
+      const { values } = solve(by(users), chosen);
       if (values.tpot && values.device_rate) line.push([1 / values.tpot, price ? values.million_cost : values.device_rate]);
     }
     const cost = (rate, device) => { const hour = data.devices[device].letters.price_hour; return price ? (hour / 3600 / rate) * 1e6 : rate; };
-    const dots = typeof model !== "string" ? [] : runsOf(model).filter((x) => !price || data.devices[x[1]].letters.price_hour).map(([, device, eng, precision, devices, isl, osl, users, first, each]) => {
-      const rate = (users * osl) / ((first + (osl - 1) * each) / 1e3) / devices, own = device === state.device;
-      return { x: 1e3 / each, y: cost(rate, device), look: own ? "pl-seen pl-own-seen" : "pl-seen", title: `measured: ${data.devices[device].name} × ${devices}, ${data.engines[eng].name}, ${precision}, ${users} users of ${isl} + ${osl} tokens` };
+    const dots = typeof model !== "string" ? [] : runsOf(model).filter((x) => !price || data.devices[x.device].letters.price_hour).map(({ device, engine: eng, precision, devices, prompt, output, users, first, each }) => {
+      const rate = (users * output) / ((first + (output - 1) * each) / 1e3) / devices, own = device === state.device;
+      return { x: 1e3 / each, y: cost(rate, device), look: own ? "pl-seen pl-own-seen" : "pl-seen", title: `measured: ${data.devices[device].name} × ${devices}, ${data.engines[eng].name}, ${precision}, ${users} users of ${prompt} + ${output} tokens` };
     });
     const now = [1 / answer.values.tpot, price ? answer.values.million_cost : answer.values.device_rate];
     const fastest = Math.max(...line.map((p) => p[0])), least = price ? Math.min(...line.map((p) => p[1])) : Math.max(...line.map((p) => p[1]));
     return [h("h2", {}, price ? "Speed against cost" : "Speed against tokens a device"), draw.curve({ lines: [{ points: line }], dots, marker: { x: now[0], y: now[1] }, ends: [fastest, least], xUnit: "token/s", yUnit: price ? "$" : "token/s", xName: "tokens a second of one user", yName: "", label: `cost against speed, ${dots.length} measured runs beside it`,
-      moved: (v) => { const near = line.reduce((a, b) => (Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)), k = line.indexOf(near); let users = 1; for (let i = 0; i < k; i++) users = Math.ceil(users * 1.4); state.letters.users = users; sentence(); update(); } }),
+      moved: (v) => { const near = line.reduce((a, b) => (Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)), k = line.indexOf(near); let users = 1; for (let i = 0; i < k; i++) users = Math.ceil(users * 1.4); if ("rate" in state.letters) state.letters.rate = Number(solve(by(users), chosen).values.request_rate.toPrecision(3)); else state.letters.users = users; sentence(); update(); } }),
       h("p", { class: "pl-soft" }, `One user alone gets ${show(fastest, "token/s", 3)}; ${price ? `no million tokens costs less than $${show(least, "", 3)}` : `a device gives at most ${show(least, "token/s", 3)}`} here. `,
         dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the darker ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
   }
@@ -157,11 +160,11 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
         state.letters[x] = v;
         update();
       } });
-      return h("li", {}, h("span", {}, words.inline(words.letter(x)), ` ${meaning(x)} `), input, isGiven ? h("button", { type: "button", class: "pl-link", onclick: () => { delete state.letters[x]; update(); } }, "as it was") : null, " ",
+      return h("li", {}, h("span", {}, `\\(${words.letter(x)}\\) ${meaning(x)} `), input, isGiven ? h("button", { type: "button", class: "pl-link", onclick: () => { delete state.letters[x]; update(); } }, "as it was") : null, " ",
         isGiven ? h("small", {}, "— given here") : f && !(x in answer.given) ? h("small", {}, "— ", f.sources.flatMap((y, i) => (i ? ["; ", words.cited(y)] : [words.cited(y)]))) : x in answer.values ? view.origin(x, context) : h("small", {}, "— not known: give one for a cost"));
     };
     const isOpen = part.assume.querySelector("details")?.open;
-    part.assume.replaceChildren(h("details", { open: isOpen }, h("summary", {}, h("h2", {}, `${own.length} assumptions, each with its source`), changed.length ? h("small", {}, ` ${changed.length} changed here`) : null), h("ul", {}, [...changed, ...price, ...own.filter((x) => !changed.includes(x))].map(line))));
+    part.assume.replaceChildren(h("details", { open: isOpen, ontoggle: (e) => e.target.open && typeset(e.target.lastChild) }, h("summary", {}, h("h2", {}, `${own.length} assumptions, each with its source`), changed.length ? h("small", {}, ` ${changed.length} changed here`) : null), h("ul", {}, [...changed, ...price, ...own.filter((x) => !changed.includes(x))].map(line))));
   }
 
   function buttons() {

@@ -6,7 +6,8 @@ function planState({ engine, cases, words, rows }) {
     train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
     serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
   };
-  const usual = (job) => START[job].letters, copy = (x) => JSON.parse(JSON.stringify(x));
+  // The letters that a sentence says; a service is asked for users, or in their place for a rate.
+  const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
   const WORDS = { recompute: ["none", "selective", "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
@@ -62,8 +63,10 @@ function planState({ engine, cases, words, rows }) {
     state.precision = said.precision;
     if (job === "serve") { if (!has(data.engines, said.engine)) refuse("its engine is not known"); state.engine = said.engine; }
     state.letters = numbers(said.letters, null, "its numbers");
-    for (const n of Object.keys(usual(job))) if (!(n in state.letters)) refuse(`it lacks ${n}`);
-    if (["devices", "global_batch", "users"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
+    for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
+    if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
+    if (state.letters.rate === 0) refuse("it asks for no requests");
+    if (["devices", "global_batch", "users", "rate"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
     state.targets = numbers(said.targets ?? {}, ["ttft", "tpot"], "its targets");
     const fixed = isObject(said.fixed ?? {}) ? said.fixed ?? {} : refuse("its layout is broken");
     for (const [n, v] of Object.entries(fixed)) {
@@ -112,6 +115,7 @@ function planState({ engine, cases, words, rows }) {
   // A layout as flags: filled into texts that the package's own knobs wrote.
   function flags(state, chosen, framework) {
     const known = { ...state.letters, ...chosen.letters };
+    if ("rate" in known) known.users = cases.serving.answer(plan(state), chosen).values.users;
     if (state.job === "serve") return serverFlags(data.flags.serve[framework], { ...data.precisions[state.precision], tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: 1, ...known, ...chosen.words });
     const { name, sign, pieces } = data.flags.train[framework], ways = Object.fromEntries(["tp", "cp", "ep", "pp", "chunks"].map((n) => [n, known[n] > 1 ? 1 : 0]));
     const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;

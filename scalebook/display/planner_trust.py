@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 from importlib.resources import files
 
@@ -56,12 +57,19 @@ def _device(text: str) -> str:
     return next((x for x in accelerators if x in words or x.removesuffix("_sxm") in words), "")
 
 
-def measured() -> list:
-    """Public runs of services: model, device, engine, precision, devices and lengths, then for each run its users and
-    its times in ms, as a text.
+# A time of a run is the nearest power of these, since it is drawn and not told; first tokens have two digits in print.
+STEPS = dict(first=1.05, each=1.02)
+_MIDDLE = 26
+_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-    >>> measured()[0][:4]
-    ['minimax_m2_5', 'b300', 'vllm', 'fp8']
+
+def measured() -> dict:
+    """Public runs of services, by setting: a column each of models, devices, engines, precisions, numbers of devices
+    and lengths, and as texts the users and times in ms of a setting's runs.
+
+    >>> found = measured()
+    >>> found["model"][0], found["users"].split()[0][:11], found["each"].split()[0][:9]
+    ('deepseek_v3', '4,4,4,8,8,8', '111:aahka')
     """
     with (files("scalebook.measurements") / "serving.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -76,6 +84,25 @@ def measured() -> list:
             continue
         said = [_model(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
         said += [round(x) for x in lengths(row).values()]
-        run = [int(users_of(row)), float(f"{first:.2g}"), float(f"{each:.3g}")]
+        run = int(users_of(row)), first, each
         found.setdefault(tuple(said), []).append(run)
-    return [[*said, ";".join(" ".join(f"{x:g}" for x in run) for run in runs)] for said, runs in found.items()]
+    names = ("model", "device", "engine", "precision", "devices", "prompt", "output")
+    columns = {x: [said[i] for said in sorted(found)] for i, x in enumerate(names)}
+    runs = [sorted(found[said]) for said in sorted(found)]
+    columns["users"] = " ".join(",".join(f"{x[0]}" for x in own) for own in runs)
+    for i, (name, step) in enumerate(STEPS.items(), 1):
+        columns[name] = " ".join(_changes([round(math.log(x[i]) / math.log(step)) for x in own]) for own in runs)
+    return columns | dict(steps=STEPS)
+
+
+def _changes(numbers: list[int]) -> str:
+    """Whole numbers in order, each as a sign that says by how much it is more than the last, or as itself and ":".
+
+    >>> _changes([61, 62, 60, 200])
+    '61:bY200:'
+    """
+    signs = []
+    for last, x in zip([None, *numbers], numbers, strict=False):
+        place = -1 if last is None else x - last + _MIDDLE
+        signs.append(_SIGNS[place] if 0 <= place < len(_SIGNS) else f"{x}:")
+    return "".join(signs)

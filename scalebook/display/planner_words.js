@@ -1,9 +1,9 @@
-// Numbers as people write them, letters and formulas as MathML, and what a configuration or a device's cells say.
+// Numbers as people write them, and letters and formulas as TeX, which the page sets when it is first looked at.
 // Everything becomes text nodes and attributes that are set: nothing that was pasted or linked is ever markup.
 
 function planWords(engine) {
   const { data, nodes, notation, pairs } = engine;
-  const MATHS = "http://www.w3.org/1998/Math/MathML", SVG = "http://www.w3.org/2000/svg";
+  const SVG = "http://www.w3.org/2000/svg";
   function node(space, tag, attributes = {}, ...children) {
     const made = space ? document.createElementNS(space, tag) : document.createElement(tag);
     for (const [k, v] of Object.entries(attributes)) {
@@ -16,7 +16,6 @@ function planWords(engine) {
   }
   const h = (tag, attributes, ...children) => node(null, tag, attributes, ...children);
   const s = (tag, attributes, ...children) => node(SVG, tag, attributes, ...children);
-  const m = (tag, ...children) => node(MATHS, tag, {}, ...children);
 
   // Numbers: counts exact, all else to four digits (`digits`) with the prefix that fits.
   const PREFIX = ["p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"], COUNTS = ["million", "billion", "trillion", "quadrillion"];
@@ -65,98 +64,81 @@ function planWords(engine) {
     return at >= 0 ? number * 1000 ** at : binary >= 0 ? number * 1024 ** (binary + 1) : NaN;
   }
 
-  // Letters, from their TeX.
-  const GREEK = { alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ϵ", eta: "η", theta: "θ", iota: "ι", kappa: "κ", lambda: "λ", nu: "ν", rho: "ρ",
-    sigma: "σ", tau: "τ", phi: "ϕ", chi: "χ", omega: "ω", Sigma: "Σ", Delta: "Δ", ell: "ℓ", star: "⋆", times: "×", leftrightarrow: "↔", prime: "′",
-    Box: "□", varsigma: "ς", varrho: "ϱ", uparrow: "↑", max: "max", min: "min", exp: "exp" };
-  function tex(text) {
-    const tokens = text.match(/\\[a-zA-Z]+|\d+|[^\s]/g) ?? [];
-    let at = 0;
-    const row = (list) => (list.length === 1 ? list[0] : m("mrow", ...list));
-    function group() {
-      if (tokens[at] !== "{") return atom();
-      at++;
-      const list = sequence();
-      at++;
-      return row(list);
-    }
-    function atom() {
-      const token = tokens[at++];
-      if (token === "{") { const list = sequence(); at++; return row(list); }
-      if (token === "\\mathrm") {
-        at++;
-        let said = "";
-        while (at < tokens.length && tokens[at] !== "}") said += tokens[at++];
-        at++;
-        return m("mtext", said);
-      }
-      if (token === "\\bar" || token === "\\hat") return m("mover", group(), m("mo", token === "\\bar" ? "¯" : "^"));
-      if (token[0] === "\\") return m("mi", GREEK[token.slice(1)] ?? token.slice(1));
-      return /\d/.test(token) ? m("mn", token) : /[a-zA-Z]/.test(token) ? m("mi", token) : m("mo", token);
-    }
-    function sequence() {
-      const list = [];
-      while (at < tokens.length && tokens[at] !== "}") {
-        let base = atom(), sub = null, sup = null;
-        while (tokens[at] === "_" || tokens[at] === "^") { const which = tokens[at++]; if (which === "_") sub = group(); else sup = group(); }
-        list.push(sub && sup ? m("msubsup", base, sub, sup) : sub ? m("msub", base, sub) : sup ? m("msup", base, sup) : base);
-      }
-      return list;
-    }
-    return row(sequence());
-  }
-  const letter = (name) => tex(notation[name]?.[0] ?? name);
+  // Letters and formulas as TeX.
+  const letter = (name) => notation[name]?.[0] ?? `\\mathrm{${name.replaceAll("_", "\\_")}}`;
   const unit = (name) => notation[name]?.[2] ?? "";
   const meaning = (name) => notation[name]?.[1] ?? name;
-
-  // A right-hand side as MathML; `leaf` says what stands for a letter.
-  const RANK = { "+": 1, "*": 2, "^": 3, "&": 0, "|": 0, ">=": 0, ">": 0, "<=": 0, "<": 0, "==": 0, "!=": 0, "?": 0 };
-  const SIGNS = { ">=": "≥", ">": ">", "<=": "≤", "<": "<", "==": "=", "!=": "≠", "&": "and", "|": "or" };
-  function print(place, leaf, above = 0) {
-    const own = nodes[place];
-    if (typeof own === "string") return leaf(own);
-    if (!Array.isArray(own)) return m("mn", show(own));
-    const [kind, ...of] = own, at = (x, rank = 0) => print(x, leaf, rank);
-    const joined = (list, sign) => list.flatMap((x, i) => (i ? [m("mo", sign), x] : [x]));
-    const wrap = (x) => ((RANK[kind] ?? 4) < above ? m("mrow", m("mo", "("), x, m("mo", ")")) : x);
-    if (kind === "/") return m("mfrac", m("mn", `${of[0]}`), m("mn", `${of[1]}`));
-    if (kind === "+") {
-      const list = of.slice(0, 8).flatMap((x, i) => {
-        const minus = nodes[x][0] === "*" && of.length && nodes[x].slice(1).find((y) => nodes[y] === -1);
-        const rest = minus === undefined || minus === false ? null : nodes[x].slice(1).filter((y) => y !== minus);
-        const shown = rest ? (rest.length === 1 ? at(rest[0], 2) : product(rest, at)) : at(x, 1);
-        return rest ? [m("mo", "−"), shown] : i ? [m("mo", "+"), shown] : [shown];
-      });
-      return wrap(m("mrow", ...list, ...(of.length > 8 ? [m("mo", "+"), m("mi", "…")] : [])));
-    }
-    if (kind === "*") return wrap(product(of, at));
-    if (kind === "^") {
-      const e = nodes[of[1]];
-      if (e === -1) return m("mfrac", m("mn", "1"), at(of[0]));
-      if (Array.isArray(e) && e[0] === "/" && e[1] === 1 && e[2] === 2) return m("msqrt", at(of[0]));
-      return m("msup", at(of[0], 4), at(of[1]));
-    }
-    if (kind === "ceil" || kind === "floor") return m("mrow", m("mo", kind === "ceil" ? "⌈" : "⌊"), at(of[0]), m("mo", kind === "ceil" ? "⌉" : "⌋"));
-    if (kind === "?") return m("mrow", m("mo", "{"), m("mtable", ...pairs(of).map(([value, holds]) => m("mtr", m("mtd", at(value)), m("mtd", nodes[holds] === true ? m("mtext", "else") : m("mrow", m("mtext", "if "), at(holds)))))));
-    if (kind === "%") return m("mrow", at(of[0], 3), m("mo", "mod"), at(of[1], 3));
-    if (kind in SIGNS) return wrap(m("mrow", ...joined(of.map((x) => at(x, 1)), SIGNS[kind])));
-    return m("mrow", m("mi", kind), m("mo", "("), ...joined(of.map((x) => at(x)), ","), m("mo", ")"));
+  const plain = (text) => text.replace(/[%$#&_{}]/g, "\\$&");
+  function number(value, of) {
+    const [digits, ...rest] = show(value, unit(of)).split(" "), said = digits.replace(/×10\^(-?\d+)/, "\\times 10^{$1}").replaceAll(",", "{,}").replace("%", "\\%").replace("$", "\\$");
+    return rest.length ? `${said}\\,\\text{${plain(rest.join(" "))}}` : said;
   }
-  function product(of, at) {
-    const isUnder = (x) => nodes[x][0] === "^" && nodes[nodes[x][2]] === -1, over = of.filter((x) => !isUnder(x)), under = of.filter(isUnder).map((x) => nodes[x][1]);
-    const times = (list) => (list.length ? m("mrow", ...list.flatMap((x, i) => (i ? [m("mo", "·"), at(x, 2)] : [at(x, list.length > 1 ? 2 : 0)]))) : m("mn", "1"));
-    return under.length ? m("mfrac", times(over), times(under)) : times(over);
+  const SIGNS = { ">=": "\\ge", ">": ">", "<=": "\\le", "<": "<", "==": "=", "!=": "\\ne", "&": "\\text{ and }", "|": "\\text{ or }" };
+  const BRACKETS = { ceil: ["\\lceil", "\\rceil"], floor: ["\\lfloor", "\\rfloor"], abs: ["|", "|"] };
+  const within = (text, [open, close] = ["(", ")"]) => `\\left${open} ${text} \\right${close}`;
+  const grid = (lines, kind) => `\\begin{${kind}}${lines.join(" \\\\ ")}\\end{${kind}}`;
+  // A right-hand side as the terms of which it is the sum; `leaf` says what stands for a letter, `times` what between factors.
+  function terms(place, leaf, times = "\\,") {
+    const is = (x, ...kinds) => Array.isArray(nodes[x]) && kinds.includes(nodes[x][0]);
+    const real = (x) => (typeof nodes[x] === "number" ? nodes[x] : is(x, "/") ? nodes[x][1] / nodes[x][2] : NaN);
+    const closed = (x) => (is(x, "+", ...Object.keys(SIGNS)) || real(x) < 0 ? within(at(x)) : at(x));
+    const power = (x, e) => (e === 1 ? at(x) : e === 0.5 ? `\\sqrt{${at(x)}}` : `{${Array.isArray(nodes[x]) ? within(at(x)) : at(x)}}^{${(2 * e) % 2 ? `${2 * e}/2` : e}}`);
+    // A product as whether it is below zero, and the rest as a fraction.
+    function product(x) {
+      const over = [], under = [];
+      let minus = false;
+      for (const y of is(x, "*") ? nodes[x].slice(1) : [x]) {
+        const value = real(y), [p, q] = is(y, "/") ? nodes[y].slice(1) : [value, 1];
+        if (is(y, "^") && real(nodes[y][2]) < 0) under.push([nodes[y][1], -real(nodes[y][2])]);
+        else if (Number.isNaN(value)) over.push([y, 1]);
+        else {
+          minus = minus !== value < 0;
+          if (Math.abs(p) !== 1) over.unshift(number(Math.abs(p)));
+          if (q !== 1) under.unshift(`${q}`);
+        }
+      }
+      const join = (list) => list.map((y) => (typeof y === "string" ? y : y[1] === 1 && list.length > 1 ? closed(y[0]) : power(...y))).join(times) || "1";
+      if (under.length) return [minus, `\\frac{${join(over)}}{${join(under)}}`];
+      return [minus, minus && over.length === 1 && typeof over[0] !== "string" ? closed(over[0][0]) : join(over)];
+    }
+    function at(x) {
+      const own = nodes[x];
+      if (typeof own === "string") return leaf(own);
+      if (!Array.isArray(own)) return number(own);
+      const [kind, ...of] = own;
+      if (kind === "+" || kind === "*" || kind === "/" || real(of[1]) < 0) return sum(x).join(" ");
+      if (kind === "^") return Number.isNaN(real(of[1])) ? `{${closed(of[0])}}^{${at(of[1])}}` : power(of[0], real(of[1]));
+      if (kind in BRACKETS) return within(at(of[0]), BRACKETS[kind]);
+      if (kind === "?") return grid(pairs(of).map(([value, holds]) => `${at(value)} & ${nodes[holds] === true ? "\\text{else}" : `\\text{if } ${at(holds)}`}`), "cases");
+      if (kind === "%") return `${closed(of[0])} \\bmod ${closed(of[1])}`;
+      if (kind in SIGNS) return of.map(at).join(` ${SIGNS[kind]} `);
+      return `\\${kind === "log" ? "ln" : kind} ${within(of.map(at).join(",\\ "))}`;
+    }
+    function sum(x) { // a positive term first
+      const all = (is(x, "+") ? nodes[x].slice(1) : [x]).map(product), first = Math.max(0, all.findIndex(([minus]) => !minus));
+      return [...all.splice(first, 1), ...all].map(([minus, said], i) => `${minus ? "-" : i ? "+" : ""} ${said}`);
+    }
+    return is(place, "+", "*", "/", "^") ? sum(place) : [at(place)];
+  }
+  // An equation: each of its sides a list of terms, of which a line takes as many as are some sixty signs wide, or as there is
+  // room for.
+  function equation(left, ...sides) {
+    const wide = (x) => x.replace(/\\[a-z]+|[{}_^\s]/gi, "").length, most = Math.min(60, globalThis.innerWidth / 16), lines = [];
+    for (const side of sides) {
+      let line = `${lines.length ? "" : left} &= `, room = 0;
+      for (const term of side) {
+        if (room && room + wide(term) > most) { lines.push(line); [line, room] = ["&\\quad {}", 0]; }
+        line += `${term} `;
+        room += wide(term);
+      }
+      lines.push(line);
+    }
+    return `\\[${grid(lines, "aligned")}\\]`;
   }
   const size = new Map();
   function sizeOf(place) {
     if (!size.has(place)) size.set(place, 1 + (Array.isArray(nodes[place]) && nodes[place][0] !== "/" ? nodes[place].slice(1).reduce((x, y) => x + sizeOf(y), 0) : 0));
     return size.get(place);
-  }
-  const maths = (...children) => node(MATHS, "math", { display: "block" }, ...children);
-  const inline = (...children) => node(MATHS, "math", {}, ...children);
-  function number(value, of) {
-    const text = show(value, unit(of)), cut = text.indexOf(" ");
-    return cut < 0 ? m("mn", text) : m("mrow", m("mn", text.slice(0, cut)), m("mspace"), m("mtext", `\u00a0${text.slice(cut + 1)}`));
   }
   // The source of a cell or a formula: cited, and where it has an address, a link.
   function cited(text) {
@@ -166,5 +148,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, m, show, read, letter, unit, meaning, print, sizeOf, maths, inline, number, cited, grouped };
+  return { h, s, show, read, letter, unit, meaning, terms, equation, sizeOf, number, cited, grouped };
 }

@@ -22,8 +22,8 @@ from .scheme import shades_style
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = files(__name__.rpartition(".")[0])
-_PARTS = ("engine", "cases", "search", "likely", "words", "rows", "draw", "state", "answer", "form", "evidence", "side",
-          "worker", "page")  # fmt: skip
+_PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
+          "evidence", "side", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(
@@ -58,8 +58,9 @@ class Planner(anywidget.AnyWidget):
 
     _esm = _scripts() + (
         "\nexport default { render({ model, el }) { const text = model.get('data'), data = JSON.parse(text);"
-        " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan') });"
-        " return () => page.close(); } };\n"
+        " const page = planPage(el, data, text, { base: model.get('base'), linked: false, state: model.get('plan'),"
+        " typeset: (x) => (model.widget_manager?._rendermime?.latexTypesetter ?? globalThis.scalebook)?.typeset?.(x)"
+        " }); return () => page.close(); } };\n"
     )
     _css = planner_style()
     data = traitlets.Unicode().tag(sync=True)
@@ -74,8 +75,9 @@ class Planner(anywidget.AnyWidget):
 def planner(job: str = "train", model: str = "", device: str = "", precision: str = "", engine: str = "", **letters):
     """A planner that begins with this plan; models, devices and engines by their names in the tables.
 
-    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets.  Raises ValueError for
-    a job that is neither "train" nor "serve", LookupError for a name that no table has.
+    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets, a `rate` stands in the
+    place of its users.  Raises ValueError for a job that is neither "train" nor "serve", LookupError for a name that no
+    table has.
 
     >>> planner("server")
     Traceback (most recent call last):
@@ -93,6 +95,8 @@ def planner(job: str = "train", model: str = "", device: str = "", precision: st
     if precision or f"peak_{plan['precision']}" not in row:
         plan["precision"] = precision or next(x for x in ("bf16", "fp16", "fp8", "fp4") if f"peak_{x}" in row)
     row.at(plan["precision"])
+    if "rate" in letters:  # asked for in the place of users
+        del plan["letters"]["users"]
     for name, value in letters.items():
         where = plan["targets"] if name in plan["targets"] else plan["letters"]
         where[NOTATION[name].name] = float(quantity(name, value))

@@ -21,30 +21,35 @@ COLOURS = {
 }
 
 WHOLE = ("#57606A",)  # what parts add up to, beside them
-UNKNOWN = ("#9A6FB0", "#CC79A7", "#5B5EA6", "#8A7D55")  # of parts that a reader makes, and the book gives no kind
+UNKNOWN = ("#9A6FB0", "#C7699B", "#6A3D80", "#8F2D56")  # of parts that a reader makes, and the book gives no kind
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _KINDS = {
-    "arithmetic": "compute computing forward backward products steps work decoding prompt_read",
-    "memory": "weights cache caches reading experts state activations logits work_space",
-    "network": "exchange messages prefetch offload",
-    "waiting": "waiting launches routing",
+    "arithmetic": "steps work decoding prompt_read",
+    "memory": "reading state",
+    "network": "prefetch",
+    "waiting": "waiting",
 }
 _KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
-_SHADE_OF = {part.word: SHADES[part.kind][part.shade] for part in reversed(PARTS.values())}
+_SHADE_OF = {x: part.fill for name, part in PARTS.items() for x in (name, part.word)}
+_SAME = {"caches": "cache", "exchange": "messages", "compute": "arithmetic", "computing": "arithmetic"}
+_SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each part of a chart: its own, a shade of what it is, if its name says so, else one no other has.
+    """A colour for each part of a chart, a word or a letter: its own, a shade of its kind, else one of none.
 
-    >>> hues(["work", "work space", "weights", "waiting", "a batch"])
-    {'work': '#0072B2', 'work space': '#D5E8B5', 'weights': '#00563F', 'waiting': '#7A7F87', 'a batch': '#D55E00'}
+    >>> hues(["work", "work space", "weights", "waiting", "a batch", "dp_exposed"])["a batch"]
+    '#9A6FB0'
+    >>> hues(["weights", "weight_memory"])
+    {'weights': '#00563F', 'weight_memory': '#00563F'}
     """
-    found: dict[str, str] = {}
+    names = list(names)
+    found = {x: _SHADE_OF[x] for x in names if x in _SHADE_OF}
     for name in names:
-        own = [_SHADE_OF[name]] if name in _SHADE_OF else []
-        left = [x for x in (*own, *SHADES.get(_KIND_OF.get(name, ""), _OTHERS)) if x not in found.values()]
-        found[name] = (left or _OTHERS)[0]
-    return found
+        if name not in found:
+            several = SHADES.get(_KIND_OF.get(name, ""), (*UNKNOWN, *_OTHERS))
+            found[name] = next((x for x in several if x not in found.values()), several[0])
+    return {x: found[x] for x in names}
 
 
 # The style's other hues on a dark page: as far from it, and from letters on them, as they are on a light one.
@@ -57,7 +62,8 @@ _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
     "#ffffff": "#14181C",
 }
 
-_INKS = {x for own in INKS.values() for x in own}
+_FILLS = {x.upper() for own in (*SHADES.values(), UNKNOWN, WHOLE) for x in own}
+_INKS = {ink: shade for kind, own in INKS.items() for ink, shade in zip(own, SHADES[kind], strict=True) if ink != shade}
 DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
 SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
 
@@ -71,18 +77,14 @@ def following(drawing: str, light: str, dark: str) -> str:
 
 
 def shades_style(within: str) -> str:
-    """The style, within a selector, of what a part fills, `.sb-memory-2`, of letters on it and of its line."""
+    """The style, within a selector, of what a part fills, `.sb-memory-2`, and of letters on it."""
     shades = {
         f"{kind}-{i}": x
         for kind, own in (SHADES | {"other": UNKNOWN, "whole": WHOLE}).items()
         for i, x in enumerate(own)
     }
-    inks = {f"{kind}-{i}": x for kind, own in INKS.items() for i, x in enumerate(own)}
     light, dark = (
-        ";".join(
-            f"--sb-{name}:{of(x)};--sb-{name}-on:{_on(of(x))};--sb-{name}-line:{of(inks.get(name, x))}"
-            for name, x in shades.items()
-        )
+        ";".join(f"--sb-{name}:{of(x)};--sb-{name}-on:{ink_on(of(x))}" for name, x in shades.items())
         for of in (str, on_dark)
     )
     rules = "".join(f"{within} .sb-{name}{{background:var(--sb-{name});color:var(--sb-{name}-on)}}" for name in shades)
@@ -95,21 +97,18 @@ def on_dark(colour: str) -> str:
     >>> on_dark("#0072B2"), on_dark("#333333")
     ('#56B4E9', '#b6b6b6')
     """
-    return _DARK.get(colour.lower()) or (_lightened(colour) if colour.upper() in _INKS else _mirrored(colour))
+    if colour.upper() in _INKS:
+        return _lighter(on_dark(_INKS[colour.upper()]), 4.5)
+    return _DARK.get(colour.lower()) or (_mirrored_fill if colour.upper() in _FILLS else _mirrored)(colour)
 
 
 def ink_on(shape: str) -> str:
-    """The letters' colour, white or black as a dark page has them, that is easier to read on a shape of a colour.
+    """The letters' colour, white or black, that is easier to read on a shape of a colour: one of them always can be.
 
     >>> ink_on("#F0A030"), ink_on("#113f55")
-    ('#14181C', '#E6EAEE')
+    ('#000000', '#FFFFFF')
     """
-    return max(("#E6EAEE", "#14181C"), key=lambda ink: contrast(ink, shape))
-
-
-def _on(shape):
-    ink = ink_on(shape)
-    return ink if ink == _DARK["#ffffff"] else "#FFFFFF"  # small letters on a strong hue need 4.5
+    return max(("#FFFFFF", "#000000"), key=lambda ink: contrast(ink, shape))
 
 
 def contrast(a: str, b: str) -> float:
@@ -122,12 +121,19 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def _lightened(ink):
-    """Of letters, which are thin: well apart from the page."""
-    lightness, a, b = _in_oklab(ink)
-    while contrast(found := _from_oklab(lightness, a, b), _DARK["#ffffff"]) < 6:
-        lightness += 0.01
-    return found
+def _lighter(colour, needed):
+    """As much lighter as a dark page needs for it to be so far from it."""
+    lightness, a, b = _in_oklab(colour)
+    while contrast(colour, _DARK["#ffffff"]) < needed:
+        lightness += 0.004
+        colour = _from_oklab(lightness, a, b)
+    return colour
+
+
+def _mirrored_fill(shade):
+    """A part's: dark for light, and no paler than that, so that parts of a kind stay as far apart."""
+    lightness, a, b = _in_oklab(shade)
+    return _lighter(_from_oklab(1.25 - lightness, a, b), 3.2)
 
 
 def _in_oklab(colour):
@@ -140,10 +146,7 @@ def _mirrored(colour):
     What can be told from a white page with ease can be told from a dark one.
     """
     lightness, a, b = _in_oklab(colour)
-    needed, lightness = min(contrast(colour, "#FFFFFF"), 3.2), 1.05 - 0.85 * lightness
-    while contrast(found := _from_oklab(lightness, a, b), _DARK["#ffffff"]) < needed:
-        lightness += 0.01
-    return found
+    return _lighter(_from_oklab(1.05 - 0.85 * lightness, a, b), min(contrast(colour, "#FFFFFF"), 3.2))
 
 
 def _from_oklab(lightness, a, b):

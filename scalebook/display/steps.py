@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
 from scalebook.language import Row, show
-from scalebook.language.meanings import PARTS, SHADES
+from scalebook.language.meanings import PARTS
 from scalebook.training.contention import TIERS
 
 __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
@@ -70,8 +70,8 @@ def bandwidth_table(run: Row) -> Grid:
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
     >>> bandwidth_table(run)
     needed to hide    scale-up scale-out
-    tensor parallel 50.56 GB/s         —
-    data parallel   66.17 GB/s         —
+    tensor parallel 50.54 GB/s         —
+    data parallel   66.15 GB/s         —
     all at once     116.7 GB/s         —
     the device has    450 GB/s   50 GB/s
     """
@@ -95,15 +95,15 @@ def _stack(runs, parts, label, unit, title, ax) -> Axes:
     scale = 1e9 if unit == "B" else 1
     left, places = np.zeros(len(runs)), np.arange(len(runs))[::-1]
     for letter in parts:
-        said, kind, shade = PARTS[letter]
+        part = PARTS[letter]
         width = np.array([run.get(letter, 0.0) for run in runs.values()]) / scale
         if width.max() > 0.002 * max(sum(run.get(x, 0.0) for x in parts) for run in runs.values()) / scale:
             ax.barh(
                 places,
                 width,
                 left=left,
-                color=SHADES[kind][shade],
-                label=said,
+                color=part.fill,
+                label=part.word,
                 edgecolor="white",
                 linewidth=0.5,
                 height=0.66,

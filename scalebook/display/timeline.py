@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.fitting import SIZE
-from scalebook.display.scheme import hues
+from scalebook.display.scheme import hues, ink_on
 from scalebook.language import show
 
 __all__ = ["Bar", "timeline"]
@@ -57,7 +56,7 @@ def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title
     wide = ax.get_window_extent().width / ax.figure.dpi * 72 / (last - first)  # points for a unit of time
     for x in bars:
         if x.text and x.length * wide > 0.7 * SIZE * len(x.text):
-            ink = "white" if sum(to_rgb(colors[x.kind])) < 1.9 else "black"
+            ink = ink_on(colors[x.kind])
             ax.text(x.start + x.length / 2, lanes.index(x.lane), x.text, ha="center", va="center", color=ink)
     ax.set_yticks(range(len(lanes)), lanes)
     ax.invert_yaxis()

@@ -12,7 +12,7 @@ from math import cos, radians, sin
 import numpy as np
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_mixed import MixedModeRenderer
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.path import Path
@@ -21,7 +21,7 @@ from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
 from .fitting import SIZE, fit
-from .scheme import LEAST, PHONE, following, ink_on, on_dark
+from .scheme import LEAST, PHONE, contrast, following, ink_on, on_dark
 
 __all__ = ["figure_html"]
 
@@ -115,8 +115,9 @@ class Vector(RendererBase):
             window = (inside.x0 - 2, self.height - inside.y1 - 2, inside.x1 + 2, self.height - inside.y0 + 2)
         ways, box = _ways(path, transform + self._flip(), window), transform.transform_path(path).get_extents()
         clip = self._clip(gc, box) if ways else ""
-        if ways and rgbFace is not None and (len(rgbFace) < 4 or rgbFace[3] > 0.5) and gc.get_alpha() > 0.5:
-            self._shapes.append((box, to_hex(rgbFace[:3])))
+        if ways and rgbFace is not None and (len(rgbFace) < 4 or rgbFace[3] > 0.2) and gc.get_alpha() > 0.5:
+            seen = transform.transform_path(path)
+            self._shapes.append((box, seen, to_hex(rgbFace[:3]), rgbFace[3] if len(rgbFace) == 4 else 1))
         self._mark(gc, "".join(_at(at, way) for at, way in ways), rgbFace, clip)
 
     def draw_markers(self, gc, marker_path, marker_trans, path, trans, rgbFace=None):
@@ -206,17 +207,21 @@ class Vector(RendererBase):
             f'<path fill="url(#{name})" d="{way}"/>'
         )
 
-    def _hue(self, rgb, under=""):
+    def _hue(self, rgb, under=()):
         colour = to_hex(rgb[:3])
         if KEPT in " ".join(self._open):
             return colour
-        pair = colour, ink_on(on_dark(under)) if under else on_dark(colour)
+        pair = colour, on_dark(colour)
+        if under:
+            pair = tuple(_read(*x) for x in zip(pair, under, strict=True))
         return f"var(--c{self.hues.setdefault(pair, len(self.hues))})"
 
     def _under(self, x, y):
-        """The colour of the shape on which a text begins that is drawn there."""
-        inside = (hue for box, hue in reversed(self._shapes) if box.x0 < x < box.x1 and box.y0 < y < box.y1)
-        return next(inside, "")
+        """What is seen of the shape on which a text begins that is drawn there, on a light page and on a dark one."""
+        for box, shape, hue, share in reversed(self._shapes):
+            if box.x0 < x < box.x1 and box.y0 < y < box.y1 and shape.contains_point((x, y)):
+                return [_over(of(hue), of("#ffffff"), share) for of in (str, on_dark)]
+        return ()
 
     def _clip(self, gc, box):
         rectangle, (path, transform) = gc.get_clip_rectangle(), gc.get_clip_path()
@@ -230,6 +235,15 @@ class Vector(RendererBase):
             )
             way = f"M{x} {y}h{wide}v{high}h-{wide}z"
         return f' clip-path="url(#\0{self.clips.setdefault(way, len(self.clips))})"'
+
+
+def _over(colour, page, share):
+    return to_hex([share * x + (1 - share) * y for x, y in zip(to_rgb(colour), to_rgb(page), strict=True)])
+
+
+def _read(ink, shape):
+    """The letters' colour if it can be read on a shape, else the one that can."""
+    return ink if contrast(ink, shape) >= 4.5 else ink_on(shape)
 
 
 def _ways(path, transform, window=None):

@@ -18,7 +18,7 @@ __all__ = [
     "million_cost", "million_cost_alone", "million_cost_of_fleet", "million_cost_served", "speed_cost", "token_energy",
 ]  # fmt: skip
 
-_ABOVE_BASE = {"a tpot above base_time": lambda tpot, base_time: tpot > base_time}
+_ABOVE_BASE = {"a time per token above that of a step without sequences": lambda tpot, base_time: tpot > base_time}
 
 
 # From what a device writes

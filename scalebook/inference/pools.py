@@ -8,7 +8,7 @@ those after it.  All pairs are looked at, since what is sent between them depend
 >>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
 ...                     tpot="20 ms", ttft="1 s")
 >>> found
-18 devices: ttft 926.8 ms, tpot 16.11 ms, 6.592 $ for a million tokens
+18 devices: ttft 926.9 ms, tpot 16.81 ms, 6.592 $ for a million tokens
 <BLANKLINE>
 pool     device                  devices  tp  ep  attention_dp  replicas
 prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7

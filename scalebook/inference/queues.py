@@ -29,8 +29,10 @@ __all__ = [
 
 # What can be: conditions that several formulas share.
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
-TARGET_ABOVE_BASE = {"a target above base_time": lambda tpot_target, base_time: tpot_target > base_time}
-READABLE = {"a prompt_load below 1": lambda prompt_load: prompt_load < 1}
+TARGET_ABOVE_BASE = {
+    "a target above the time of a step without sequences": lambda tpot_target, base_time: tpot_target > base_time
+}
+READABLE = {"prompts that take less than all of the time": lambda prompt_load: prompt_load < 1}
 SEVERAL_TOKENS = {"answers of more than one token": lambda output: output > 1}
 SOME_USER = {"at least one user": lambda users: users >= 1}
 

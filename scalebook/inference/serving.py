@@ -84,17 +84,32 @@ def token_time_step(pass_time):
     return pass_time
 
 
-@formula("ttft", "yu2022", "agrawal2024 §3")
-def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens):
-    """A request waits for the step that runs, half of one in the mean, and for prompts before its own; then it is read.
+@formula("wait_steps", "yu2022")
+def wait_half_step():
+    """A request comes at any time in a step, and the next one looks for requests: half a step in the mean.
+
+    An engine that looks at every k-th step lets requests wait for k/2 (SGLang's scheduler_recv_interval), and one that
+    waits for more requests, for as many steps as it is told besides (TensorRT-LLM's batch_wait_timeout_iters).
+
+    >>> wait_half_step()
+    0.5
+    """
+    return S.Half
+
+
+@formula("ttft", "yu2022", "agrawal2024 §3", given=[wait_half_step])
+def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens, wait_steps):
+    """A request waits until an engine looks for requests, and for prompts before its own; then it is read.
 
     An engine may gather some tokens before it sends the first.
 
     >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
     >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
     (0.05, 0.14)
+    >>> ttft_served(alone, first_tokens=1, wait_steps=15)
+    0.195
     """
-    steps = first_tokens - 1 + S.Half
+    steps = first_tokens - 1 + wait_steps
     return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
 
 
@@ -143,8 +158,8 @@ def devices_serving(tp, pp, attention_dp, replicas):
 
 
 _SERVING = (
-    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, ttft_served, end_to_end_group,
-    queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
+    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, wait_half_step, ttft_served,
+    end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
     devices_serving, room.cached_tokens, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip

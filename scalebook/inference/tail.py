@@ -25,8 +25,8 @@ __all__ = [
 
 _GROUP = {"groups of two or more": lambda ways: ways >= 2}
 _SOME = {"at least one device": lambda ways: ways >= 1}
-_SHIFTED = {"a least_delay below the mean": lambda least_delay, mean_delay: least_delay < mean_delay}
-_HAS_MEAN = {"a tail_exponent above 1": lambda tail_exponent: tail_exponent > 1}
+_SHIFTED = {"a least delay below the mean": lambda least_delay, mean_delay: least_delay < mean_delay}
+_HAS_MEAN = {"a tail exponent above 1": lambda tail_exponent: tail_exponent > 1}
 _EULER = Float("0.57721566490153286")  # the mean of Gumbel's law
 
 

@@ -132,6 +132,7 @@ letter(
 )
 letter("chunk_tokens", "", "tokens of prompts that one step reads at most", r"n_{\mathrm{chunk}}", whole=True)
 letter("first_tokens", "", "steps whose tokens an engine gathers before it sends the first", r"n_1")
+letter("wait_steps", "", "mean steps until an engine looks for requests", r"n_{\mathrm{wait}}", _ZERO)
 
 # How far to trust it.
 letter("band_low", "", "measured over predicted, which nine of ten measurements exceed", r"\epsilon_{-}")

@@ -19,19 +19,19 @@ import sympy
 
 __all__ = ["INKS", "PARTS", "SHADES", "Part", "coloured_terms", "meaning"]
 
-# What is filled with a colour on a light page: parts of one kind that lie beside each other.
+# What bars fill and curves draw on a light page: 3.2 from it, so that no part needs an outline to be seen.
 SHADES = {
-    "arithmetic": ("#0072B2", "#56B4E9", "#A6D5F0", "#004B76"),
-    "memory": ("#009E73", "#66C5AB", "#00563F", "#A9D18E", "#D5E8B5", "#C3D0C9"),
-    "network": ("#D55E00", "#E69F00", "#F5C773", "#8C3D00", "#F9DFB0", "#E58A6A"),
-    "waiting": ("#7A7F87", "#B4B9C0", "#4F545C"),
+    "arithmetic": ("#0072B2", "#2E96D6", "#6C7BD8", "#004B76", "#1B8FA6", "#4348A8"),
+    "memory": ("#009E73", "#13847E", "#00563F", "#54A049", "#4B6B1F", "#6E9880"),
+    "network": ("#D55E00", "#B98200", "#7A5500", "#8C3D00", "#DF6F59", "#A98463"),
+    "waiting": ("#7A7F87", "#4F545C", "#33383F"),
 }
-# What is written in it: the same hues, 4.5 from white and as far from black as that allows.
+# What is written in it: the same if small letters can be read in it, 4.5 from the page, else as much darker.
 INKS = {
-    "arithmetic": ("#0072B2", "#077BAD", "#4D7991", "#3A78A6"),
-    "memory": ("#00845B", "#15826B", "#3A8067", "#597D3E", "#69794B", "#6A7670"),
-    "network": ("#C44E00", "#A76400", "#966C02", "#B05D2D", "#887045", "#B15B3C"),
-    "waiting": ("#6F747C", "#6F747A", "#6E747C"),
+    "arithmetic": ("#0072B2", "#007DBC", "#616FCB", "#004B76", "#008299", "#4348A8"),
+    "memory": ("#00875E", "#13847E", "#00563F", "#3A862F", "#4B6B1F", "#567F68"),
+    "network": ("#C85200", "#A16C00", "#7A5500", "#8C3D00", "#C15440", "#936F4F"),
+    "waiting": ("#72777F", "#4F545C", "#33383F"),
 }
 
 
@@ -41,6 +41,10 @@ class Part(NamedTuple):
     word: str
     kind: str
     shade: int
+
+    @property
+    def fill(self) -> str:
+        return SHADES[self.kind][self.shade]
 
     @property
     def ink(self) -> str:
@@ -56,13 +60,15 @@ _TABLE = {
         step_again 2 run again
         step_head 3 embeddings and logits
         forward_compute 0 forward
-        input_gradient_compute 1 input gradient
+        input_gradient_compute 4 input gradient
         again_compute 2 run again
         weight_gradient_compute 3 weight gradient
         forward_time 0 forward
-        input_gradient_time 1 input gradient
+        input_gradient_time 4 input gradient
         weight_gradient_time 3 weight gradient
         attention_flops 1 attention
+        projection_flops 3 projections
+        ffn_flops 0 feed-forward
         products_time 0 products
         reading_time 1 attention to prompts
         prompt_time 0 reading the prompt
@@ -70,6 +76,8 @@ _TABLE = {
         flops 0 arithmetic
         peak_flops 0 arithmetic
         index_peak 0 arithmetic
+        dp_window 0 passes
+        computing_share 0 arithmetic
     """,
     "memory": """
         memory_time 0 memory
@@ -95,11 +103,20 @@ _TABLE = {
         streams_time 3 norms and streams
         latency_floor 2 weights read
         read_params 2 weights
-        segment_blocks 3 activations
         working_activations 3 activations
+        block_input 5 inputs of blocks
+        block_weights 2 weights
+        block_states 1 optimizer state
+        saved_activations 3 activations
+        reading_share 0 memory
         traffic 0 memory
         append_traffic 0 memory
         hbm_bandwidth 0 memory
+        weight_bits 2 weights
+        gradient_bits 0 gradients
+        optimizer_bits 1 optimizer state
+        kv_bits 1 cache
+        activation_bits 3 activations
     """,
     "network": """
         tp_exposed 0 tensor parallel
@@ -129,6 +146,12 @@ _TABLE = {
         far_latency 3 latency far away
         link_latency 1 latency
         chunk_time 1 latency
+        dp_unhidden 4 data parallel
+        dp_reduce 4 data parallel
+        dp_gather 4 data parallel
+        dp_contention 5 contention
+        link_bandwidth 0 transfer
+        link_achieved 0 transfer
     """,
     "waiting": """
         bubble_time 0 bubble
@@ -150,33 +173,39 @@ PARTS = {
     for kind, lines in _TABLE.items()
     for line in lines.strip().splitlines()
 }
+_RATES = [
+    "peak_flops",
+    "index_peak",
+    "hbm_bandwidth",
+    "link_bandwidth",
+    "link_achieved",
+]  # bytes over a link are its time
 _PLACES = {name: i for i, name in enumerate(PARTS)}
 
 
 def meaning(letters: Iterable[str]) -> Part | None:
-    """What a term of these letters is; None where none of them says, or where they differ in kind."""
-    found = [PARTS[x] for x in sorted(filter(PARTS.get, letters), key=_PLACES.get)]
-    return found[0] if len({x.kind for x in found}) == 1 else None
+    """What a term of these letters is: what its rate is of, else what all agree on; None where they do not."""
+    names = sorted(filter(PARTS.get, letters), key=_PLACES.get)
+    kinds = {PARTS[x].kind for x in names if x in _RATES} or {PARTS[x].kind for x in names}
+    return next(PARTS[x] for x in names if PARTS[x].kind in kinds) if len(kinds) == 1 else None
 
 
 @lru_cache(1024)
 def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
-    r"""The terms of a sum or a maximum of parts, each with the colour it is written in; none where all are alike.
+    r"""The terms of sums and maxima that are parts, each with the colour it is written in; none where all are alike.
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())
-    [('compute_time', '#0072B2'), ('memory_time', '#00845B')]
+    [('compute_time', '#0072B2'), ('memory_time', '#00875E')]
     """
-    if not isinstance(expr, sympy.Add | sympy.Max):
-        return {}
     found: dict[sympy.Expr, str] = {}
-    for term in expr.args:
-        if term.could_extract_minus_sign():
-            return {}
-        if within := coloured_terms(term):
-            found |= within
-        elif part := meaning(x.name for x in term.free_symbols):
-            found[term] = part.ink
-        else:
-            return {}
-    return found if len(set(found.values())) > 1 else {}
+    for whole in sorted(
+        expr.atoms(sympy.Add, sympy.Max), key=lambda x: (sympy.count_ops(x), str(x))
+    ):  # what is within others comes first
+        terms = [-x if x.could_extract_minus_sign() else x for x in whole.args]  # as it is written, after its sign
+        plain = [x for x in terms if x in found or not any(x.has(y) for y in found)]  # else it is of several colours
+        parts = {x: part.ink for x in plain if (part := meaning(y.name for y in x.free_symbols))}
+        within = {ink for term, ink in found.items() if whole.has(term)}
+        if len(within.union(parts.values())) > 1:
+            found |= parts
+    return found

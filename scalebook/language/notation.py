@@ -194,12 +194,16 @@ class Latex(_Ordered, LatexPrinter):
 
     def __init__(self, settings=None, inks: Mapping[sympy.Expr, str] | None = None):
         super().__init__(settings)
-        self._inks = inks or {}
+        self._inks, self._around = inks or {}, None
 
     def _print(self, expr, **kwargs):
-        text = super()._print(expr, **kwargs)
         ink = self._inks.get(expr) if self._inks and isinstance(expr, sympy.Expr) else None
-        return rf"\textcolor{{{ink}}}{{{text}}}" if ink else text
+        if not ink or ink == self._around:
+            return super()._print(expr, **kwargs)
+        around, self._around = self._around, ink
+        text = super()._print(expr, **kwargs)
+        self._around = around
+        return rf"\textcolor{{{ink}}}{{{text}}}"
 
 
 class Text(_Ordered, StrPrinter):

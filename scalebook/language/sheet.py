@@ -31,7 +31,7 @@ import sympy
 from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, either, listed, nearest, quoted, tex, word
+from .notation import NOTATION, either, listed, nearest, quoted, word
 from .row import Row, fitting, followed, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -167,7 +167,7 @@ class Sheet:
                     outputs.append(name)
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
-            missing = {name: f"needs {', '.join(letters)}" for name, letters in needs.items()}
+            missing = {name: f"needs {_meant(letters)}" for name, letters in needs.items()}
             plan = (
                 inputs,
                 _Outputs((n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs),
@@ -253,7 +253,7 @@ class Sheet:
     def _repr_html_(self):
         lines = (
             [
-                table_cell(rf"\({NOTATION[n].tex} = {tex(f.rhs)}\)", class_="mathjax_process tex2jax_process"),
+                table_cell(rf"\({NOTATION[n].tex} = {f.typeset()}\)", class_="mathjax_process tex2jax_process"),
                 *map(table_cell, (NOTATION[n].meaning, NOTATION[n].unit, ", ".join(f.sources))),
             ]
             for n, f in self.formulas.items()
@@ -271,6 +271,11 @@ class _Outputs(tuple):
         found = super().__new__(cls, [x[0] for x in steps])
         found.steps = steps
         return found
+
+
+def _meant(letters):
+    """Letters by name, a few of them with what they mean."""
+    return ", ".join(f"{x} ({NOTATION[x].meaning})" if len(letters) < 4 else x for x in letters)
 
 
 def _usually(f: Formula) -> tuple[float, float]:

@@ -29,7 +29,7 @@ __all__ = [
 OWN_PART = Rational(1, 2)
 _PAIR = Integer(2)  # a message goes over the links between two devices, however many are in the group
 _NCCL = "nccl §tuning.cc"
-_INSIDE = {"near_ways no larger than ways": lambda near_ways, ways: near_ways <= ways}
+_INSIDE = {"no more devices near each other than take part": lambda near_ways, ways: near_ways <= ways}
 
 
 def _some(count):

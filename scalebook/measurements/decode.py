@@ -15,14 +15,15 @@ from hashlib import md5
 
 import numpy as np
 
-from scalebook.inference.tokens import decode_flops, decode_rate, decode_traffic, ridge_batch, token_time_overhead
-from scalebook.machine.roofline import compute_time, memory_time
+from scalebook.inference.tokens import decode_rate, decode_traffic, ridge_batch, token_time_overhead
+from scalebook.machine.roofline import memory_time
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, Priced, number
 
 __all__ = [
     "BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "METAL_OVERHEAD", "TURN_TIME", "VLLM_MI300X_OVERHEAD",
+    "VLLM_MI300X_SUM",
 ]  # fmt: skip
 
 # Fitted by least squares of predicted/measured time - 1; a test fits them again.  The overheads are in seconds.
@@ -36,6 +37,8 @@ TURN_TIME = 157e-6
 # What a block costs llama.cpp on Apple's devices, whatever the year, on the half of them that `_is_half` says.
 METAL_OVERHEAD = 119e-6
 VLLM_MI300X_OVERHEAD = 83e-6
+# What each byte takes of what eight MI300X sum in a step, in seconds: all sequences' activations, twice in a block.
+VLLM_MI300X_SUM = 4.2e-11
 # Where memory is faster than cores ask for it: bytes a clock of a core, fitted on the single A100s that run llama.cpp,
 # whose kernels it is a matter of.
 CORE_BYTES = 7.01
@@ -205,21 +208,19 @@ def _is_fitted(row) -> bool:
     return a100 or _class(row) == "GeForce" or (_class(row) == "Apple" and _is_half(row))
 
 
-def batch_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
-    """Seconds for a batch with its prompt, for a row of mi300x_vllm.csv; with the defaults, the floor.
+def batch_seconds(row, efficiency: float = 1, overhead: float = 0, sum_time: float = 0) -> float:
+    """Seconds for a batch, for a row of mi300x_vllm.csv; with the defaults, the floor.
 
     Weights and cache take 8 bits; the published command leaves the cache's open, and with 16 the
-    time grows by 9 % at most.
+    time grows by 9 % at most.  Every iteration has the same prompts, which are in the cache after the first.
     """
     model, device, tp = models[MODELS[row["model"]]], accelerators.mi300x.at("fp8"), number(row, "tp")
     batch, prompt, new = (number(row, x) for x in ("batch", "isl", "osl"))
-    prefill = decode_flops(
-        model, batch=batch * prompt, context=prompt / 2
-    )  # on average half of the prompt is attended to
     traffic = decode_traffic(model, batch=batch, context=prompt + new / 2, weight_bits=8, kv_bits=8)
     time = memory_time(traffic=traffic, hbm_bandwidth=tp * device.hbm_bandwidth)
     step = token_time_overhead(model, memory_time=time, bandwidth_efficiency=efficiency, block_overhead=overhead)
-    return compute_time(flops=prefill, peak_flops=tp * device.peak_flops) + new * step
+    summed = 2 * model.layers * batch * model.hidden * 16 / 8
+    return new * (step + sum_time * summed)
 
 
 def _batch_floor(rows):
@@ -227,7 +228,8 @@ def _batch_floor(rows):
 
 
 def _batch_time(rows):
-    predicted = np.array([batch_seconds(row, BANDWIDTH_EFFICIENCY, VLLM_MI300X_OVERHEAD) for row in rows])
+    each = BANDWIDTH_EFFICIENCY, VLLM_MI300X_OVERHEAD, VLLM_MI300X_SUM
+    predicted = np.array([batch_seconds(row, *each) for row in rows])
     floor = _batch_floor(rows)
     return Priced(predicted, floor, floor)
 
@@ -240,6 +242,10 @@ def _no_latency(row):
     if number(row, "batch") > ridge_batch(accelerators.mi300x.at("fp8"), weight_bits=8):
         return "of a batch whose arithmetic may take longer than its traffic"
     return ""
+
+
+def _is_fitted_batch(row) -> bool:
+    return "70B" in row["model"] and (number(row, "batch") == 1 or row["isl"] == "128")
 
 
 def _batch(row):
@@ -292,15 +298,16 @@ CONFRONTATIONS = {
         Confrontation(
             "batch_decode_mi300x",
             "mi300x_vllm.csv",
-            "Time of a batch on eight MI300X against the efficiency of the GeForce cards and a delay per block.",
+            "Time of a batch on eight MI300X against the efficiency of the GeForce cards, a delay per block and sums.",
             _batch_time,
             "value",
             "s",
             ("rocm-vllm",),
             _no_latency,
             _batch,
-            "the block overhead, on the 70B model at batch 1; the bandwidth efficiency is that of batch1_decode",
-            lambda row: not _no_latency(row) and "70B" in row["model"] and number(row, "batch") == 1,
+            "the block overhead and the time of a byte that devices sum, on the 70B model at batch 1 and on its curve "
+            "of short prompts; the bandwidth efficiency is that of batch1_decode",
+            lambda row: not _no_latency(row) and _is_fitted_batch(row),
         ),
     )
 }

@@ -15,7 +15,7 @@ from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced, number
 from .kernels import _letters, at_peaks, products_seconds
 
-__all__ = ["AITER", "BEST_FOUND", "CONFRONTATIONS", "SCALED_BLOCKS", "STARTS"]
+__all__ = ["AITER", "BEST_FOUND", "CONFRONTATIONS", "SCALED_BLOCKS", "STARTS", "letters_of"]
 
 # Fitted; a test fits them again.
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
@@ -57,16 +57,24 @@ def _trains(row):
     return row["device"] == "mi355x" and not row["source"].startswith("aiter")
 
 
+def letters_of(row, precision: str, scaled: bool) -> dict:
+    """What a row's device and the kernels that its library chose have, with a scale for each block or without."""
+    device = accelerators[row["device"]]
+    return (
+        _letters(row["device"], precision)
+        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if scaled else {})
+        | ({"matmul_efficiency": device.at(precision).training_efficiency} if _trains(row) else {})
+        | (_tuned(row) if row["device"] == "mi355x" and "library" in row else {})
+    )
+
+
 def _rates(rows):
     """TFLOP/s."""
     m, n, k = (np.array([number(row, x) for row in rows]) for x in "mnk")
     copies = np.array([float(row.get("batch", 1)) for row in rows])
     formats = [_FORMATS[row["precision"]] for row in rows]
     devices = [
-        _letters(row["device"], precision)
-        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if row["precision"] == "fp8_block" else {})
-        | ({"matmul_efficiency": accelerators[row["device"]].at(precision).training_efficiency} if _trains(row) else {})
-        | (_tuned(row) if row["device"] == "mi355x" and "library" in row else {})
+        letters_of(row, precision, row["precision"] == "fp8_block")
         for row, (precision, _) in zip(rows, formats, strict=True)
     ]
     bits = np.array([bits for _, bits in formats])

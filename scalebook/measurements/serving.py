@@ -15,6 +15,7 @@ from scalebook.inference import serve
 from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
+from . import serving_scripts as scripts
 from .confrontation import Confrontation, Priced, number
 from .kernels import SCALED_BLOCKS
 from .load import GIB
@@ -42,8 +43,7 @@ BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, 
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
-# InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
-MEAN_LENGTH = {"InferenceX": 0.9}
+MEAN_LENGTH = 0.9  # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 
 
 def _model(row):
@@ -66,8 +66,10 @@ def _bits(row) -> tuple[float, float, float]:
         dense = ATTENTION_BITS[model] if dense == BITS["nvfp4"] else 16
     is_in_four = row["precision"] == "fp4" and "peak_fp4" in accelerators[SYSTEMS[row["system"]]]
     narrow = dense <= 8 or is_in_four or (row["backend"] == "trtllm" and expert < 16)
-    if row["backend"] != "trtllm" and not _mean_length(row) and not row["model_path"].startswith("nvidia/"):
+    if row["backend"] != "trtllm" and not scripts.is_of_inferencex(row) and not row["model_path"].startswith("nvidia/"):
         narrow = False  # vLLM and SGLang keep caches in 16 bits unless told otherwise, as InferenceX and NVIDIA do
+    if scripts.has_wide_caches(row, model):
+        narrow = False
     cache = 8 if narrow else 16
     return dense, expert, cache
 
@@ -127,6 +129,10 @@ def _knowns(row, columns="{}"):
         letters["exchange"] = "gather"  # what vLLM and TensorRT-LLM do unless told otherwise
     if (row["backend"], row["backend_version"]) == TOGETHER:
         letters |= dict(prompts_met=0.5, generations=1)
+    elif scripts.is_of_inferencex(row):
+        letters["generations"] = scripts.generations(row)
+    if waited := scripts.wait_steps(row, _model(row)):
+        letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
         letters["score_flops"] = 13.0
@@ -134,6 +140,8 @@ def _knowns(row, columns="{}"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
         there = device.at("bf16" if is_wide else _precision(device, expert))
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
+        if scripts.deals_experts_out(row, _model(row)):
+            letters |= dict(ep=letters["tp"], etp=1.0)
     else:
         del letters["ep"], letters["etp"]
     return model, device.at(_precision(device, dense)), letters | scaled(model, SYSTEMS[row["system"]], dense, expert)
@@ -151,18 +159,13 @@ def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
     return {letter: SCALED_BLOCKS[device] for letter, x in bits.items() if x == 8}
 
 
-def _mean_length(row) -> float | None:
-    """The mean length over the nominal, where lengths are drawn."""
-    return MEAN_LENGTH.get(row["origin"].partition("/")[0])
-
-
 def users_of(row) -> float:
     """Users at once; where a row does not say them, its batch."""
     return float(row["concurrency"] or 0) or number(row, "batch_size")
 
 
 def lengths(row) -> dict[str, float]:
-    share = _mean_length(row) or 1.0
+    share = MEAN_LENGTH if scripts.is_of_inferencex(row) else 1.0
     return dict(prompt=share * number(row, "isl"), output=share * number(row, "osl"))
 
 
@@ -342,7 +345,18 @@ def _with_end(row):
 
 
 def _no_first(row):
-    return _left_out(row) or ("" if float(row["silicon_ttft_ms"] or 0) else "without a time to the first token")
+    if reason := _left_out(row):
+        return reason
+    if not float(row["silicon_ttft_ms"] or 0):
+        return "without a time to the first token"
+    if scripts.is_of_inferencex(row) and number(row, "silicon_ttft_ms") > scripts.COMPILED * _latest(row):
+        return "with first tokens twice as late as all users' prompts can make them: kernels compiled meanwhile"
+    return ""
+
+
+def _latest(row) -> float:
+    users = users_of(row) / _group(row)["attention_dp"]
+    return scripts.latest_first_token(row, users, lengths(row)["output"], scripts.wait_steps(row, _model(row)) or 0.5)
 
 
 def _read_once(rows) -> np.ndarray:
@@ -374,7 +388,7 @@ CONFRONTATIONS = {
             lambda rows: Priced(milliseconds(rows, "tpot"), 1e3 * _read_once(rows)),
             "silicon_tpot_ms",
             "ms",
-            ("inferencex",),
+            ("inferencex", "inferencex-scripts"),
             _left_out,
             _engine,
             "how long devices wait for each other in a sum, one value for all, on half of the curves",
@@ -387,7 +401,7 @@ CONFRONTATIONS = {
             lambda rows: Priced(milliseconds(rows, "ttft"), 1e3 * _read_prompt(rows)),
             "silicon_ttft_ms",
             "ms",
-            ("inferencex",),
+            ("inferencex", "inferencex-scripts"),
             _no_first,
             _engine,
             _FITTED,
@@ -400,7 +414,7 @@ CONFRONTATIONS = {
             lambda rows: Priced(milliseconds(rows, "end_to_end"), 1e3 * _ended(rows)),
             "end_to_end_ms",
             "ms",
-            ("inferencex",),
+            ("inferencex", "inferencex-scripts"),
             _no_first,
             _engine,
             _FITTED,

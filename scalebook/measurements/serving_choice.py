@@ -1,13 +1,13 @@
 """Layouts chosen by prediction and judged by what was measured: are targets met, and how much throughput is lost?
 
-Runs of one model, device, engine, precision and lengths are a search; its layouts and numbers of users are those that
-were measured.  Of those whose predicted time per output token, times a margin, is within the target, the one with the
-highest predicted throughput of a device is taken.
+Runs of one model, device, version of an engine, precision and lengths are a search; its layouts and numbers of users
+are those that were measured.  Of those whose predicted time per output token, times a margin, is within the target, the
+one with the highest predicted throughput of a device is taken.
 
 >>> from scalebook.measurements import confront
 >>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
 >>> found.searches, found.met > 0.9
-(116, True)
+(123, True)
 """
 
 from collections import defaultdict
@@ -18,9 +18,9 @@ import numpy as np
 from scalebook.measurements.confrontation import Result
 from scalebook.measurements.serving import devices_of, lengths, milliseconds, users_of
 
-__all__ = ["Choices", "choices", "choices_of_knowing"]
+__all__ = ["Choices", "choices", "choices_of_knowing", "likely_margin"]
 
-_SEARCH = ("model_path", "system", "backend", "precision", "gemm_quant_mode", "isl", "osl")
+_SEARCH = ("model_path", "system", "backend", "backend_version", "precision", "gemm_quant_mode", "isl", "osl")
 _LAYOUT = ("tp_size", "attention_dp_size", "moe_ep_size")
 NEARLY = 1.05  # a target missed by less counts as met: the same run differs by more when it is measured again
 
@@ -45,6 +45,18 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
     Searches in which nothing is predicted to meet it are left out.  `result` is that of `serving_tpot`.
     """
     return _chosen(result, tpot, margin, result.predicted, milliseconds(result.rows, "end_to_end"))
+
+
+def likely_margin(result: Result, chance: float) -> float:
+    """The margin with which a run meets its target with this chance, as the rows that were calibrated on say.
+
+    A target that is missed by less than NEARLY is met, so the margin is smaller than the range's end.
+
+    >>> from scalebook.measurements import confront
+    >>> round(likely_margin(confront("serving_tpot"), chance=0.8), 2)
+    1.1
+    """
+    return float(np.quantile((result.measured / result.predicted)[result.fitted], chance) / NEARLY)
 
 
 def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:

@@ -69,7 +69,7 @@ def rate_of_device(name: str, precision: str, limit: float, may_pipe: bool = Tru
     `may_pipe` lets devices be stages of a pipeline; `reached` is the software's share of the rate of its kernels.
 
     >>> round(rate_of_device("h100", "fp8", np.inf)), round(rate_of_device("h100", "fp8", np.inf, may_pipe=False))
-    (3950, 3266)
+    (3921, 3265)
     """
     each, rates = _batches(name, precision, may_pipe)
     return reached * float(np.where(each / reached <= limit, rates, 0).max())

@@ -20,7 +20,7 @@ __all__ = ["CONFRONTATIONS", "PROMPT_OVERHEAD", "VECTOR_SHARE", "alone", "is_fit
 # eight heads since 0.8: the share of the vector units' peak that it reached.
 VECTOR_SHARE = 0.11
 # What the host adds to each block while a prompt is read, its kernels being launched one by one: seconds.
-PROMPT_OVERHEAD = 84e-6
+PROMPT_OVERHEAD = 79e-6
 _PIECES = 4  # an answer is priced at the middle of each quarter
 
 MODELS = {

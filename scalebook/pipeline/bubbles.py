@@ -14,7 +14,7 @@ why it cannot be run.
 >>> bubble_interleaved(pp=8, microbatches=12, chunks=2)
 Traceback (most recent call last):
     ...
-scalebook.language.domain.OutsideDomain: bubble_interleaved holds for multiples of pp micro-batches,
+scalebook.language.domain.OutsideDomain: bubble_interleaved holds for micro-batches in multiples of the stages,
 not at microbatches=12, pp=8
 """
 
@@ -56,13 +56,13 @@ def equal_weight_gradient(forward_time):
 
 # What the orders take: from which numbers on, or in which groups
 
-GROUPS = {"multiples of pp micro-batches": lambda microbatches, pp: Eq(Mod(microbatches, pp), 0)}
-FILLED_ONCE = {"at least pp micro-batches": lambda microbatches, pp: microbatches >= pp}
-FILLED_TWICE = {"at least 2 pp - 1 micro-batches": lambda microbatches, pp: microbatches >= 2 * pp - 1}
-EVEN_STAGES = {"an even pp": lambda pp: Eq(Mod(pp, 2), 0)}
+GROUPS = {"micro-batches in multiples of the stages": lambda microbatches, pp: Eq(Mod(microbatches, pp), 0)}
+FILLED_ONCE = {"at least as many micro-batches as stages": lambda microbatches, pp: microbatches >= pp}
+FILLED_TWICE = {"at least 2 × stages − 1 micro-batches": lambda microbatches, pp: microbatches >= 2 * pp - 1}
+EVEN_STAGES = {"an even number of stages": lambda pp: Eq(Mod(pp, 2), 0)}
 PAIRS = EVEN_STAGES | {
     "an even number of micro-batches": lambda microbatches: Eq(Mod(microbatches, 2), 0),
-    "at least 2 pp micro-batches": lambda microbatches, pp: microbatches >= 2 * pp,
+    "at least twice as many micro-batches as stages": lambda microbatches, pp: microbatches >= 2 * pp,
 }
 
 

@@ -28,8 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 _HERE = "how-large-can-a-run-be"
-_BELOW = {"batch_power below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
-_BELOW_SHARED = {"batch_power below 3/4": lambda batch_power: batch_power < Rational(3, 4)}
+_BELOW = {"a power of the batch below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
+_BELOW_SHARED = {"a power of the batch below 3/4": lambda batch_power: batch_power < Rational(3, 4)}
 
 
 # The run

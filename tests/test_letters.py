@@ -1,0 +1,77 @@
+"""One notation: what prose calls by a letter is what the equations of the chapter call so."""
+
+import re
+from functools import cache
+
+import nbformat
+import pytest
+
+import scalebook.inference
+import scalebook.training  # noqa: F401  (their letters)
+from scalebook.language import NOTATION
+from tools.notebooks import notebooks
+
+MATH = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
+WORDS = re.compile(r"(?<![_{])\\(?:text|operatorname|begin|end)\{[^}]*\}")
+SCRIPT = r"(?:\\mathrm\{[^}]*\}|\{(?:[^{}]|\{[^{}]*\})*\}|\\[a-z]+|[A-Za-z0-9])"
+LETTER = re.compile(rf"(?:\\(?:hat|bar)\s*\{{?\s*)?(?:\\[A-Za-z]+|[A-Za-z])(?:\}}?\s*[_^]\s*{SCRIPT})*")
+COMMANDS = {
+    "frac", "tfrac", "sqrt", "left", "right", "cdot", "times", "max", "min", "log", "ln", "sum", "le", "ge", "to",
+    "dots", "qquad", "approx", "binom", "pm", "ll", "lceil", "rceil",
+}  # fmt: skip
+# Mathematics, and what a chapter explains where it says it: products of matrices, weights of a mean, orders of growth.
+OWN = {
+    "custom-silicon": "A W",
+    "tensor-parallelism": "W u",
+    "quadratic-attention": r"C O o q \Theta \Omega \omega \varepsilon",
+    "data-parallelism": r"E_\min",
+    "fewer-synchronisations": r"\eta w_k w_k+1 w_k-\delta",
+    "mixed-precision-accumulation-recomputation": "T_all T_before T_kept",
+    "pipeline-parallelism": "T_A T_M",
+    "modelling-a-training-step": "k_1/2",
+    "capacity-pipelines-caches-prefixes": r"\eta \lambda_i p_i",
+    "centralised-training": "a_i w_i",
+}
+
+
+def bare(tex):
+    return re.sub(r"\\(?:mathrm|text)|[\s{}]", "", tex)
+
+
+@cache
+def known():
+    return {bare(x.tex) for x in NOTATION.values()}
+
+
+def of_code(sources):
+    """Letters that the chapter's derivations have themselves."""
+    said = re.findall(r'sympy\.(?:symbols|Symbol)\(\s*"([^"]+)"', "\n".join(sources))
+    plain = {x.replace(",", "") for text in said for x in text.split()}
+    return {re.sub(r"^([a-z]{2,})(?=_|$)", r"\\\1", x) for x in plain}  # names of more than one letter are Greek
+
+
+def letters(text):
+    text = re.sub(r"```.*?```|`[^`]*`", "", text.replace(r"\$", ""), flags=re.DOTALL)
+    for found in MATH.finditer(text):
+        for letter in LETTER.findall(WORDS.sub("", found[1] or found[2])):
+            if letter.startswith("\\") and re.match(r"\\([A-Za-z]+)", letter)[1] in COMMANDS:
+                continue
+            yield bare(letter)
+
+
+def is_known(letter, own):
+    if letter in own or letter in known():
+        return True
+    base, _, power = letter.partition("^")
+    return bool(power) and base in own | known()  # a power of it
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
+def test_every_letter_in_prose_is_one_of_the_notation_or_of_the_chapters_derivations(path):
+    cells = nbformat.read(path, as_version=4).cells
+    own = of_code([x.source for x in cells if x.cell_type == "code"]) | set(OWN.get(path.stem, "").split())
+    own |= {"i", "j", "k", "n", "x", "\\pi", "\\gamma", "e"}  # what is counted, or any number
+    strange = {
+        x for cell in cells if cell.cell_type == "markdown" for x in letters(cell.source) if not is_known(x, own)
+    }
+    assert not strange, f"no equation here knows {', '.join(sorted(strange))}: write what the notation has"
