@@ -107,13 +107,13 @@ print(json.dumps([spent(lambda: decoding(models.llama3_8b, device, **known)), sp
     models.llama3_8b, device.at("bf16"), tp=8, dp=8, microbatches=8, seq=8192))]))
 """
 
-# A sweep of Megatron-1T over one system size in thirty-two, all strategies; two processes.
+# A sweep of Megatron-1T over one system size in thirty-three, of every power of two, all strategies; two processes.
 SWEPT = """
 import json, resource
 from concurrent.futures import ProcessPoolExecutor
-from scalebook.calculon.sizes import SYSTEMS, at_sizes
+from scalebook.calculon.sizes import EACH, SYSTEMS, at_sizes
 with ProcessPoolExecutor(2) as pool:
-    found = at_sizes("megatron-1T", SYSTEMS[0], range(8, 16385, 256), pool, progress=False)
+    found = at_sizes("megatron-1T", SYSTEMS[0], EACH[::33], pool, progress=False)
 peak = sum(resource.getrusage(x).ru_maxrss for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
 print(json.dumps([found.count, found.seconds, peak]))
 """
@@ -309,7 +309,7 @@ def main():
         "Calculon's search (s)": (theirs_searched, 2),
         "Calculon's search (million strategies a second)": (1e-6 * theirs / theirs_searched, -1),
         "Calculon's search, peak memory (GiB)": (theirs_peak, 1),
-        "sweep of Megatron-1T, 64 sizes (million strategies)": (1e-6 * swept, None),
+        "sweep of Megatron-1T, 63 sizes (million strategies)": (1e-6 * swept, None),
         "the same, two processes (million strategies a second)": (1e-6 * swept / swept_seconds, None),
         "the same, peak memory of a process and its largest child (GiB)": (swept_peak, 2),
         "our search of Megatron-1T on 4,096 (million strategies)": (1e-6 * strategies, -14.55),

@@ -1,15 +1,21 @@
 """A sweep over system sizes finds what a search of each finds, to the last digit."""
 
+import csv
 import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
 
 from scalebook.calculon import Strategies, application, library
-from scalebook.calculon.sizes import BATCH, SYSTEMS, at_sizes, kept
+from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 from scalebook.inference.tokens import decoding
 from scalebook.search import search, sweep
+from scalebook.search.asked import asked
+from scalebook.search.plan import Block, Evaluated
+from scalebook.search.pricing import Planned
+from scalebook.search.problem import Rows, layouts, looked_through, word_combinations
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 
@@ -44,6 +50,35 @@ def test_training_is_swept_too(asked):
     found = sweep(*things, devices=[8, 24, 48], **known)
     for n in found:
         assert same(found[n], search(*things, devices=n, best=1, **known))
+
+
+@pytest.mark.parametrize(
+    "things, known",
+    [
+        ((MACHINE, (MODEL,)), dict(global_batch=96)),
+        ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
+        ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
+    ],
+)
+def test_nothing_is_below_its_bound(things, known):
+    """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
+    space = things[0].space
+    problem = asked(*things, None, None, None, (), None, (), 1, dict(devices=48, global_batch=192) | known)
+    combinations = list(enumerate(word_combinations(problem)))
+    planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
+    whole, tight = layouts(problem), 0
+    (slab, _), *_ = looked_through(problem, Rows(whole, 0, range(len(whole) * problem.in_layout)))
+    slab = slab.take(np.random.default_rng(0).permutation(len(slab.places))[:400])
+    evaluated, rows = Evaluated(planned.plan, slab.columns, len(slab.places)), np.arange(len(slab.places))
+    for sheet in planned.sheets:
+        with np.errstate(all="ignore"):
+            block = Block(evaluated, rows)
+            values = np.broadcast_to(block.value(sheet.letters[space.axes[0]]), block.shape)
+            values = np.where(np.isfinite(values), values, np.inf).min(tuple(range(len(block.shape) - 1)))
+            least = np.broadcast_to(block.value(sheet.least), values.shape)
+        assert not (least * (1 - 1e-9) > values).any()
+        tight += (least > 0.5 * values).mean()
+    assert tight > 0.5 * len(planned.sheets)  # and it says something
 
 
 def test_executors_find_the_same(swept, monkeypatch):
@@ -112,10 +147,17 @@ def test_where_nothing_fits_it_says_so():
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_what_is_kept_of_the_study_is_what_is_found(system):
     """A sample: the rest was written by the same call."""
-    rows = [x for x in kept() if x["system"] == system and x["model"] == "megatron-1T"]
-    row = random.Random(system).choice([x for x in rows if x["strategies"] < 1e6])
-    found = at_sizes("megatron-1T", system, [int(row["devices"])], progress=False)
-    best = found[int(row["devices"])].best[0]
-    assert row["global_batch"] == BATCH and found.count == row["strategies"]
-    assert best.sequence_time == row["sequence_time"]
-    assert [best.tp, best.pp, best.dp] == [row["tp"], row["pp"], row["dp"]]
+    chance = random.Random(system)
+    model, sizes = chance.choice([m for m, s in kept() if s == system]), sorted(chance.sample(EACH[::2], 3))
+    found = at_sizes(model, system, sizes, progress=False).values
+    own = {(m, s): {} for m in MODELS for s in SYSTEMS} | {(model, system): found}
+    again = {int(x["devices"]): x[f"{model} on {system}"] for x in csv.DictReader(written(own).splitlines())}
+    rows = kept()[model, system]
+    for n in sizes:
+        assert again[n] == (f"{rows[n]:.5g}" if n in rows else "")
+
+
+def test_the_study_has_all_sizes():
+    for own, rows in kept().items():
+        missing = set(EACH) - set(rows)
+        assert all(n < 200 for n in missing), own  # none fits on few devices

@@ -1,16 +1,18 @@
-"""Calculon's study over system sizes: the best strategy of all, at each number of devices, for its three models on the
-three machines of its authors' poster.
+"""Calculon's study over system sizes: the best strategy of all at each multiple of eight devices, for its three models
+on the three machines of its authors' poster.
 
-`python -m scalebook.calculon.sizes` writes what stands in sizes.csv anew; with `every=8` at each multiple of eight
-devices, which takes some minutes on two cores.
+`python -m scalebook.calculon.sizes` computes it anew and writes sizes.csv. A sweep takes 25 (turing-530B) to 100
+(gpt3-175B) CPU seconds, all nine about nine minutes of one core or five of two, for 18 billion strategies that have a
+price; no process takes more than 0.32 GiB (2026-11-23, two cores of an x86 server, which others kept busy meanwhile).
 
->>> found = kept()
->>> {x["system"] for x in found} == set(SYSTEMS)
-True
+>>> work = kept()["megatron-1T", SYSTEMS[0]]
+>>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer
+(2047, True)
 """
 
 import csv
-import sys
+import itertools
+import resource
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from importlib.resources import files
@@ -21,12 +23,12 @@ from .documents import application
 from .library import models, systems
 from .strategies import Strategies
 
-__all__ = ["BATCH", "MODELS", "SYSTEMS", "at_sizes", "kept"]
+__all__ = ["BATCH", "EACH", "MODELS", "SYSTEMS", "at_sizes", "kept", "written"]
 
 MODELS = ("megatron-1T", "turing-530B", "gpt3-175B")
 SYSTEMS = ("h100_80g_nvl32_mem2_1TiB_100GBps", "h100_160g_nvl32_mem2_2TiB_100GBps", "h100_80g_nvl32_mem2_inf")
-BATCH = 4096
-_COLUMNS = ("model", "system", "global_batch", "devices", "strategies", "sequence_time", "tp", "pp", "dp")
+EACH, BATCH = range(8, 16385, 8), 4096
+_STUDY = {f"{model} on {system}": (model, system) for model, system in itertools.product(MODELS, SYSTEMS)}
 
 
 def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress: bool | None = None) -> Sweep:
@@ -36,40 +38,37 @@ def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, pro
     return sweep(thing, application(models[model]), **given)
 
 
-def rows(model: str, system: str, found: Sweep) -> list[dict]:
-    """What was found, a line for each size that has a strategy."""
-    result = []
-    for n in found.values:
-        one = found[n]
-        best = one.best[0]
-        own = (model, system, BATCH, n, one.count, best.sequence_time, best.tp, best.pp, best.dp)
-        result.append(dict(zip(_COLUMNS, (f"{x:.17g}" if isinstance(x, float) else str(x) for x in own), strict=True)))
-    return result
-
-
-def kept() -> list[dict]:
-    """What sizes.csv has."""
+def kept() -> dict[tuple[str, str], dict[int, float]]:
+    """What sizes.csv has: of a model on a system, by devices, the least time of them all together for one sequence; a
+    column without values is a sweep that was not run.
+    """
     with (files(__package__) / "sizes.csv").open(encoding="utf-8", newline="") as file:
-        return [{n: x if n in _COLUMNS[:2] else float(x) for n, x in row.items()} for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    found = {own: {int(x["devices"]): float(x[name]) for x in rows if x[name]} for name, own in _STUDY.items()}
+    return {own: values for own, values in found.items() if values}
 
 
-def main(asked: list[str]) -> None:
-    every = next((int(x.removeprefix("every=")) for x in asked if x.startswith("every=")), 0)
-    chosen = [x for x in asked if x in MODELS] or MODELS[:1]
-    # one in fifteen of the multiples of eight, and the round ones
-    sizes = range(every, 16385, every) if every else sorted({*range(8, 16385, 120), *range(512, 16385, 512)})
-    found = []
+def written(found: dict[tuple[str, str], dict[int, float]]) -> str:
+    """Sweeps' values as sizes.csv has them: times of all devices together, to five digits."""
+    lines = [",".join(["devices", *_STUDY])]
+    for n in EACH:
+        values = (found[own].get(n) for own in _STUDY.values())
+        lines.append(",".join([str(n), *("" if x is None else f"{n * x:.5g}" for x in values)]))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    found = {}
     with ProcessPoolExecutor(2) as pool:
-        for model in chosen:
-            for system in SYSTEMS:
-                swept = at_sizes(model, system, sizes, pool)
-                print(model, system, repr(swept).partition("\n")[0], f"{swept.seconds:.0f} s", flush=True)
-                found += rows(model, system, swept)
+        for own in _STUDY.values():
+            swept = at_sizes(*own, EACH, pool)
+            print(*own, repr(swept).partition("\n")[0], f"{swept.seconds:.0f} s", flush=True)
+            found[own] = swept.values
+    spent = [resource.getrusage(x) for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(f"{sum(x.ru_utime + x.ru_stime for x in spent):.0f} CPU s; at most {max(x.ru_maxrss for x in spent):,} kB")
     with open(str(files(__package__) / "sizes.csv"), "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
+        file.write(written(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,13 +1,15 @@
 """What a value is not below, whatever letters on axes are: a sweep prices whole only what could be among the best.
 
 >>> from scalebook.language import Formula, symbol
->>> from .plan import Plan
+>>> from .plan import Evaluated, Plan
 >>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 1.0)})
 >>> exposed = Formula("f", "dp_exposed", (1 - symbol("dp_overlap")) * symbol("dp"))
 >>> letters = plan.letters | {"dp_exposed": plan.add(exposed.rhs, plan.letters)}
 >>> place = least_of(plan, symbol("dp_exposed") + symbol("tp"), {"dp_exposed": exposed}, letters)
->>> plan.is_wide(place), plan.bits[place] == plan.bits[plan.letters["tp"]]  # what is exposed is not below zero
-(False, True)
+>>> plan.is_wide(place)
+False
+>>> Evaluated(plan, {"tp": np.array([1.0, 2.0]), "dp": np.array([4.0, 2.0])}, 2).value(place)
+array([1., 2.])
 """
 
 from collections.abc import Mapping
@@ -17,7 +19,7 @@ import sympy
 
 from scalebook.language import NOTATION, Formula
 
-from .plan import Plan
+from .plan import Plan, cases
 
 __all__ = ["least_of"]
 
@@ -27,26 +29,90 @@ _NOT_BELOW = ("positive", "nonnegative", "share")  # the signs of letters that a
 def least_of(plan: Plan, expr: sympy.Basic, formulas: Mapping[str, Formula], letters: Mapping[str, int]) -> int:
     """The place of what an expression is not below, by the signs of its letters; it rests on no axis.
 
-    Of what rests on axes a sum keeps the parts that do not, and any other letter that is never below zero is zero.
+    An axis is anywhere between its least and its largest value, and so is what rests on it.
     """
-    place = plan.add(expr, letters)
-    if not plan.is_wide(place):
-        return place
-    if expr.is_Symbol:
-        is_signed = NOTATION[expr.name].sign in _NOT_BELOW
-        rest = least_of(plan, formulas[expr.name].rhs, formulas, letters) if expr.name in formulas else None
-        zero = plan.constant(0.0 if is_signed else -np.inf)
-        return zero if rest is None else plan.fold(np.maximum, [zero, rest])
-    if expr.is_Add:
-        return plan.fold(np.add, [least_of(plan, x, formulas, letters) for x in expr.args])
-    if expr.is_Mul and all(_is_not_below(x) for x in expr.args):
-        return plan.fold(np.multiply, [least_of(plan, x, formulas, letters) for x in expr.args])
-    if isinstance(expr, sympy.Max):
-        return plan.fold(np.maximum, [least_of(plan, x, formulas, letters) for x in expr.args])
-    return plan.constant(-np.inf)
+    low, _ = _Between(plan, formulas, letters).ends(expr)
+    return plan.constant(-np.inf) if low is None else low
+
+
+class _Between:
+    """Between which values expressions are, whatever the axes: pairs of places, None where no end is known."""
+
+    def __init__(self, plan: Plan, formulas: Mapping[str, Formula], letters: Mapping[str, int]):
+        self.plan, self.formulas, self.letters = plan, formulas, letters
+        self._known: dict[str, tuple[int | None, int | None]] = {}
+
+    def ends(self, expr: sympy.Basic) -> tuple[int | None, int | None]:
+        place = self.plan.add(expr, self.letters)
+        if not self.plan.is_wide(place):
+            return place, place
+        if expr.is_Symbol:
+            if expr.name not in self._known:
+                self._known[expr.name] = self._letter(expr.name, place)
+            return self._known[expr.name]
+        if isinstance(expr, sympy.Piecewise):
+            return self._cases(expr)
+        if expr.is_Mul:
+            return self._product(expr)
+        lows, highs = zip(*map(self.ends, expr.args), strict=True)
+        if expr.is_Add:
+            return self._of_all(np.add, lows), self._of_all(np.add, highs)
+        if isinstance(expr, sympy.Max):
+            return self._of_any(np.maximum, lows), self._of_all(np.maximum, highs)
+        if isinstance(expr, sympy.Min):
+            return self._of_all(np.minimum, lows), self._of_any(np.minimum, highs)
+        return None, None
+
+    def _of_all(self, operation, places):
+        return None if None in places else self.plan.fold(operation, places)
+
+    def _of_any(self, operation, places):
+        return self._of_all(operation, [x for x in places if x is not None] or [None])
+
+    def _letter(self, name, place):
+        low = high = None
+        if name in self.formulas:
+            low, high = self.ends(self.formulas[name].rhs)
+        elif place in self.plan.values:
+            low, high = (self.plan.constant(float(f(self.plan.values[place]))) for f in (np.min, np.max))
+        if NOTATION[name].sign in _NOT_BELOW:
+            low = self._of_any(np.maximum, [self.plan.constant(0.0), low])
+        return low, high
+
+    def _cases(self, expr):
+        """Which case it is, if no axis decides it; else any of those that rest on none."""
+        values = [x.expr for x in expr.args]
+        holds = [self.plan.add(x.cond, self.letters) for x in expr.args]
+        lows, highs = zip(*map(self.ends, values), strict=True)
+        if not any(map(self.plan.is_wide, holds)):
+            ends = ([y for x in zip(own, holds, strict=True) for y in x] for own in (lows, highs))
+            return tuple(None if None in x else cases(self.plan, x) for x in ends)
+        if lows == highs:
+            return self._of_all(np.minimum, lows), self._of_all(np.maximum, highs)
+        return None, None
+
+    def _product(self, expr):
+        """Of factors that are never below zero, and of one that rests on axes with others of any sign."""
+        if _is_not_below(expr):
+            lows, highs = zip(*map(self.ends, expr.args), strict=True)
+            zero = self.plan.constant(0.0)
+            lows = [zero if x is None else x for x in lows]
+            return self._of_all(np.multiply, lows), self._of_all(np.multiply, highs)
+        places = [self.plan.add(x, self.letters) for x in expr.args]
+        wide = [x for x, place in zip(expr.args, places, strict=True) if self.plan.is_wide(place)]
+        if len(wide) > 1:
+            return None, None
+        own = [x for x in places if not self.plan.is_wide(x)]
+        ends = [self._of_all(np.multiply, [*own, x]) if x is not None else None for x in self.ends(wide[0])]
+        return self._of_all(np.minimum, ends), self._of_all(np.maximum, ends)
 
 
 def _is_not_below(expr: sympy.Basic) -> bool:
-    """Whether it is never below zero: a letter or a number of that sign, or their powers."""
-    base = expr.base if expr.is_Pow else expr
-    return NOTATION[base.name].sign in _NOT_BELOW if base.is_Symbol else bool(base.is_Number and base >= 0)
+    """Whether it is never below zero: a letter or a number of that sign, or what they make."""
+    if expr.is_Symbol:
+        return NOTATION[expr.name].sign in _NOT_BELOW
+    if expr.is_Mul or expr.is_Add:
+        return all(map(_is_not_below, expr.args))
+    if isinstance(expr, sympy.Piecewise):
+        return all(_is_not_below(x.expr) for x in expr.args)
+    return _is_not_below(expr.base) if expr.is_Pow else bool(expr.is_Number and expr >= 0)

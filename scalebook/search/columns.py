@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-__all__ = ["Columns", "Held", "Program", "program"]
+__all__ = ["Columns", "Held", "Program", "firsts", "numbered", "program"]
 
 
 class Held(NamedTuple):
@@ -131,7 +131,7 @@ def program(expr: sympy.Basic) -> Program:
     return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
 
 
-def _numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
+def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
     """Numbers below a span by their order among those that there are, and how many these are."""
     if span > 16 * len(mixed) + 1024:
         values, inverse = np.unique(mixed, return_inverse=True)
@@ -139,6 +139,13 @@ def _numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
     there = np.zeros(span, bool)
     there[mixed] = True
     return (np.cumsum(there) - 1)[mixed], int(np.count_nonzero(there))
+
+
+def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
+    """Where each number comes first."""
+    first = np.empty(count, np.intp)
+    first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
+    return first
 
 
 class Columns:
@@ -177,12 +184,10 @@ class Columns:
             for place, (codes, count) in enumerate(self._codes):
                 if bits >> place & 1:
                     if span * count > 2**62:
-                        mixed, span = _numbered(mixed, span)
+                        mixed, span = numbered(mixed, span)
                     mixed, span = mixed * count + codes, span * count
-            inverse, count = _numbered(mixed, span)
-            first = np.empty(count, np.intp)
-            first[inverse[::-1]] = np.arange(self.size - 1, -1, -1)
-            self._keys[bits] = first, inverse
+            inverse, count = numbered(mixed, span)
+            self._keys[bits] = firsts(inverse, count), inverse
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:

@@ -21,7 +21,7 @@ import sympy
 
 from .columns import Columns, Program, program
 
-__all__ = ["Block", "Evaluated", "Plan"]
+__all__ = ["Block", "Evaluated", "Plan", "cases"]
 
 _FOLDED = (np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or)
 _SHARED = 4  # rows to a combination, from which on a value on axes is priced by combination and not by row
@@ -127,7 +127,8 @@ def _power(plan, args):
     return plan.operate(np.power, base, exponent)
 
 
-def _cases(plan, args):
+def cases(plan: Plan, args: Sequence[int]) -> int:
+    """The place of the first of several values whose truth, which comes after each, holds."""
     found = plan.constant(np.nan)
     for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
         if plan.bits[holds] == 0:
@@ -147,7 +148,7 @@ def _plain(operation):
 
 _BUILT: dict[type | None, Callable] = {
     None: lambda plan, args: args[0],
-    sympy.Add: _folded(np.add), sympy.Mul: _folded(np.multiply), sympy.Pow: _power, sympy.Piecewise: _cases,
+    sympy.Add: _folded(np.add), sympy.Mul: _folded(np.multiply), sympy.Pow: _power, sympy.Piecewise: cases,
     sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum),
     sympy.And: _folded(np.logical_and), sympy.Or: _folded(np.logical_or), sympy.Not: _plain(np.logical_not),
     sympy.ceiling: _plain(np.ceil), sympy.floor: _plain(np.floor), sympy.log: _plain(np.log), sympy.exp: _plain(np.exp),

@@ -147,7 +147,7 @@ class _Sheet(NamedTuple):
 
     `conditions` are, for each formula in order, what it holds for: a name, and a condition with the places of its
     letters, or a letter whose value must be of its sign, with its place.  `last` are places that no later sheet uses.
-    `least` is the place of a value that what is sought is not below, and that rests on no axis.
+    `least` is the place of a value that what is sought is not below, and that rests on no axis; only a sweep asks it.
     """
 
     place: int
@@ -156,13 +156,13 @@ class _Sheet(NamedTuple):
     letters: dict[str, int]
     conditions: list[tuple[str, Condition | str, dict[str, int]]]
     last: list[int]
-    least: int
+    least: int | None
 
 
 class Planned:
-    """A problem with the formulas of all its sheets in one plan."""
+    """A problem with the formulas of all its sheets in one plan, and with bounds where they are asked for."""
 
-    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.problem = problem
         self.plan = Plan(problem.columned, axes, space.solved)
@@ -182,7 +182,7 @@ class Planned:
                     conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
                 if space.is_signed:
                     conditions.append((f"{name} has a value", name, {name: letters[name]}))
-            least = least_of(self.plan, symbol(problem.axes[0]), own.formulas, letters)
+            least = least_of(self.plan, symbol(problem.axes[0]), own.formulas, letters) if has_bounds else None
             self.sheets.append(_Sheet(place, words, own.formulas, letters, conditions, [], least))
             uses.append(self._used(self.sheets[-1]))
         seen = set()
@@ -194,7 +194,8 @@ class Planned:
         problem = self.problem
         ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
         ends |= {sheet.letters[x] for n, _, m, _ in problem.limits for x in (n, m) if x in sheet.letters}
-        ends |= {x for _, _, places in sheet.conditions for x in places.values()} | {sheet.least}
+        ends |= {x for _, _, places in sheet.conditions for x in places.values()}
+        ends |= set() if sheet.least is None else {sheet.least}
         return set(self.plan.above(ends))
 
 
@@ -206,7 +207,7 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
     key = pickle.dumps((problem if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()
-        _PLANS[key] = Planned(problem, combinations)
+        _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
     return _PLANS[key]
 
 

@@ -25,6 +25,7 @@ from scalebook.language.units import show
 
 from . import pricing
 from .asked import asked, joined
+from .columns import firsts, numbered
 from .found import Search
 from .parts import gathered
 from .plan import Block
@@ -42,7 +43,7 @@ from .problem import (
 
 __all__ = ["Sweep", "sweep"]
 
-SIZES, SWEPT = 64, 1 << 15  # sizes of a task, and rows priced at a time
+SIZES, SWEPT = 128, 1 << 15  # sizes of a task, and rows priced at a time
 FIRST = 8  # combinations of words that are priced first
 _ROUNDING = 1 - 1e-9  # a bound is added up in another order than what it bounds
 _NONE = np.empty((0, 5))
@@ -152,10 +153,10 @@ def sweep(
 
     What is asked reads as in a search, of one device's row, and needs a layout, as training and Calculon's strategies
     have it.  All strategies are counted and held against the limits; those are priced whole that could be among the
-    best, which what they take at least says, by the signs of its parts.  `executor` is any of concurrent.futures' kind
-    (of Dask, `client.get_executor()`).  Interrupted, or with parts that a worker failed to price, it gives the sizes so
-    far, and its `note` says what is missing.  Raises what a search raises for a call that makes no sense, and
-    ValueError if at no size any strategy can run.
+    best, by what they take at least, whatever the letters on axes (offloads, overlaps) are.  `executor` is any of
+    concurrent.futures' kind (of Dask, `client.get_executor()`).  Interrupted, or with parts that a worker failed to
+    price, it gives the sizes so far, and its `note` says what is missing.  Raises what a search raises for a call that
+    makes no sense, and ValueError if at no size any strategy can run.
     """
     from scalebook.search import check_executor, shown
 
@@ -284,6 +285,17 @@ class _Swept:
         return result
 
 
+class _Spread(NamedTuple):
+    """Counts of rows that stand for others, entered for all of them."""
+
+    swept: _Swept
+    sizes: np.ndarray
+    places: np.ndarray
+
+    def count(self, name: str, _, numbers: np.ndarray) -> None:
+        self.swept.count(name, self.sizes, numbers[self.places])
+
+
 class _Pricing(Pricing):
     """One sheet on rows of several sizes."""
 
@@ -296,30 +308,38 @@ class _Pricing(Pricing):
 
     def price(self, rows, swept):
         """All strategies are held against the limits; of the others those priced whole that could be among the best."""
-        block = Block(self.evaluated, rows)
-        fits, count = self.fitting(block, swept)
-        swept.counts += np.bincount(self.sizes[rows], count, len(swept.counts)).astype(np.int64)
-        could = fits.any(tuple(range(fits.ndim - 1)))
+        places, count = self._alike(rows)
+        sizes = self.sizes[rows]
+        fits, left = self.fitting(Block(self.evaluated, rows[firsts(places, count)]), _Spread(swept, sizes, places))
+        swept.counts += np.bincount(sizes, left[places], len(swept.counts)).astype(np.int64)
+        could = fits.any(tuple(range(fits.ndim - 1)))[places]
         if not self.problem.is_rising:
-            could &= block.value(self.sheet.least) * _ROUNDING <= swept.least[self.sizes[rows]]
+            # where no bound is known, as of what has no value, it could
+            could &= ~(Block(self.evaluated, rows).value(self.sheet.least) * _ROUNDING > swept.least[sizes])
         could = np.flatnonzero(could)
-        for some in self._blocks(len(could)):
-            self._best(Block(self.evaluated, rows[could[some]]), fits[..., could[some]], swept)
-
-    def _blocks(self, number):
         step = max(1, pricing.BLOCK // math.prod(self.plan.shape))
-        return (slice(x, x + step) for x in range(0, number, step))
+        for x in range(0, len(could), step):
+            some = could[x : x + step]
+            self._best(Block(self.evaluated, rows[some]), fits[..., places[some]], swept)
 
-    def within(self, block, place, relation, other):
-        """Where a limit holds, found for all rows at once: the sheets of many words have the same memory."""
-        kept, size = self.evaluated.kept, self.evaluated.size
-        if (place, relation, other) not in kept:
-            rows, found = np.arange(size), []
-            for some in self._blocks(size):
-                holds = super().within(Block(self.evaluated, rows[some]), place, relation, other)
-                found.append(np.broadcast_to(holds, (*np.shape(holds)[:-1], len(rows[some]))))
-            kept[place, relation, other] = np.concatenate(found, -1)
-        return kept[place, relation, other][..., block.rows]
+    def _alike(self, rows):
+        """Rows numbered so that those of one number are alike in what limits rest on, and how many numbers there are:
+        one of each is held against the limits.
+        """
+        letters, bits = self.sheet.letters, 0
+        rest = [letters[x] for n, _, m, _ in self.problem.limits if n in letters for x in (n, m) if x in letters]
+        for _, _, own in self.sheet.conditions:
+            rest += own.values() if any(map(self.plan.is_wide, own.values())) else ()
+        for x in rest:
+            bits |= self.plan.bits[x] & self.plan.in_columns
+        places = self.evaluated.columns.key(bits)[1][rows]
+        span = len(self.evaluated.columns.key(bits)[0])
+        for part in self.parts:
+            if part.strides[0] and part[0].size > 1:  # others are the same for all of these rows
+                for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:
+                    own, count = numbered(byte, 256)
+                    places, span = numbered(places * count + own, span * count)
+        return numbered(places, span)
 
     def _best(self, block, fits, swept):
         values, second, places = self.valued(block, fits)
