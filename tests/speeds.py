@@ -2,7 +2,7 @@
 
 They are committed, as errors are in record.json: `scalebook/measurements/speeds.json`.  Ours are seconds of one core's
 work, so that other work on the machine does not slow them; peers' are of a run by their own commands on an idle machine
-of two such cores, on the day that stands beside them.
+of two cores, on the day that stands beside them.
 """
 
 import contextlib

@@ -166,7 +166,7 @@ BOUNDS = {
     ("megascale", "MegaScale"): (0.0681, 0.121),
     ("megascale", "Megatron-LM"): (0.0362, 0.0701),
     ("narayanan_table2", "ZeRO 3"): (0.0635, 0.124),
-    ("narayanan_table2", "tensor and pipeline parallel"): (0.00804, 0.0153),
+    ("narayanan_table2", "tensor and pipeline parallel"): (0.00913, 0.0161),
     ("training_runs", "GPT-3 175B"): (0.001, 0.001),
     ("training_runs", "Gopher 280B"): (0.13, 0.13),
     ("training_runs", "Llama 3.1 405B"): (0.003, 0.003),
