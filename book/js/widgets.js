@@ -22,24 +22,22 @@ class Model {
   }
 }
 
-// A module is the same for all widgets of a kind: it is read, and its style added, once.
-const loaded = new Map();
-function load(id) {
-  if (!loaded.has(id)) {
-    const { _esm, _css } = globalThis.scalebook.modules[id];
-    const style = document.createElement("style");
-    style.textContent = _css ?? "";
+// What draws widgets of one kind is made, and its style added, once.
+const kinds = new Map();
+function kind(id) {
+  if (!kinds.has(id)) {
+    const { make, css } = globalThis.scalebook.modules[id], style = document.createElement("style");
+    style.textContent = css ?? "";
     document.head.append(style);
-    const url = URL.createObjectURL(new Blob([_esm], { type: "text/javascript" }));
-    loaded.set(id, import(url).then(({ default: made }) => made));
+    kinds.set(id, make());
   }
-  return loaded.get(id);
+  return kinds.get(id);
 }
 
 async function show(tag, saved) {
   const own = saved[JSON.parse(tag.textContent).model_id]?.state;
   if (!own) return;
-  const made = await load(own._anywidget_id), widget = typeof made === "function" ? await made() : made;
+  const made = kind(own._anywidget_id), widget = typeof made === "function" ? await made() : made;
   const place = document.createElement("div"), el = document.createElement("div"), model = new Model(own);
   place.className = "sb-widget";
   place.append(el);

@@ -1,9 +1,9 @@
 """Calculon's study over system sizes: the best strategy of all at each multiple of eight devices, for its three models
 on the three machines of its authors' poster.
 
-`python -m scalebook.calculon.sizes` computes it anew and writes sizes.csv. A sweep takes 25 (turing-530B) to 100
-(gpt3-175B) CPU seconds, all nine about nine minutes of one core or five of two, for 18 billion strategies that have a
-price; no process takes more than 0.32 GiB (2026-11-23, two cores of an x86 server, which others kept busy meanwhile).
+`python -m scalebook.calculon.sizes` computes it anew and writes sizes.csv: 18 billion strategies that have a price, in
+4 min 14 s on two idle cores of an x86 server (443 CPU seconds; a sweep takes 11 s for turing-530B to 46 s for
+gpt3-175B), at most 0.3 GiB a process (2026-11-23).
 
 >>> work = kept()["megatron-1T", SYSTEMS[0]]
 >>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer

@@ -4,6 +4,7 @@ What several widgets name (rows of tables, formulas, the widgets' own JavaScript
 """
 
 import json
+import re
 
 from anywidget import AnyWidget
 
@@ -55,5 +56,18 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
 
 
 def script(shared: dict) -> str:
-    """What all pages share, as the script that they load (a script can be read from a folder, data cannot)."""
-    return f"globalThis.scalebook = {json.dumps(shared, ensure_ascii=False, sort_keys=True)};\n"
+    """What all pages share, as the script that they load (a script can be read from a folder, data cannot).
+
+    A widget's module is a function there: as a module it would be read last of all that a page loads.
+    """
+    data = json.dumps({x: shared[x] for x in shared.keys() - {"modules"}}, ensure_ascii=False, sort_keys=True)
+    kinds = (
+        f"{json.dumps(name)}: {{ css: {json.dumps(own['_css'])}, make() {{\n{_returning(own['_esm'])}\n}} }},\n"
+        for name, own in sorted(shared["modules"].items())
+    )
+    return f"globalThis.scalebook = {data};\nglobalThis.scalebook.modules = {{\n{''.join(kinds)}}};\n"
+
+
+def _returning(module: str) -> str:
+    """The body of a function that gives what a module exports by default."""
+    return re.sub(r"^export (default )?", lambda found: "return " if found[1] else "", module, flags=re.MULTILINE)
