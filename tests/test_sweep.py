@@ -126,7 +126,7 @@ def test_interrupted_it_gives_the_sizes_so_far(monkeypatch):
             (decoding, models.llama3_8b, accelerators.h100),
             dict(devices=[8], minimize="token_time", batch=[1, 2]),
             TypeError,
-            "",
+            "decoding has none: search it instead",
         ),
     ],
 )
