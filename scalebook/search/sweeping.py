@@ -332,8 +332,8 @@ class _Pricing(Pricing):
             rest += own.values() if any(map(self.plan.is_wide, own.values())) else ()
         for x in rest:
             bits |= self.plan.bits[x] & self.plan.in_columns
-        places = self.evaluated.columns.key(bits)[1][rows]
-        span = len(self.evaluated.columns.key(bits)[0])
+        first, inverse = self.evaluated.columns.key(bits)
+        places, span = inverse[rows], len(first)
         for part in self.parts:
             if part.strides[0] and part[0].size > 1:  # others are the same for all of these rows
                 for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:
