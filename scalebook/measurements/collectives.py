@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_reduce, issued_by_host, shared_ports
+from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot_all_reduce
 from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
 from scalebook.tables import accelerators
 
@@ -31,10 +32,23 @@ ISSUE = {
     "a100_dgx": (40e-6, 17e-6), "a100_pairwise_nvlink": (59e-6, 10e-6),
     "h100_dgx": (35e-6, 9e-6), "h100_pairwise_nvlink": (21e-6, 10e-6),
 }  # fmt: skip
-KERNEL_LAUNCH = {  # serving's own all-reduce on two devices, 16 KiB or less, in seconds
+# Serving's own all-reduces from a recorded graph, on two devices, 16 KiB or less, in seconds: the median of engines,
+# and what that of an engine is of it.  TensorRT-LLM's kernels wait for the data themselves, the others' for flags.
+KERNEL_LAUNCH = {
     "a100_sxm": 5.1e-6, "h100_sxm": 3.3e-6, "h200_sxm": 3.4e-6, "b200_sxm": 6.6e-6, "b300_sxm": 6.6e-6,
     "gb200": 4.6e-6, "gb300": 5.3e-6,
 }  # fmt: skip
+
+
+ENGINE_LAUNCH = {"TRTLLM": 0.83, "vLLM": 1.06, "SGLang": 1.06}
+PEER_LAUNCH = 0.08e-6  # what each further device adds, on 8 of the H100
+# Bytes a second: 36 blocks of 512 threads have 16 bytes each on their way, whatever the link would carry; of
+# TensorRT-LLM a share of the link.  On two devices of the H100.
+IN_FLIGHT, PUSHED = 265e9, 0.68
+# From how many bytes on the sums are exchanged in two shots, and from how many on NCCL is asked, by number of devices.
+TWO_SHOT = {"TRTLLM": {4: 1e6, 8: 5e5}, "vLLM": {4: 2**19, 8: 2**18}, "SGLang": {4: 2**19, 8: 2**18}}
+ASK_NCCL = {"TRTLLM": {2: 16e6, 4: 8e6, 8: 8e6}, "vLLM": dict.fromkeys((2, 4, 8), 2**23),
+            "SGLang": dict.fromkeys((2, 4, 8), 2**23 + 1)}  # fmt: skip
 
 
 def _device(row):
@@ -202,27 +216,36 @@ def _is_first(row):
 # Serving's own kernels
 
 
+def _custom_seconds(row):
+    ways, size, engine, device = number(row, "num_gpus"), number(row, "size_bytes"), row["framework"], _device(row)
+    if size >= ASK_NCCL[engine][ways]:
+        return KINDS["all_reduce"](device, collective_bytes=size, ways=ways, near_ways=ways)
+    f = one_shot_all_reduce if size < TWO_SHOT[engine].get(ways, np.inf) else two_shot_all_reduce
+    own = PUSHED if engine == "TRTLLM" else min(device.near_efficiency, IN_FLIGHT / device.scaleup_bandwidth)
+    wait = ENGINE_LAUNCH[engine] * KERNEL_LAUNCH[row["system"]] + (ways - 2) * PEER_LAUNCH
+    rate = own * device.scaleup_bandwidth
+    return f(collective_bytes=size, ways=ways, link_bandwidth=rate, link_latency=wait)
+
+
 def _custom(rows):
-    """Every device reads the others' parts: no hops, and a launch from a recorded graph."""
-    found = []
-    for row in rows:
-        ways, size = number(row, "num_gpus"), number(row, "size_bytes")
-        own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH[row["system"]])
-        f = KINDS["all_reduce"]
-        found.append(f(_device(row), collective_bytes=size, ways=ways, near_ways=ways, **own) * 1e6)
+    """Every device reads the others' parts, in one shot or two; of large messages engines leave it to NCCL."""
+    found = 1e6 * np.array([_custom_seconds(row) for row in rows])
     peak = 1e6 * _at_peak(rows, "num_gpus", "size_bytes")
-    return Priced(np.array(found), peak, peak)
+    return Priced(found, peak, peak)
 
 
 def _no_custom(row):
     if row["system"] not in DEVICES:
         return "of a device without a scale-up network: its messages cross the host"
+    if row["framework"] not in ENGINE_LAUNCH or number(row, "num_gpus") not in (2, 4, 8):
+        return "of an engine, or of a number of devices, whose choice of kernels is not described here"
     return "launched one by one, which times the host" if "eager" in row["kernel_source"] else ""
 
 
 def _custom_fitted(row):
-    small = number(row, "size_bytes") <= 2**14
-    return not _no_custom(row) and small and number(row, "num_gpus") == 2
+    ways, small, on_h100 = number(row, "num_gpus"), number(row, "size_bytes") <= 2**14, row["system"] == "h100_sxm"
+    waits = small and (ways == 2 or (on_h100 and ways == 8))
+    return not _no_custom(row) and (waits or (on_h100 and ways == 2 and number(row, "size_bytes") < 2**23))
 
 
 def _custom_group(row):
@@ -287,10 +310,11 @@ CONFRONTATIONS = {
             _custom,
             "latency_us",
             "us",
-            ("aiconfigurator-nccl",),
+            ("aiconfigurator-nccl", "vllm-custom-all-reduce", "trtllm-all-reduce"),
             _no_custom,
             _custom_group,
-            "a launch for each device, on two devices and 16 KiB or less; the shares are those of `collectives`",
+            "a launch for each device and its share for each engine, on two devices and 16 KiB or less; what each "
+            "further device adds and the rates, on 8 and on 2 of the H100",
             _custom_fitted,
         ),
     )
