@@ -1,7 +1,8 @@
 """Attention kernels as published: TensorRT-LLM's operators, and FlashAttention's figures.
 
 An operator of TensorRT-LLM takes in the projections, turns and stores the keys, and attends.  Three numbers for
-each kind were fitted on the H100 alone; every other device is predicted from its data sheet.
+each kind were fitted on the H100, and of decoding on half of the B200's rows; every other device is predicted from its
+data sheet.
 """
 
 import numpy as np
@@ -20,11 +21,17 @@ from scalebook.tables import accelerators
 from .confrontation import Confrontation, Priced, number
 from .kernels import _letters, products_seconds
 
-__all__ = ["AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
+__all__ = [
+    "AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DECODE_BLACKWELL", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL",
+    "SOFTMAX_PASSES", "TILE",
+]  # fmt: skip
 
-# Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
+# Fitted by least mean |log(predicted/measured)| on the H100, and on the even rows of the B200, where TensorRT-LLM has
+# kernels of its own for decoding (trtllm-gen); a test tries neighbouring values.
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
 DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
+DECODE_BLACKWELL = dict(launch_time=10.8e-6, bandwidth_efficiency=0.85, item_time=1.28e-6)
+BLACKWELL = ("b200", "gb200", "b300", "gb300")
 FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
 
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
@@ -102,6 +109,20 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
     return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
 
 
+def by_generation(rows, numbers, blackwell) -> dict:
+    """The numbers of a row's generation, letter by letter."""
+    newer = np.array([DEVICES.get(row["system"], row["system"]) in BLACKWELL for row in rows])
+    return {x: np.where(newer, blackwell[x], numbers[x]) for x in numbers}
+
+
+def is_even(row) -> bool:
+    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+
+
+def calibrates_decode(row) -> bool:
+    return row["system"] == "h100_sxm" or (row["system"] == "b200_sxm" and is_even(row))
+
+
 def _prefill(rows):
     ideal = AT_PEAKS | dict(score_flops=_NOTHING)
     return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, ideal)))
@@ -109,7 +130,8 @@ def _prefill(rows):
 
 def _decode(rows):
     ideal = AT_PEAKS | dict(item_time=_NOTHING)
-    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (DECODE, ideal)))
+    numbers = by_generation(rows, DECODE, DECODE_BLACKWELL)
+    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (numbers, ideal)))
 
 
 def flash_rate(row, score_flops) -> float:
@@ -258,11 +280,12 @@ CONFRONTATIONS = {
             _decode,
             "latency_ms",
             "ms",
-            ("aiconfigurator",),
+            ("aiconfigurator", "trtllm-dispatch"),
             _no_decode,
             _device_and("kv_cache_dtype"),
-            "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
-            lambda row: row["system"] == "h100_sxm",
+            "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100, and "
+            "for Blackwell on the even rows of the B200",
+            calibrates_decode,
         ),
         Confrontation(
             "attention_flash",
