@@ -8,7 +8,7 @@ import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_reduce, issued_by_host, shared_ports
 from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot_all_reduce
-from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
+from scalebook.machine.collectives import KINDS, all_reduce_ring
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced, number
@@ -25,6 +25,9 @@ NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_
 # Fitted; a test fits them again.
 BENCHMARK_LAUNCH = 17e-6  # what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200
 FABRIC_LATENCY = 84e-6  # a hop of AWS's EFA, on the all-reduces of 256 KiB to 2 MiB of four nodes
+# What the rings of an all-reduce carry between two nodes, over what a send does, by the devices of a node that take
+# part: they sum on the way, and leave a node by the ports of its switches.  On half of the rows of 4 MB and more.
+NODE_RINGS = {1: 0.8, 2: 0.83, 4: 2.66, 8: 2.05}
 NODE_PORT = {"a100_dgx": 7.8e9, "h100_dgx": 35.3e9}  # bytes a second, on the sends of 30 MB and more between two nodes
 # What PyTorch's host takes to issue an all-reduce and a send, on half of the rows of less than 1 MiB within a node:
 # the median of a host's, which differ.
@@ -164,11 +167,13 @@ def _vidur(rows):
         device, known = _device(row), dict(collective_bytes=size, ways=ways, near_ways=near)
         known["scaleout_bandwidth"] = 1  # not used within a node, and not known of every device
         if near < ways:
-            known["scaleout_bandwidth"] = shared_ports(ports=1, link_bandwidth=NODE_PORT[row["node"]], crossing=near)
+            ports = 1 if row["op"] == "send_recv" else NODE_RINGS[near]
+            known["scaleout_bandwidth"] = shared_ports(
+                ports=ports, link_bandwidth=NODE_PORT[row["node"]], crossing=near
+            )
             known["far_efficiency"] = 1
-        reduce = all_reduce_hierarchical if near < ways else KINDS["all_reduce"]
         is_send = row["op"] == "send_recv"
-        f = KINDS["send"] if is_send else reduce
+        f = KINDS["send" if is_send else "all_reduce"]
         if "pairwise" in row["node"]:  # over a bridge: no switch, and nothing to pass on, for which chunks are
             known |= {"near_efficiency": 1} if is_send else {"chunk_time": 0}
         time = f(device, **known)
@@ -183,6 +188,8 @@ def _not_vidur(row):
         return "of a node that is not described here"
     if "pairwise" in row["node"] and (row["num_gpus"], row["devices_per_node"]) != ("2", "2"):
         return "between pairs of devices, over a host that is not described"
+    if row["devices_per_node"] != row["num_gpus"] and number(row, "devices_per_node") not in NODE_RINGS:
+        return "of a number of devices in a node of which nothing was measured"
     is_send = row["op"] == "send_recv" and row["devices_per_node"] == row["num_gpus"]
     if is_send and number(row, "time_ms_median") < number(row, "size_raw") / _device(row).scaleup_bandwidth * 1e3:
         return "of sends that are over before the link could have carried them"
@@ -199,8 +206,10 @@ def _vidur_group(row):
 def _vidur_fitted(row):
     if _not_vidur(row):
         return False
-    between = row["op"] == "send_recv" and row["devices_per_node"] == "1"
-    return (between and number(row, "size_raw") > 3e7) or (_is_issued(row) and _is_first(row))
+    between, size = row["devices_per_node"] != row["num_gpus"], number(row, "size_raw")
+    if between and row["op"] == "send_recv":
+        return size > 3e7
+    return _is_first(row) and (size >= 4e6 if between else _is_issued(row))
 
 
 def _is_issued(row):
@@ -298,7 +307,8 @@ CONFRONTATIONS = {
             ("vidur",),
             _not_vidur,
             _vidur_group,
-            "the rate between two nodes, on the sends of 30 MB and more; within a node the time that the host takes to "
+            "the rate between two nodes, on the sends of 30 MB and more, and what rings carry of it, on half of the "
+            "all-reduces of 4 MB and more; within a node the time that the host takes to "
             "issue one, on half of the rows of less than 1 MiB; that a send and a pair of H100 pay nothing for chunks "
             "was seen here",
             _vidur_fitted,
