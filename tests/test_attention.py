@@ -194,6 +194,13 @@ FITTED = {
         lambda rows, score_flops: np.array([measured.flash_rate(row, score_flops) for row in rows]),
         {"score_flops": measured.FLASH_SCORE_FLOPS},
         1,
+        "FlashAttention-3",
+    ),
+    "attention_flash on cuDNN": (
+        lambda rows, score_flops: np.array([measured.flash_rate(row, score_flops) for row in rows]),
+        {"score_flops": measured.CUDNN_SCORE_FLOPS},
+        1,
+        "cuDNN",
     ),
     "attention_mla_decode": (attention_kernels.latent_decode_seconds, attention_kernels.LATENT_DECODE, 1e3, "h100_sxm"),
     "attention_mla_decode on Blackwell": (
@@ -207,10 +214,11 @@ FITTED = {
 
 @pytest.mark.parametrize("name", FITTED)
 def test_the_calibrated_numbers_fit_the_rows_they_name(name):
-    predict, fitted, scale, *systems = FITTED[name]
-    result = confront(name.removesuffix(" on Blackwell"))
+    predict, fitted, scale, *kinds = FITTED[name]
+    result = confront(name.partition(" ")[0])
     picked = [
-        x and (not systems or row["system"] in systems) for row, x in zip(result.rows, result.fitted, strict=True)
+        x and (not kinds or row.get("system", row.get("impl")) in kinds)
+        for row, x in zip(result.rows, result.fitted, strict=True)
     ]
     rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
 
@@ -349,3 +357,21 @@ def test_what_infersim_times_is_where_the_calibration_puts_it(monkeypatch):
             with monkeypatch.context() as other:
                 other.setitem(attention_kernels.READ_SHARES, name, other_share)
                 assert error() > least
+
+
+def test_what_an_item_of_shared_keys_takes_is_where_the_calibration_puts_it(monkeypatch):
+    result = confront("attention_decode")
+    picked = [
+        fitted and measured._shares_on_hopper(row) for row, fitted in zip(result.rows, result.fitted, strict=True)
+    ]
+    rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
+
+    def error():
+        return np.abs(np.log(measured._decode(rows).predicted / result.measured[picked])).mean()
+
+    least = error()
+    assert len(rows) > 100
+    for by in (0.9, 1.1):
+        with monkeypatch.context() as other:
+            other.setattr(measured, "SHARED_ITEM", by * measured.SHARED_ITEM)
+            assert error() > least

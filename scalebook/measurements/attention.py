@@ -31,8 +31,12 @@ __all__ = [
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
 DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
 DECODE_BLACKWELL = dict(launch_time=10.8e-6, bandwidth_efficiency=0.85, item_time=1.28e-6)
+# On Hopper heads that share keys and values of 16 bits take a core so long for one of them and a sequence.
+SHARED_ITEM = 4.2e-6
 BLACKWELL = ("b200", "gb200", "b300", "gb300")
-FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
+# What each kernel leaves of the softmax, on its own runs forward with heads of 128 and no mask.
+FLASH_SCORE_FLOPS = 18.6  # FlashAttention-3
+CUDNN_SCORE_FLOPS = 22.4
 
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
 DEVICES = {
@@ -115,6 +119,11 @@ def by_generation(rows, numbers, blackwell) -> dict:
     return {x: np.where(newer, blackwell[x], numbers[x]) for x in numbers}
 
 
+def _shares_on_hopper(row) -> bool:
+    old = DEVICES[row["system"]] not in BLACKWELL and row["kv_cache_dtype"] == "bfloat16"
+    return old and number(row, "num_heads") > number(row, "num_key_value_heads")
+
+
 def is_even(row) -> bool:
     return int(row["row_id"].rpartition("-")[2]) % 2 == 0
 
@@ -131,6 +140,7 @@ def _prefill(rows):
 def _decode(rows):
     ideal = AT_PEAKS | dict(item_time=_NOTHING)
     numbers = by_generation(rows, DECODE, DECODE_BLACKWELL)
+    numbers["item_time"] = np.where([_shares_on_hopper(row) for row in rows], SHARED_ITEM, numbers["item_time"])
     return Priced(*(1e3 * decode_seconds(rows, **x) for x in (numbers, ideal)))
 
 
@@ -169,7 +179,9 @@ def _counted(row):
 
 def _flash(rows):
     peak = np.array([accelerators[DEVICES[row["gpu"]]].peak_fp16 / 1e12 for row in rows])
-    return Priced(np.array([flash_rate(row, FLASH_SCORE_FLOPS) for row in rows]), peak, peak)
+    left = {"cuDNN": CUDNN_SCORE_FLOPS}
+    found = [flash_rate(row, left.get(row["impl"], FLASH_SCORE_FLOPS)) for row in rows]
+    return Priced(np.array(found), peak, peak)
 
 
 def unfused_bound(row) -> float:
@@ -251,8 +263,8 @@ def _kernel(row):
 
 
 def _calibrates_flash(row):
-    kind = row["impl"], row["passes"], row["causal"], row["head_dim"]
-    return kind == ("FlashAttention-3", "fwd", "False", "128")
+    kind = row["passes"], row["causal"], row["head_dim"]
+    return row["impl"] in ("FlashAttention-3", "cuDNN") and kind == ("fwd", "False", "128")
 
 
 CONFRONTATIONS = {
@@ -297,7 +309,7 @@ CONFRONTATIONS = {
             ("flash-attention-figures",),
             _no_flash,
             _kernel,
-            "the vector arithmetic per score, on FlashAttention-3 forward with heads of 128 and no mask",
+            "the vector arithmetic per score of FlashAttention-3 and of cuDNN, forward with heads of 128 and no mask",
             _calibrates_flash,
         ),
         Confrontation(

@@ -228,7 +228,8 @@ def _layer(rows):
     scores = [(seq, seq, wide, batch * each), (seq, wide, seq, batch * each)]
     for sizes in scores:
         found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
-    moved = 2 * batch * each * seq**2 * 4 + 2 * tokens * hidden * (10 + 8 / tp)  # softmax, mask; norms, sums, GELU
+    # One kernel scales, masks and normalizes scores, and nothing is dropped (megatron_wrapper.py); norms, sums, GELU.
+    moved = 2 * batch * each * seq**2 * 2 + 2 * tokens * hidden * (10 + 8 / tp)
     found[0] += stream_time(known, traffic=moved)
     found[1] += moved / known["hbm_bandwidth"]
     return Priced(*found)
@@ -321,7 +322,8 @@ CONFRONTATIONS = {
         _one(
             "eleuther_layers", "layer_eleuther.csv",
             "Time of a whole layer forward on the A100 of 40 GB, its attention unfused.",
-            _layer, "layer_s", "s", ("anthony2024",), _no_layer, lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
+            _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer,
+            lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
             optional=("attn_s", "mlp_s"),
         ),
         _one(
