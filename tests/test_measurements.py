@@ -159,7 +159,7 @@ BOUNDS = {
     ("azure", "products, H100"): (0.036, 0.053),
     ("azure", "streams"): (0.125, 0.208),
     ("fabric_mi300x", "one link"): (0.0385, 0.077),
-    ("eleuther_layers", "tensor-parallel 2"): (0.068, 0.2),
+    ("eleuther_layers", "tensor-parallel 2"): (0.0454, 0.18),
     ("narayanan_table1", "GPT-1.7B"): (0.034, 0.034),
     ("narayanan_table1", "GPT-1008.0B"): (0.0459, 0.0459),
     ("narayanan_table1", "GPT-310.1B"): (0.0497, 0.0497),
