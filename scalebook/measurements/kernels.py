@@ -344,7 +344,7 @@ CONFRONTATIONS = {
         Confrontation(
             "layer_eleuther",
             "layer_eleuther.csv",
-            "Time of the feed-forward layer of a block: two products on the A100, as calibrated in gemm, and an activation.",
+            "Time of the feed-forward layer of a block: two products on the A100, as in gemm, and an activation.",
             _feed_forward,
             "mlp_s",
             "s",
