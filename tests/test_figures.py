@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from scalebook.display.figures import caption, describe
-from scalebook.display.fitting import SIZE, WIDTH
+from scalebook.display.fitting import WIDTH
+from scalebook.display.lettering import SIZE
 from scalebook.display.scheme import COLOURS, LEAST, PHONE, contrast, on_dark
 from scalebook.display.vector import figure_html
 from tools.notebooks import notebooks

@@ -20,7 +20,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
-from .fitting import SIZE, fit
+from .fitting import fit
+from .lettering import SIZE
 from .scheme import LEAST, PHONE, contrast, following, ink_on, on_dark
 
 __all__ = ["figure_html"]
