@@ -166,6 +166,15 @@ def test_a_figure_draws_a_part_in_the_colour_of_its_bars(path):
             assert "color" in named and "hue" in ast.unparse(named["color"]), f"{label.value}: color=hues([...])"
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
+def test_a_line_that_is_called_by_a_device_has_that_devices_look(path):
+    cells = [x.source for x in nbformat.read(path, as_version=4).cells if x.cell_type == "code"]
+    for call in (x for source in cells if "label=" in source for x in ast.walk(ast.parse(source))):
+        labels = [ast.unparse(x.value) for x in getattr(call, "keywords", ()) if x.arg == "label"]
+        if any(re.search(r"accelerators\[|\bdevice\.name", x) for x in labels):
+            assert "look" in ast.unparse(call), f"**device_look(...): {labels}"
+
+
 def test_every_letter_with_a_meaning_is_a_letter():
     assert PARTS.keys() <= NOTATION.keys()
     for name, part in PARTS.items():
