@@ -99,7 +99,7 @@ def sets() -> list[str]:
         lost = [x for x in names if kept[x].get("single", math.inf) < kept[x]["mean"]]
         lines += [*(["**Where one number is nearer than we are, and why.**", ""] if lost else [])]
         lines += [*(f"- `{x}`, {percent(kept[x]['single'])} against {percent(kept[x]['mean'])} in the mean: "
-                    f"{' '.join(reasons[x].split())}" for x in lost), ""]  # fmt: skip
+                    f"{' '.join(reasons.get(x, '').split())}" for x in lost), ""]  # fmt: skip
         each = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
         lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in each), "", "::::", ""]
     return lines
