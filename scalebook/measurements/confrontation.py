@@ -69,6 +69,7 @@ class Confrontation:
     `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
     `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
     from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
+    `ends` predicts the least and the most that rows may mean that do not say all.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Confrontation:
     optional: tuple[str, ...] = ()
     completed: Callable[[Measurement], Measurement] = lambda row: row
     alike: Callable[[Measurement], str] = lambda row: ""
+    ends: Callable[[list[Measurement]], tuple[np.ndarray, np.ndarray]] | None = None
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.

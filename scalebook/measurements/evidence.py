@@ -89,13 +89,15 @@ class CauseOf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Rows of a set, or some evenly among them: log of measured over predicted time, and by cause the elasticity of
-    each row's prediction.
+    """Rows of a set, or some evenly among them: log of measured over predicted time, by cause the elasticity of
+    each row's prediction, and in `meant` the logarithms of the least and the most that a row may mean, over what is
+    predicted.
     """
 
     name: str
     off: np.ndarray
     leans: Mapping[CauseOf, np.ndarray]
+    meant: Ends = Ends(0.0, 0.0)
 
 
 class _Met(NamedTuple):
@@ -230,6 +232,7 @@ def evidence(name: str) -> Evidence:
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
     is_rate = c.unit.partition(" ")[0] not in ("s", "ms", "us", "µs", "d", "B", "GiB")
     off = np.log(result.measured / result.predicted) * (-1 if is_rate and letter != "memory" else 1)
+    meant = Ends(*(np.log(x / result.predicted) for x in c.ends(result.rows))) if c.ends else Evidence.meant
     places = np.arange(len(result.rows))
     if itself := _THEMSELVES.get(name):
         return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))})
@@ -251,7 +254,7 @@ def evidence(name: str) -> Evidence:
     if len(found) == 1 and len(places) > 1:
         return Evidence(name, off, found[0])
     leans = {x: np.array([float(np.max(line.get(x, 0.0))) for line in found]) for x in {y for f in found for y in f}}
-    return Evidence(name, off[places], leans)
+    return Evidence(name, off[places], leans, Ends(*(x[places] for x in meant)) if c.ends else meant)
 
 
 def _are_arrays(met: list[_Met], length: int) -> bool:

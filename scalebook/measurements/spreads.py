@@ -128,7 +128,7 @@ def _stated(cause: CauseOf) -> Ends | None:
 def _tails(found: Evidence, without: frozenset[str]) -> tuple[np.ndarray, np.ndarray]:
     """The squares of how far letters alone move each row at their ends: to the slow side, and to the fast one."""
     known = device_spreads(without) if found.leans else {}  # which asks every set of kernels
-    slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
+    slow, fast = (np.zeros(len(found.off)) + x**2 for x in (found.meant.high, found.meant.low))
     for cause, lean in found.leans.items():
         if ends := _of(cause, known):
             low, high = (-ends.high, -ends.low) if is_rate(cause.letter) else ends
