@@ -87,6 +87,9 @@ class CauseOf(NamedTuple):
         return " ".join(filter(None, self))
 
 
+_AS_PREDICTED = Ends(0.0, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Rows of a set, or some evenly among them: log of measured over predicted time, by cause the elasticity of
@@ -97,7 +100,7 @@ class Evidence:
     name: str
     off: np.ndarray
     leans: Mapping[CauseOf, np.ndarray]
-    meant: Ends = Ends(0.0, 0.0)
+    meant: Ends = _AS_PREDICTED
 
 
 class _Met(NamedTuple):
@@ -232,7 +235,7 @@ def evidence(name: str) -> Evidence:
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
     is_rate = c.unit.partition(" ")[0] not in ("s", "ms", "us", "µs", "d", "B", "GiB")
     off = np.log(result.measured / result.predicted) * (-1 if is_rate and letter != "memory" else 1)
-    meant = Ends(*(np.log(x / result.predicted) for x in c.ends(result.rows))) if c.ends else Evidence.meant
+    meant = Ends(*(np.log(x / result.predicted) for x in c.ends(result.rows))) if c.ends else _AS_PREDICTED
     places = np.arange(len(result.rows))
     if itself := _THEMSELVES.get(name):
         return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))})

@@ -251,7 +251,7 @@ NANOTRON_BLOCK = parse(
         "active[batch seq ffn] = gate(up[batch seq ffn], open[batch seq ffn])",
     )
 )
-# What nanotron keeps over what the backward pass of that listing reads: copies that change a layout, what a stage sends.
+# What nanotron keeps over what the backward pass of that listing reads: copies in another layout, what a stage sends.
 # Fitted on the runs of the 3.57B model without tensor parallelism, by least squares of predicted/measured - 1; a test
 # fits it again.
 ACTIVATION_FACTOR = 1.19
