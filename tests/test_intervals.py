@@ -13,8 +13,8 @@ from scalebook.language import Sheet, formula
 from scalebook.language.interval import Ends, interval, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
-from scalebook.measurements import CONFRONTATIONS, spreads
-from scalebook.measurements.evidence import CauseOf, evidence, family_of
+from scalebook.measurements import CONFRONTATIONS, confront, spreads
+from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.record import TOLERANCE, recorded, worse
 from scalebook.tables import Device, Table, accelerators, models
 from scalebook.training import training_step
@@ -201,9 +201,9 @@ def test_spreads_are_what_rows_give(name, device, letter):
 
 def test_what_no_formula_has_leaves_a_tenth_beyond_each_end():
     """Of memory, which nothing else makes uncertain, and of a set that is asked quickly."""
-    sets = ["megatron_peak", "korthikanti_share"]
+    sets = ["megatron_peak", "nanotron_memory"]
     slow, fast = (spreads._lack(sets, (), slow=x) for x in (True, False))
-    off = np.concatenate([evidence(x).off for x in sets])
+    off = np.concatenate([evidence(x).nearest for x in sets])
     weights = np.concatenate([np.full(len(evidence(x).off), len(evidence(x).off) ** -0.5) for x in sets])
     assert ((off > slow) * weights).sum() / weights.sum() <= 0.1 >= ((off < -fast) * weights).sum() / weights.sum()
     kept = usual_ends("memory", Cell(1.0, formula=object()))
@@ -237,7 +237,34 @@ def test_eight_in_ten_are_eight_in_ten(family):
 
 def test_every_set_is_recorded_and_of_a_family_that_is_known():
     assert list(recorded()["sets"]) == list(CONFRONTATIONS)
-    assert {x["name"] for x in recorded()["coverage"]} == {x for x in CONFRONTATIONS if family_of(x)}
+    assert {whole(x["name"]) for x in recorded()["coverage"]} == {x for x in CONFRONTATIONS if family_of(x)}
+
+
+def test_a_set_is_left_out_with_its_whole_table():
+    """Kernels of one table share their machines, and would say of each other what nobody else knows."""
+    assert set(spreads._kin("megatron_peak")) == {"megatron_peak", "megatron_memory"}
+    assert set(spreads._kin("azure:products")) == {"azure:products", "azure:sums"}
+    assert set(spreads._kin("llama3")) == {"llama3"}  # of a file of many papers
+
+
+def test_rows_of_a_kind_are_a_set_without_those_that_calibrate():
+    result = confront("layer_vidur")
+    products, streams = rows_of("layer_vidur:products"), rows_of("layer_vidur:streams")
+    assert not (products & streams).any() and (products | streams).sum() == (~result.fitted).sum()
+    assert {result.confrontation.group(x) for x, y in zip(result.rows, products, strict=True) if y} == {
+        "A100, matrix products", "H100, matrix products"
+    }  # fmt: skip
+
+
+def test_the_ends_of_several_readings_leave_a_tenth_beyond_each():
+    readings, chances = np.array([[0.0], [1.0]]), np.array([[0.95], [0.05]])
+    low, high = spreads._ends_of_readings(readings, chances, np.array([0.1]), np.array([0.2]))
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal(400_000) / 1.2815515655446004
+    drawn = np.where(rng.random(steps.size) < 0.05, 1.0, 0.0) + np.where(steps < 0, 0.1, 0.2) * steps
+    assert np.quantile(drawn, [0.1, 0.9]) == pytest.approx([low[0], high[0]], abs=0.004)
+    alone = spreads._ends_of_readings(readings[:1], chances[:1] * 0 + 1, np.array([0.1]), np.array([0.2]))
+    assert (alone.low[0], alone.high[0]) == (-0.1, 0.2)
 
 
 def test_a_larger_error_is_named():

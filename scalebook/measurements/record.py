@@ -17,7 +17,7 @@ from scalebook.shell.sentences import say
 
 from . import CONFRONTATIONS, Result, confront
 from .__main__ import main
-from .evidence import FAMILIES
+from .evidence import FAMILIES, are_kin, rows_of, whole
 from .serving_peers import yardsticks
 
 __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "write"]
@@ -76,15 +76,18 @@ def peers() -> list[dict]:
 
 
 def _family(name: str, covered) -> dict:
-    """All rows of a family together; the share within the interval by rows, and in the mean of its sets."""
-    results = [confront(x.name) for x in covered]
-    errors = np.concatenate([x.errors[~x.fitted] for x in results])
+    """All rows of a family together; the share within the interval by rows, and in the mean of its tables."""
+    parts = [(confront(whole(x.name)), rows_of(x.name)) for x in covered]
+    errors = np.concatenate([x.errors[picked] for x, picked in parts])
     size, rows = np.abs(errors), np.array([x.rows for x in covered])
     shares, widths = (np.array([getattr(x, n) for x in covered]) for n in ("covered", "width"))
-    singles = [(x.summary["single"], x.summary["rows"]) for x in results if "single" in x.summary]
+    tables = [shares[[are_kin(x.name, y.name) for y in covered]].mean() for x in covered]
+    each = [1 / sum(are_kin(x.name, y.name) for y in covered) for x in covered]
+    singles = [(s["single"], s["rows"]) for s in (x.of(picked) for x, picked in parts) if "single" in s]
     figures = {
         "median": np.median(size), "p90": np.quantile(size, 0.9), "bias": errors.mean(),
-        "covered": (rows * shares).sum() / rows.sum(), "covered_sets": shares.mean(), "width": np.median(widths),
+        "covered": np.average(shares, weights=rows), "covered_sets": np.average(tables, weights=each),
+        "width": np.median(widths),
     }  # fmt: skip
     if singles:
         figures["single"] = sum(x * n for x, n in singles) / sum(n for _, n in singles)

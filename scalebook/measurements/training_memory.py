@@ -16,12 +16,12 @@ from scalebook.tables import accelerators
 from scalebook.training import memory_sheet
 from scalebook.training.memory import dummy_gradients_kept
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation, Readings, number
 
 __all__ = [
-    "ACTIVATION_FACTOR",
     "CALCULON",
     "CONFRONTATIONS",
+    "COPIES",
     "DETERMINISTIC",
     "WORKSPACE",
     "calculon",
@@ -251,13 +251,10 @@ NANOTRON_BLOCK = parse(
         "active[batch seq ffn] = gate(up[batch seq ffn], open[batch seq ffn])",
     )
 )
-# What nanotron keeps over what the backward pass of that listing reads: copies in another layout, what a stage sends.
-# Fitted on the runs of the 3.57B model without tensor parallelism, by least squares of predicted/measured - 1; a test
-# fits it again.
-ACTIVATION_FACTOR = 1.19
-NANOTRON = dict(weight_bits=16, optimizer_bits=96)
-GRADIENTS = 48  # in bf16, and summed in fp32
-BUCKETS = 16  # a copy to be summed over devices: PyTorch's DistributedDataParallel, where the optimizer is not sharded
+# Tensors as wide as the block that a token keeps over those of that listing: copies in another layout.  Fitted on
+# runs of the 3.57B model without tensor parallelism, by least squares of predicted/measured - 1; a test does it again.
+COPIES = 4.0
+NANOTRON = dict(weight_bits=16, gradient_bits=48, optimizer_bits=96)  # gradients in bf16, and summed in fp32
 LOGIT_BITS = 96  # three copies in fp32: logits, logits less their maximum, exponentials
 
 
@@ -281,8 +278,8 @@ def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> 
     return tuple(map(tuple, found))
 
 
-def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR, gathered: float = 0) -> np.ndarray:
-    """Bytes on the fullest stage of each run.
+def nanotron_peak(rows, copies: float = COPIES, gathered: float = 0, first: bool = False) -> np.ndarray:
+    """Bytes on the fullest stage of each run, or on the first.
 
     `gathered` is the share of what tensor parallelism gathers for a block's two first products that is kept for the
     backward pass instead of gathered again: none as its `tp_recompute_allgather` is, all in its first versions.
@@ -311,9 +308,8 @@ def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR, gathered: float = 0) 
     layers = np.array([n for x in stages for n, *_ in x], float)
     tied = np.array([row["tied_embed"] == "True" for row in rows])[which]
     shape = {x: of[x] for x in ("hidden", "heads", "kv_heads", "ffn", "vocab", "tp")}
-    is_copied = (of["zero_stage"] == 0) & (of["dp"] > 1)
     held = memory_sheet(NANOTRON_BLOCK)(
-        **shape, **NANOTRON, gradient_bits=GRADIENTS + BUCKETS * is_copied,
+        **shape, **NANOTRON,
         head_dim=of["hidden"] / of["heads"], batch=of["mbs"], seq=of["seq_len"], cp=1, ep=1, stage=stage,
         pp=np.array([len(x) for x in stages])[which],  # the last that holds anything
         stage_blocks=np.maximum(layers, 1), last_blocks=layers,  # the last may have none
@@ -321,21 +317,25 @@ def nanotron_peak(rows, factor: float = ACTIVATION_FACTOR, gathered: float = 0) 
         held_microbatches=pipeline.held_1f1b(microbatches=of["grad_acc"], pp=of["pp"], stage=stage),
         shards=np.where(of["zero_stage"] > 0, of["dp"], 1), activation_bits=16, fp32_bits=32, logit_bits=LOGIT_BITS,
     )  # fmt: skip
-    whole = 2 * of["mbs"] * of["seq_len"] * of["hidden"] * held.activation_bits / 8
-    kept = held.activation_memory * (factor - 1 + gathered * whole * (1 - 1 / of["tp"]) / held.saved_activations)
-    peak = held.train_memory + kept
+    tensor = of["mbs"] * of["seq_len"] * of["hidden"] * held.activation_bits / 8
+    again = (copies + 2 * gathered * (of["tp"] - 1)) * tensor / of["tp"] / held.saved_activations
+    at_work = np.where(of["tp"] > 1, 2 * tensor, 0)  # one that is gathered, and its gradient
+    peak = held.train_memory + again * held.activation_memory + at_work
+    if first:
+        return peak[stage == 1]
     fullest = np.zeros(len(rows))
     np.maximum.at(fullest, which, peak)
     return fullest
 
 
 def _nanotron(rows):
-    return nanotron_peak(rows) / GIB
+    return nanotron_peak(rows, first=True) / GIB
 
 
-def _nanotron_ends(rows):
-    """What is gathered is gathered again, or all of it kept: rows do not say which."""
-    return nanotron_peak(rows) / GIB, nanotron_peak(rows, gathered=1) / GIB
+def _nanotron_readings(rows):
+    """Of what a block's two first products gather none, one or both are kept: rows do not say which."""
+    predicted = np.array([nanotron_peak(rows, gathered=x, first=True) / GIB for x in (0, 0.5, 1)])
+    return Readings(predicted, np.full(predicted.shape, 1 / 3))
 
 
 def _no_nanotron(row):
@@ -418,16 +418,16 @@ CONFRONTATIONS = {
         Confrontation(
             "nanotron_memory",
             "nanotron_memory.csv",
-            "Peak memory on the fullest stage, 8 to 512 H100, four Llamas.",
+            "Peak memory on the first stage, whose first process writes it down, 8 to 512 H100, four Llamas.",
             _nanotron,
             "gpu_mem_gb",
             "GiB",
             ("nanotron-ultrascale",),
             _no_nanotron,
             lambda row: row["model"],
-            "one factor on the activations, on the runs of the 3.57B model without tensor parallelism",
+            "how many copies a block keeps, on the runs of the 3.57B model without tensor parallelism",
             lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B" and row["tp"] == "1",
-            ends=_nanotron_ends,
+            readings=_nanotron_readings,
         ),
     )
 }
