@@ -61,7 +61,7 @@ def families() -> list[str]:
         ]
         for x in recorded()["families"]
     ]  # fmt: skip
-    heads = ["What is predicted", "sets", "rows", "median", "90 %", "bias", "one number", "within", "of a table", "width"]
+    heads = "What is predicted|sets|rows|median|90 %|bias|one number|within|of a table|width".split("|")
     return [
         "## By what is predicted",
         *table(heads, lines),
