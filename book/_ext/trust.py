@@ -61,7 +61,8 @@ def families() -> list[str]:
         ]
         for x in recorded()["families"]
     ]  # fmt: skip
-    heads = "What is predicted|sets|rows|median|90 %|bias|one number|within|of a table|width".split("|")
+    figures = ["median", "90 %", "bias", "one number"]
+    heads = ["What is predicted", "sets", "rows", *figures, "within", "of a table", "width"]
     return [
         "## By what is predicted",
         *table(heads, lines),
