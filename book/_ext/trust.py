@@ -62,6 +62,7 @@ def families() -> list[str]:
         for x in recorded()["families"]
     ]  # fmt: skip
     figures = ["median", "90 %", "bias", "one number"]
+    figures = ["median", "90 %", "bias", "one number"]
     heads = ["What is predicted", "sets", "rows", *figures, "within", "of a table", "width"]
     return [
         "## By what is predicted",
