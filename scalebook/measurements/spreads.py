@@ -39,8 +39,9 @@ _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Letters of one group share what no formula has of them: kernels that are told apart by their formula only.
-_GROUPS = {"stream_time": "matmul_time"}
+# Letters of one group share what no formula has of them: kernels that are told apart by their formula only, and memory
+# of the stage asked for.
+_GROUPS = {"stream_time": "matmul_time", "train_memory": "memory"}
 
 
 def is_rate(letter: str) -> bool:
