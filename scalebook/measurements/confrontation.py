@@ -26,7 +26,7 @@ from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
 
-__all__ = ["Confrontation", "Priced", "Result"]
+__all__ = ["Confrontation", "Priced", "Readings", "Result"]
 
 SHOWN = 6  # lines of errors that a page shows at once
 
@@ -49,6 +49,13 @@ class Priced(NamedTuple):
     peak: np.ndarray | None = None
 
 
+class Readings(NamedTuple):
+    """What rows may mean, a line for each way to read them, and how likely each is; the chances of a row sum to one."""
+
+    predicted: np.ndarray
+    chances: np.ndarray
+
+
 class _Read(dict):
     """A row that knows which of its columns was read last."""
 
@@ -69,6 +76,7 @@ class Confrontation:
     `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
     `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
     from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
+    `readings` are the predictions, a line for each way to read rows that do not say all, and as many lines of chances.
     """
 
     name: str
@@ -85,6 +93,7 @@ class Confrontation:
     optional: tuple[str, ...] = ()
     completed: Callable[[Measurement], Measurement] = lambda row: row
     alike: Callable[[Measurement], str] = lambda row: ""
+    readings: "Callable[[list[Measurement]], Readings] | None" = None
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.

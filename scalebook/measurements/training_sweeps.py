@@ -17,7 +17,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced, Readings, number
 from .runs import block_passes, device, is_even, optional, timed, useful_seconds
 from .training_memory import nanotron_stages
 
@@ -134,6 +134,12 @@ def _nanotron(rows):
     """The likelier mode of each run."""
     even, held_up, chance, least = _nanotron_priced(rows)
     return Priced(np.where(chance > 0.5, held_up, even), *least)
+
+
+def _nanotron_readings(rows):
+    """Either mode: rows do not say whether a node was slow."""
+    even, held_up, chance = nanotron_modes(rows)
+    return Readings(np.array([even, held_up]), np.array([1 - chance, chance]))
 
 
 def _nanotron_priced(rows):
@@ -406,6 +412,7 @@ CONFRONTATIONS = {
             "on the runs of the 3.57B model, the least time of the host, "
             "and the time that slow nodes cost and their share",
             lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
+            readings=_nanotron_readings,
         ),
         Confrontation(
             "megatron_bridge",
