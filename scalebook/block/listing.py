@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from sympy import Expr, S, factor_terms
+from sympy import Add, Expr, factor_terms
 
 from scalebook.block.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
 from scalebook.language.notation import NOTATION, nearest, symbol
@@ -212,7 +212,7 @@ class Block:
 
 
 def _total(costs) -> Expr:
-    return factor_terms(sum(costs, S.Zero))
+    return factor_terms(Add(*costs))
 
 
 def parse(listing: str) -> Block:

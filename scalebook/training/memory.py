@@ -10,7 +10,8 @@ memory = Max(first_memory, last_memory)
 
 from functools import cache
 
-from sympy import Expr, Ge, Max, Min, Piecewise, S
+from sympy import Add, Expr, Ge, Le, Max, Min, Piecewise, S
+from sympy.logic.boolalg import Boolean
 
 from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
@@ -69,7 +70,7 @@ def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
     dense_params*optimizer_bits/(8*shards)
     """
     parts = [dense / _ways("shards", among) + routed / _ways("routed_shards", among) for among in sharding.parts(what)]
-    return sum(parts, S.Zero) * symbol(f"{what}_bits") / 8
+    return Add(*parts) * symbol(f"{what}_bits") / 8
 
 
 def _ways(shards: str, among: str) -> Expr:
@@ -78,19 +79,31 @@ def _ways(shards: str, among: str) -> Expr:
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
 
+def _where(condition: Boolean, value: Expr = S.One) -> Expr:
+    """The value where a condition holds, else nothing; not evaluated, or SymPy asks long whether it always holds."""
+    return Piecewise((value, condition), (0, True), evaluate=False)
+
+
 @cache
 def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
-    at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
-    at_start = Piecewise((1, stage <= 1), (0, True))
-    tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    is_alone = Le(x("pp"), 1, evaluate=False)
+    at_end = {S.One: _where(is_alone), x("pp"): S.One}.get(stage) or _where(Le(x("pp"), stage, evaluate=False))
+    at_start = {S.One: S.One, x("pp"): _where(is_alone)}.get(stage) or _where(Le(stage, 1, evaluate=False))
+    tied = _where(is_alone, 2 - x("embeddings"))
     if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
     at_end = (
         at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
     )  # with the model's beginning
     return x("stage_blocks"), x("embeddings") * at_end, at_end
+
+
+def _held(schedule: Schedule, stage: Expr) -> Expr:
+    """Micro-batches that a stage keeps."""
+    held = schedule.held
+    return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 
 
 @cache
@@ -166,7 +179,7 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule, offload).values(), S.Zero)
+        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload).values())
 
     parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload)
     first, last = symbol("first_memory"), symbol("last_memory")
@@ -181,7 +194,7 @@ def memory_formulas(
     }
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule)
-        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
+        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule).values())
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()
