@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 
-from sympy import Add, Expr, S, factor_terms
+from sympy import Add, Expr, S
 
 from scalebook.block import (
     HEAD,
@@ -17,6 +17,7 @@ from scalebook.block import (
     shard,
     unread_again,
 )
+from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
@@ -99,7 +100,7 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
     """Bytes a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
     kept = strategy.trained.saved(block)
-    return factor_terms(Add(*(trained(x, [tensors[name]]) for name, x in kept.items())))
+    return factored(trained(x, [tensors[name]]) for name, x in kept.items())
 
 
 def _time(kernels: Iterable[Work], rates: str) -> Expr:
