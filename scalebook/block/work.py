@@ -148,9 +148,14 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 
 @cache
 def _trained(cost, split):
+    return cost.xreplace(_in_training(split))
+
+
+@cache
+def _in_training(split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
+    return {symbol("context"): symbol("seq"), heads: held}
 
 
 def stream(traffic: Expr) -> Expr:

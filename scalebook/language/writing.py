@@ -100,9 +100,9 @@ class _Python:
         if _is_below_zero(exponent):
             text, holds = self._power(base, -exponent)
             return f"1/{text if holds >= _POWER else f'({text})'}", _PRODUCT
-        if exponent == 1:
+        if exponent is sympy.S.One:
             return self._found(base)
-        if exponent == sympy.S.Half:
+        if exponent is sympy.S.Half:
             return f"{self.module}.sqrt({self.text(base)})", _ATOM
         return f"{self.text(base, _ATOM)}**{self.text(exponent, _ATOM)}", _POWER
 

@@ -33,6 +33,7 @@ _NCCL = "nccl §tuning.cc"
 _INSIDE = {"no more devices near each other than take part": lambda near_ways, ways: near_ways <= ways}
 
 
+@cache
 def _some(count):
     """1 for a count of one or more, 0 for none."""
     return Min(1, count, evaluate=False)

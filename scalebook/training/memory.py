@@ -73,6 +73,7 @@ def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
     return Add(*parts) * symbol(f"{what}_bits") / 8
 
 
+@cache
 def _ways(shards: str, among: str) -> Expr:
     """Devices that a copy is dealt out to, of those that could share it."""
     every = symbol(shards)
@@ -132,22 +133,23 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
 
 def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
-    x = symbol
+    x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
-    def away_of(what):
-        return x(f"{what}_offload") if offload else S.Zero
+    def near(total, what, count, one):
+        """The part of a total that is not away, and of what is away that of so many blocks as are near."""
+        if not offload:
+            return total
+        away = x(f"{what}_offload")
+        return (1 - away) * total + away * Min(x("near_blocks"), count, evaluate=False) * one
 
-    blocks, matrices, at_end = _stage(stage, schedule)
     found = {}
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
-        away, near = away_of(with_), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
-        found[f"{what}_memory"] = (1 - away) * total + away * near * one
+        found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
-    saved, away = x("saved_activations"), away_of("activation")
-    kept = held * blocks
-    found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
+    kept, saved = held * blocks, x("saved_activations")
+    found["activation_memory"] = near(kept, "activation", kept, S.One) * saved
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
     some = Min(1, blocks, evaluate=False)  # the last stage may have none
     found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
