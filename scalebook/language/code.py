@@ -97,6 +97,8 @@ def expression(expr: sympy.Expr) -> str:
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
     """The shape that the letters' values have together; raise ValueError, naming the letters, if they have none."""
     shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
+    if not shapes:
+        return ()
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
