@@ -212,8 +212,9 @@ class Block:
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """The sum of products of letters, with what all of them share in front: SymPy's `factor_terms`, which looks into all
-    kinds of parts, takes ten times as long.
+    """The sum of products of letters, with what all of them share in front.
+
+    SymPy's `factor_terms` writes it alike, but looks into parts of all kinds, and takes ten times as long.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2
