@@ -161,7 +161,7 @@ class Tensor:
     def elements(self) -> Expr:
         return Mul(*map(size, self.indices))
 
-    @property
+    @cached_property
     def width(self) -> Expr:
         """Bytes per element."""
         return symbol(_BITS.get(self.kind, "activation_bits")) / 8
@@ -210,7 +210,7 @@ class Op:
         """The name of the first result, by which transformations refer to the line."""
         return self.outs[0].name
 
-    @property
+    @cached_property
     def args(self) -> tuple[Tensor, ...]:
         return tuple(tensor for term in self.terms for tensor in term)
 
