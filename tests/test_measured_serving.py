@@ -42,7 +42,7 @@ REACHED = {
     "trtllm_static": (0.09, 0.23),
     "trtllm_first_token": (0.12, 0.2),
     "mlperf_offline": (0.055, 0.13),
-    "mlperf_server": (0.08, 0.19),
+    "mlperf_server": (0.061, 0.19),
     "mlperf_interactive": (0.085, 0.155),
     "mi300x_latency": (0.019, 0.062),
     "mi300x_max_load": (0.07, 0.15),
@@ -50,7 +50,7 @@ REACHED = {
     "serving_tpot": (0.1, 0.265),
     "serving_ttft": (0.245, 0.56),
     "serving_end_to_end": (0.102, 0.28),
-    "serving_disaggregated": (0.14, 0.326),
+    "serving_disaggregated": (0.145, 0.326),
     "infersim": (0.07, 0.11),
     "wide_ep": (0.155, 0.28),
     "wide_ep_halves": (0.28, 0.84),
@@ -396,7 +396,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
         assert found["floor: the weights of a token, read"].median > 0.9
 
 
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.91), (0.033, 0.91)])
+@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.91)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
     result = known("serving_tpot")

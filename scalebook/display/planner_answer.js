@@ -142,7 +142,8 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (letter in state.letters) return small(letter in state.usual ? "from the sentence" : "given here, in place of what is known");
     for (const [row, said] of [[plan.device, plan.device.name], [plan.model, plan.model.name]]) {
       const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
-      const key = ["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter;
+      const read = row === plan.device && !(letter in row.letters) && engine.reads(plan.model)[letter];
+      const key = read || (["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter);
       if (!(key in row.letters)) continue;
       const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
       return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");

@@ -226,6 +226,7 @@ function planCases(engine) {
       const filled = { ...usual };
       if ("scaleup_size" in known && "scaleup_bandwidth" in known && ways <= known.scaleup_size) filled.scaleout_bandwidth = known.scaleup_bandwidth;
       for (const x of Object.keys(filled)) if (own.by.has(x) && x !== "scaleout_bandwidth") delete filled[x];
+      for (const [x, cell] of Object.entries(engine.reads(plan.model))) if (cell in known) filled[x] = known[cell];
       if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
       return { own, known: { ...filled, ...known }, exchange };
     },

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
+from scalebook.inference.assumptions import GROUPED
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve
@@ -40,6 +41,8 @@ READ = (
     "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
     "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
 )  # fmt: skip
+# Where a device's own kernels that read a kind of cache stand in its row.
+READS = {kind: {f.letter: f"{f.letter}_{kind}" for f in GROUPED} for kind in ("grouped", "latent")}
 BY_PRECISION = ("peak", "matmul", "training", "grouped")
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
@@ -51,7 +54,11 @@ def planner_data() -> dict:
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
     ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}
-    used = ruled | {x for x in graph.nodes if isinstance(x, str)} | set(READ)
+    used = (
+        ruled
+        | {x for x in graph.nodes if isinstance(x, str)}
+        | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
+    )
     of_models, of_devices, of_engines = (_rows(x, notes, used) for x in (models, accelerators, engines))
     said |= dict(models=of_models, devices=of_devices, engines=of_engines, notes=list(notes))
     said["configs"] = configurations()
@@ -61,6 +68,7 @@ def planner_data() -> dict:
             formats[row.words["peak"]] = min(formats.get(row.words["peak"], 16), row.activation_bits)
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
+    said["reads"] = READS
     said["usual"] = dict(train=USUAL, serve=Serve.usual, rate=dict(generations=LONG))
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))

@@ -262,5 +262,7 @@ function planEngine(data) {
     }
   }
 
-  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs };
+  // Where a device's row says what its own kernels take to read a cache of the model's kind, by the letter they give.
+  const reads = (model) => data.reads["kv_rank" in model.letters ? "latent" : "grouped"];
+  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs, reads };
 }

@@ -13,6 +13,7 @@ function planLikely(engine, { spreadOf }) {
       const own = found.get(`${kind}_${precision}`);
       if (own) found.set(`${kind}_efficiency`, own);
     }
+    for (const [x, own] of Object.entries(engine.reads(model))) if (found.has(own) && !found.has(x)) found.set(x, found.get(own));
     for (const row of [device, model]) for (const x of row.made ?? []) if (x in data.spreads && !found.has(x)) found.set(x, { low: data.spreads[x][0], high: data.spreads[x][1], cell: x, origin: "" });
     for (const x of Object.keys(letters)) found.delete(x); // what is given has no spread
     return found;

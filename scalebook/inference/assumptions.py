@@ -1,11 +1,14 @@
 """What a step of serving rests on besides data sheets: each a formula, to be swapped or given.
 
 The numbers of kernels were fitted to published times of these kernels alone, never to a step or a service
-(`scalebook.measurements`: attention_decode, attention_mla_decode, attention_prefill, moe_layer).
+(`scalebook.measurements`: attention_decode, attention_mla_decode, attention_prefill, moe_layer).  A device whose own
+kernels read caches otherwise says so in its row (`read_launch_grouped` and the like), and that is taken.
 
 >>> read_launch_grouped() * 1e6
 8.4
 """
+
+from collections.abc import Mapping
 
 from sympy import Integer, Rational
 
@@ -21,7 +24,7 @@ from scalebook.language import formula
 
 __all__ = [
     "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same",
-    "expert_peak_same", "expert_ways_left", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
+    "expert_peak_same", "expert_ways_left", "kind_read", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
     "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
     "result_bits", "routing_time_least", "score_arithmetic", "sum_latency_near", "sum_launch_collective",
@@ -250,6 +253,15 @@ def sum_latency_near(near_latency):
     1e-06
     """
     return near_latency
+
+
+def kind_read(model: Mapping) -> str:
+    """Which of a device's cells price the reading of a model's cache.
+
+    >>> kind_read({"kv_rank": 512})
+    'latent'
+    """
+    return "latent" if "kv_rank" in model else "grouped"
 
 
 GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)

@@ -6,6 +6,7 @@
 (11.2, True)
 """
 
+import itertools
 from collections.abc import Mapping
 from functools import cache
 
@@ -277,6 +278,8 @@ class Step:
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        read, said = _read_by(rows, assumptions.kind_read(model)), {*known, *(f.letter for f in swapped)}
+        filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
         filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
@@ -316,6 +319,15 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
+
+
+def _read_by(rows: list[Mapping], kind: str) -> dict[str, Cell]:
+    """What rows say of a device's own kernels that read caches of a kind."""
+    found = {}
+    for row, f in itertools.product(rows, assumptions.GROUPED):
+        if (name := f"{f.letter}_{kind}") in row:
+            found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))
+    return found
 
 
 def _engine(engine) -> Row:

@@ -29,6 +29,17 @@ letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E
 # What the kernels of serving take besides data sheets.
 letter("read_launch", "s", "time of attention to a cache before it reads", r"\tau_r")
 letter("read_efficiency", "%", "share of the bandwidth at which attention reads a cache", r"\eta_r", "share")
+# The same of a device's own kernels, by what a cache holds.
+for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "latents", r"\ell")):
+    letter(f"read_launch_{_kind}", "s", f"time of attention to cached {_of} before it reads", rf"\tau_r^{{{_mark}}}")
+    letter(
+        f"read_efficiency_{_kind}",
+        "%",
+        f"share of the bandwidth at which attention reads cached {_of}",
+        rf"\eta_r^{{{_mark}}}",
+        "share",
+    )
+    letter(f"item_time_{_kind}", "s", f"least time a core spends on one item of cached {_of}", rf"\tau_i^{{{_mark}}}")
 letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
 letter(
     "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"

@@ -15,6 +15,7 @@ from scalebook.attention.kernels import (
     tiled_pairs,
     unfused_traffic,
 )
+from scalebook.inference import assumptions
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
@@ -23,17 +24,33 @@ from .kernels import _letters, products_seconds
 
 __all__ = [
     "AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DECODE_BLACKWELL", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL",
-    "SOFTMAX_PASSES", "TILE",
+    "SOFTMAX_PASSES", "TILE", "reading", "reading_rows",
 ]  # fmt: skip
+
+_READ = ("launch_time", "bandwidth_efficiency", "item_time")
+_USUAL = {"grouped": assumptions.GROUPED, "latent": assumptions.LATENT}
+
+
+def reading(kind: str, device=None) -> dict:
+    """What a device takes to read a cache of a kind: as its row says, and where it does not, as the H100.
+
+    >>> reading("grouped")
+    {'launch_time': 8.4e-06, 'bandwidth_efficiency': 0.72, 'item_time': 1.5e-06}
+    """
+    own = device if device is not None else {}
+    return {x: own.get(f"{f.letter}_{kind}", f()) for x, f in zip(_READ, _USUAL[kind], strict=True)}
+
 
 # Fitted by least mean |log(predicted/measured)| on the H100, and on the even rows of the B200, where TensorRT-LLM has
 # kernels of its own for decoding (trtllm-gen); a test tries neighbouring values.
-PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
-DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
-DECODE_BLACKWELL = dict(launch_time=10.8e-6, bandwidth_efficiency=0.85, item_time=1.28e-6)
+PREFILL = dict(
+    launch_time=assumptions.prompt_launch(),
+    bandwidth_efficiency=assumptions.prompt_efficiency(),
+    score_flops=assumptions.score_arithmetic(),
+)
+DECODE, DECODE_BLACKWELL = reading("grouped"), reading("grouped", accelerators.b200)
 # On Hopper heads that share keys and values of 16 bits take a core so long for one of them and a sequence.
 SHARED_ITEM = 4.2e-6
-BLACKWELL = ("b200", "gb200", "b300", "gb300")
 # What each kernel leaves of the softmax, on its own runs forward with heads of 128 and no mask.
 FLASH_SCORE_FLOPS = 18.6  # FlashAttention-3
 CUDNN_SCORE_FLOPS = 22.4
@@ -113,14 +130,14 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
     return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
 
 
-def by_generation(rows, numbers, blackwell) -> dict:
-    """The numbers of a row's generation, letter by letter."""
-    newer = np.array([DEVICES.get(row["system"], row["system"]) in BLACKWELL for row in rows])
-    return {x: np.where(newer, blackwell[x], numbers[x]) for x in numbers}
+def reading_rows(rows, kind) -> dict[str, np.ndarray]:
+    """What the device of each row takes to read a cache of a kind."""
+    numbers = [reading(kind, device_of(row)) for row in rows]
+    return {x: np.array([own[x] for own in numbers]) for x in _READ}
 
 
 def _shares_on_hopper(row) -> bool:
-    old = DEVICES[row["system"]] not in BLACKWELL and row["kv_cache_dtype"] == "bfloat16"
+    old = "item_time_grouped" not in device_of(row) and row["kv_cache_dtype"] == "bfloat16"
     return old and number(row, "num_heads") > number(row, "num_key_value_heads")
 
 
@@ -139,7 +156,7 @@ def _prefill(rows):
 
 def _decode(rows):
     ideal = AT_PEAKS | dict(item_time=_NOTHING)
-    numbers = by_generation(rows, DECODE, DECODE_BLACKWELL)
+    numbers = reading_rows(rows, "grouped")
     numbers["item_time"] = np.where([_shares_on_hopper(row) for row in rows], SHARED_ITEM, numbers["item_time"])
     return Priced(*(1e3 * decode_seconds(rows, **x) for x in (numbers, ideal)))
 

@@ -32,11 +32,12 @@ from .attention import (
     FLASH_SCORE_FLOPS,
     PREFILL,
     TILE,
-    by_generation,
     calibrates_decode,
     column,
     cores_of,
     is_even,
+    reading,
+    reading_rows,
     short_name,
 )
 from .confrontation import Confrontation, Priced, number
@@ -45,8 +46,7 @@ __all__ = ["CONFRONTATIONS", "LATENT_DECODE", "LATENT_DECODE_BLACKWELL", "READ_S
 
 # Fitted by least mean |log(predicted/measured)| on the H100's decoding, and on the B200's even rows; a test tries
 # neighbouring values.
-LATENT_DECODE = dict(launch_time=13.5e-6, bandwidth_efficiency=0.83, item_time=5.6e-6)
-LATENT_DECODE_BLACKWELL = dict(launch_time=10.7e-6, bandwidth_efficiency=0.70, item_time=3.6e-6)
+LATENT_DECODE, LATENT_DECODE_BLACKWELL = reading("latent"), reading("latent", accelerators.b200)
 
 # InferSim times kernels that PyTorch starts one by one; the share of the bandwidth belongs to kernel and device.  Both
 # were fitted on the even rows of decoding.
@@ -136,8 +136,7 @@ def _latent(rows):
 
 def _latent_decode(rows):
     ideal = AT_PEAKS | dict(item_time=1e-15)
-    numbers = by_generation(rows, LATENT_DECODE, LATENT_DECODE_BLACKWELL)
-    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (numbers, ideal)))
+    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (reading_rows(rows, "latent"), ideal)))
 
 
 def _no_latent(row):

@@ -21,7 +21,7 @@ import numpy as np
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.interval import Ends, interval
 from scalebook.language.row import Cell, gather
-from scalebook.tables import accelerators
+from scalebook.tables import accelerators, letter_of_kind
 
 from . import CONFRONTATIONS, confront
 from .confrontation import Readings
@@ -191,17 +191,13 @@ def device_cells() -> dict[int, CauseOf]:
     return found
 
 
-def _kind(letter: str) -> str:
-    return "matmul_efficiency" if letter.startswith("matmul_") else letter
-
-
 @cache
 def _values() -> dict[tuple[str, float], tuple[CauseOf, ...]]:
     """By letter and value, the cells of devices that say so: what a confrontation hands on as numbers."""
     found: dict = {}
     for key, row in accelerators.items():  # where two devices say the same of everything, the first
         for letter, cell in row.cells.items():
-            kind = "peak_flops" if letter.startswith("peak_") else _kind(letter)
+            kind = "peak_flops" if letter.startswith("peak_") else letter_of_kind(letter)
             if letter not in ("peak_flops", "matmul_efficiency") and "not measured" not in cell.note:
                 found.setdefault((kind, cell.value), {})[CauseOf(key, letter)] = None
     return {k: tuple(x) for k, x in found.items()}
@@ -225,7 +221,7 @@ def _device_of(told: tuple[tuple[str, float], ...]) -> str:
 def _cause(letter: str, value: float, told) -> CauseOf:
     """What a number is that came without its table: the cell of the device that the other numbers are of."""
     device = _device_of(told)
-    kind = "matmul_efficiency" if letter in ("expert_efficiency", "training_efficiency") else _kind(letter)
+    kind = "matmul_efficiency" if letter in ("expert_efficiency", "training_efficiency") else letter_of_kind(letter)
     own = [x for x in _values().get((kind, value), ()) if x.device == device]
     return own[0] if own else CauseOf("", letter)
 

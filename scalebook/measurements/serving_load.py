@@ -22,7 +22,7 @@ __all__ = ["CONFRONTATIONS", "CURVE", "REACHED", "SEQUENCE_TIME", "rates", "rele
 # its kernels alone give: what is missing grows with a step's time, and not with its sequences.
 REACHED = 0.8
 # What the host adds to a step for each sequence since 1.0, whose runtime is in Python: seconds.
-SEQUENCE_TIME = 18e-6
+SEQUENCE_TIME = 23e-6
 # Sequences of a group at most: the default of engines that are built, and trtllm-bench's own choice since.
 MOST = {"0.14": 2048, "1": 4096}
 OF_FREE = 0.95  # the part of the memory that weights leave which the benchmark gives to caches

@@ -24,7 +24,7 @@ import numpy as np
 from scalebook.language.interval import Ends
 from scalebook.language.row import Cell
 from scalebook.machine import kernels
-from scalebook.tables import accelerators
+from scalebook.tables import accelerators, letter_of_kind
 from scalebook.training import assumptions as training
 
 from .evidence import FAMILIES, CauseOf, Evidence, are_kin, device_cells, evidence, family_of
@@ -46,7 +46,8 @@ _GROUPS = {"stream_time": "matmul_time", "train_memory": "memory"}
 
 def is_rate(letter: str) -> bool:
     """Whether more of it is faster: shares of a peak; of launches and latencies less is."""
-    return letter.startswith(("matmul_", "training_")) or letter.endswith("efficiency") or letter == "sustained_rate"
+    kind = letter_of_kind(letter)
+    return kind.startswith("training_") or kind.endswith("efficiency") or kind == "sustained_rate"
 
 
 def _sets(is_kernel: bool | None = None) -> list[str]:
@@ -100,7 +101,7 @@ def typical_spreads() -> dict[str, tuple[Ends, int]]:
     """The logarithms of the ends of what is taken where nothing was measured: what devices of the table reach."""
     reached: dict[str, list[float]] = {}
     for cause in device_cells().values():
-        letter = "matmul_efficiency" if cause.letter.startswith("matmul_") else cause.letter
+        letter = letter_of_kind(cause.letter)
         reached.setdefault(letter, []).append(accelerators[cause.device][cause.letter])
     found = {}
     for letter, values in reached.items():
@@ -118,7 +119,7 @@ def _default(letter: str) -> float | None:
 
 def _of(cause: CauseOf, known) -> Ends | None:
     """The logarithms of a cause's ends: its own, else those of its letter on any device, else the table's."""
-    letter = "matmul_efficiency" if cause.letter.startswith("matmul_") else cause.letter
+    letter = letter_of_kind(cause.letter)
     own = known.get(cause) or typical_spreads().get(letter) or known.get(CauseOf("", letter))
     return own[0] if own else _stated(cause)
 

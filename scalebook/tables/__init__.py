@@ -27,7 +27,7 @@ from .table import Device, Table
 
 __all__ = [
     "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of", "engines",
-    "links", "models", "precisions", "ranges", "runs",
+    "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -89,12 +89,22 @@ def _device(key, cells):
     _spread(key, cells)
 
 
+def letter_of_kind(letter: str) -> str:
+    """The letter that a cell is one kind of: what products reach at a precision, what reads a kind of cache.
+
+    >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
+    ('matmul_efficiency', 'read_launch')
+    """
+    if letter.startswith("matmul_"):
+        return "matmul_efficiency"
+    return letter.removesuffix("_grouped").removesuffix("_latent")
+
+
 def _spread(key, cells):
     """Give cells that say no ends of their own those that measured rows do: of the device, or else of any device."""
     own, made = SPREADS.of_device(key), {}
     for letter, cell in sorted(cells.items(), key=lambda x: x[0] == "matmul_efficiency"):  # mostly that of a precision
-        anywhere = "matmul_efficiency" if letter.startswith("matmul_") else letter
-        ends = own.get(letter) or SPREADS.get(anywhere)
+        ends = own.get(letter) or SPREADS.get(letter_of_kind(letter))
         if ends and cell.low is None and cell.formula is None and id(cell) not in made:
             low, high = ends.low * cell.value, ends.high * cell.value
             if NOTATION[letter].sign == "share":
