@@ -17,8 +17,9 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, collectives, confront, decode, training_amd, training_long_context
 from scalebook.measurements.__main__ import main
-from scalebook.measurements.confrontation import SHOWN, _read, best_share
+from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse
+from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
 from scalebook.tables import SOURCES, accelerators, models
 
@@ -578,7 +579,7 @@ def test_the_command_ends_quietly_when_its_reader_has_gone():
 @pytest.fixture(scope="module")
 def served():
     """A run of a dense model and one of a mixture, as the file has them."""
-    found, (rows, _) = {}, _read(FOLDER / CONFRONTATIONS["serving_tpot"].file)
+    found, (rows, _) = {}, read_rows(FOLDER / CONFRONTATIONS["serving_tpot"].file)
     for row in rows:
         if row["mode"] == "agg" and row["tp_size"] == "8.0" and row["moe_ep_size"] == "1.0" and row["isl"] == "1024":
             found.setdefault((row["model_path"], row["system"]), row)

@@ -16,9 +16,13 @@ from scalebook.attention.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import SYSTEMS, number, numbers
 
-__all__ = ["AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
+__all__ = [
+    "BITS", "CONFRONTATIONS", "DECODE", "DECODE_AT_PEAKS", "DEVICES", "FLASH_SCORE_FLOPS", "NOTHING", "PREFILL",
+    "PREFILL_AT_PEAKS", "TILE",
+]  # fmt: skip
 
 # Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
@@ -26,27 +30,22 @@ DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
 FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
 
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
-DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
-}  # fmt: skip
+DEVICES = SYSTEMS | {"A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100"}
 BITS = {"bfloat16": 16, "fp8": 8}
 PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}
 # Blackwell Ultra has twice the special function units, which NVIDIA calls twice the attention-layer acceleration.
 FAST_EXPONENTIAL = ("b300", "gb300")
 
-_NOTHING = 1e-15
-AT_PEAKS = dict(launch_time=_NOTHING, bandwidth_efficiency=1.0)  # what the roofline says: no launch, all of memory
+NOTHING = 1e-15  # seconds or operations: a formula's letters are more than zero
+# What the roofline says of both operators: no launch, all of memory, and of each nothing but products and traffic.
+_AT_PEAKS = dict(launch_time=NOTHING, bandwidth_efficiency=1.0)
+PREFILL_AT_PEAKS = _AT_PEAKS | dict(score_flops=NOTHING)
+DECODE_AT_PEAKS = _AT_PEAKS | dict(item_time=NOTHING)
 
 
 def cores_of(device) -> int:
     """GB200, B300 and GB300 do not publish theirs: taken as those of the B200."""
     return device.get("cores") or accelerators.b200.cores
-
-
-def column(rows, name) -> np.ndarray:
-    """The positive numbers of a column."""
-    return np.array([number(row, name) for row in rows])
 
 
 def device_of(row):
@@ -57,12 +56,14 @@ def device_of(row):
 def _knowns(rows):
     """What the formulas need to know of the rows of an operator, letter by letter."""
     devices = [device_of(row) for row in rows]
+    names = ("batch_size", "num_heads", "head_dim", "num_key_value_heads", "isl")
+    batch, heads, head_dim, kv_heads, prompt = numbers(rows, *names)
     return dict(
-        batch=column(rows, "batch_size"),
-        heads=column(rows, "num_heads"),
-        head_dim=column(rows, "head_dim"),
-        kv_heads=column(rows, "num_key_value_heads"),
-        context=column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
+        batch=batch,
+        heads=heads,
+        head_dim=head_dim,
+        kv_heads=kv_heads,
+        context=prompt + np.array([float(row["step"]) for row in rows]),
         kv_bits=np.array([BITS[row["kv_cache_dtype"]] for row in rows]),
         hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]),
         cores=np.array([cores_of(d) for d in devices]),
@@ -79,7 +80,7 @@ def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.
     fast = np.array([DEVICES[row["system"]] in FAST_EXPONENTIAL for row in rows])
     return prefill_kernel_time(
         _knowns(rows),
-        seq=column(rows, "isl"),
+        seq=numbers(rows, "isl")[0],
         query_tile=TILE,
         launch_time=launch_time,
         query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]),
@@ -101,13 +102,11 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
 
 
 def _prefill(rows):
-    ideal = AT_PEAKS | dict(score_flops=_NOTHING)
-    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, ideal)))
+    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, PREFILL_AT_PEAKS)))
 
 
 def _decode(rows):
-    ideal = AT_PEAKS | dict(item_time=_NOTHING)
-    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (DECODE, ideal)))
+    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (DECODE, DECODE_AT_PEAKS)))
 
 
 def flash_rate(row, score_flops) -> float:

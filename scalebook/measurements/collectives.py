@@ -10,13 +10,13 @@ from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_redu
 from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import SYSTEMS, number
 
 __all__ = ["BENCHMARK_LAUNCH", "CONFRONTATIONS", "FABRIC_LATENCY", "KERNEL_LAUNCH", "NODE_PORT"]
 
 DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300", "a100_dgx": "a100", "h100_dgx": "h100",
+    **SYSTEMS, "a100_dgx": "a100", "h100_dgx": "h100",
     "a100_pairwise_nvlink": "a100", "h100_pairwise_nvlink": "h100_nvl",  # a bridge has the links of an A100 too
 }  # fmt: skip
 NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}

@@ -11,7 +11,6 @@ costs more.
 """
 
 import re
-from hashlib import md5
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from scalebook.inference.tokens import decode_rate, decode_traffic, ridge_batch,
 from scalebook.machine.roofline import memory_time
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import is_half, number
 
 __all__ = [
     "BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "METAL_OVERHEAD", "TURN_TIME", "VLLM_MI300X_OVERHEAD",
@@ -195,7 +195,7 @@ def _rate(rows):
 
 def _is_half(row) -> bool:
     """Whether a device is of the half of its class that a number is fitted on."""
-    return int(md5(row["gpu"].encode()).hexdigest(), 16) % 2 == 0
+    return is_half(row["gpu"])
 
 
 def _is_fitted(row) -> bool:

@@ -12,8 +12,9 @@ from scalebook.inference.experts import experts_touched
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
-from .kernels import DEVICES, FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
+from .confrontation import Confrontation, Priced
+from .kernels import FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
+from .rows import SYSTEMS, is_even, number
 
 __all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED", "layer_seconds", "uneven_loads"]
 
@@ -78,12 +79,8 @@ def _gemm_group(row):
     return f"{row['gpu']}, {size} tokens an expert"
 
 
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
-
-
 def _gemm_fitted(row):
-    return not _no_gemm(row) and row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and _is_even(row)
+    return not _no_gemm(row) and row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and is_even(row)
 
 
 # TensorRT-LLM's layer of experts
@@ -124,7 +121,7 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
     """Seconds of a layer for a row of moe_layer.csv, where products reach other shares than the device's own."""
     names = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size")
     tokens, hidden, width, tp = (number(row, x) for x in names)
-    name, (precision, activation, weight) = DEVICES[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
+    name, (precision, activation, weight) = SYSTEMS[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
     device = _device(name, precision) | reached
     if row["moe_dtype"] == "fp8_block":
         device["matmul_efficiency"] = SCALED_BLOCKS[name]
@@ -146,7 +143,7 @@ def _no_layer(loads):
             return "of SGLang, whose ranks pass over the tokens of all of them: not modelled"
         if row["distribution"].startswith("power_law_") != (loads == "uneven"):
             return f"whose loads are not {loads}"
-        return "" if row["moe_dtype"] in FORMATS and row["system"] in DEVICES else "of weights in integers or mxfp4"
+        return "" if row["moe_dtype"] in FORMATS and row["system"] in SYSTEMS else "of weights in integers or mxfp4"
 
     return reason
 
@@ -157,7 +154,7 @@ def _layer_group(row):
 
 
 def _layer_fitted(row):
-    return not _no_layer("even")(row) and _is_even(row)
+    return not _no_layer("even")(row) and is_even(row)
 
 
 _EVEN = "the time of routing and the passes of routed tokens, on the even rows"

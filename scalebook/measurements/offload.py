@@ -21,7 +21,8 @@ from scalebook.offload.block import (
 )
 from scalebook.offload.tiers import held_interleaved_first, offload_memory
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import number
 
 __all__ = ["CONFRONTATIONS", "FLOPS_EFFICIENCY", "LINK_EFFICIENCY", "block_seconds"]
 

@@ -26,7 +26,8 @@ from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
 from scalebook.shell.sentences import sentence
 
-from .confrontation import Confrontation, Measurement, Result, _read
+from .confrontation import Confrontation, Result
+from .rows import Measurement, read_rows
 
 __all__ = ["Own", "confront_own"]
 
@@ -156,7 +157,7 @@ def _opened(csv) -> tuple[list[Measurement], str]:
             f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}"
         )
     where = quoted(str(csv)) if is_path else "the file"
-    rows, names = _read(Path(csv) if is_path else csv)
+    rows, names = read_rows(Path(csv) if is_path else csv)
     names = [x.strip() for x in names]
     if not rows:
         raise ValueError(f"{where} is empty: its first line names the columns, and each other line is a measurement")

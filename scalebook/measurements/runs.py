@@ -7,14 +7,15 @@ import numpy as np
 
 from scalebook.language import Row
 from scalebook.language.row import Cell
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators
 from scalebook.training.step import training_step
 
-from .confrontation import Measurement, Priced, number
+from .confrontation import Priced
+from .rows import Measurement, number
 
 __all__ = [
     "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "device",
-    "flash_2", "gpt", "gpt_of", "is_even", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
+    "flash_2", "gpt", "gpt_of", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
     "useful_seconds",
 ]  # fmt: skip
 
@@ -48,16 +49,6 @@ def device(text: str):
     """The accelerator that a text names, None for one that is not in the table."""
     name = next((key for pattern, key in _DEVICES if re.search(pattern, text, re.IGNORECASE)), None)
     return accelerators[name] if name else None
-
-
-def optional(row: Measurement, column: str, default: float) -> float:
-    """A number that a row may lack."""
-    return number(row, column) if row.get(column) else default
-
-
-def is_even(row: Measurement) -> bool:
-    """Rows to calibrate on: those of an even number."""
-    return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
 
 
 def block_passes(microbatches, pp, layers):
@@ -154,8 +145,3 @@ def tuned(model: Row, gpu: Row, options: list[dict], capacity: float, **letters)
             continue  # not a whole number of micro-batches, or a schedule that does not run them
     fits = [run for run in runs if run.memory <= capacity] or runs
     return min(fits, key=lambda run: run.step_time)
-
-
-def catalogue(name: str) -> Row:
-    """A model of the table."""
-    return models[name]

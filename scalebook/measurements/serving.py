@@ -16,10 +16,11 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from . import serving_scripts as scripts
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
 from .kernels import SCALED_BLOCKS
-from .load import GIB
+from .load import GIB_OVER_GB
 from .priced import together
+from .rows import number
 
 __all__ = [
     "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
@@ -185,7 +186,7 @@ def _planned(model: str, system: str, precision: str, backend: str, letters: tup
     asked = dict(letters) | dict(users=1, prompt=1, output=2, engine=engines[backend])
     sheet, knowns, left = serve.plan((models[model], device), asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
-    known["hbm_capacity"] *= GIB
+    known["hbm_capacity"] *= GIB_OVER_GB
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
@@ -247,7 +248,7 @@ def _room(model, system, backend, prompt, output, letters: tuple) -> float:
     asked = dict(letters) | dict(users=1, prompt=prompt, output=output, engine=engines[backend])
     sheet, knowns, left = serve.plan(knowns, asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
-    known["hbm_capacity"] *= GIB
+    known["hbm_capacity"] *= GIB_OVER_GB
     room = sheet.only("cache_room", "cached_tokens", "token_cache")
     row = room({n: known[n] for n in room.inputs})
     return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get(

@@ -10,9 +10,10 @@ import numpy as np
 
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
 from .load import room_for, step_of_load
 from .moe import UNPACKED
+from .rows import number
 from .serving import BITS, _precision, is_unpacked
 from .serving_static import alone, is_fitted_curve
 

@@ -8,7 +8,8 @@ state is taken as its authors describe their software, or, where they tuned it, 
 from scalebook.search.space import divisors
 from scalebook.tables import models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import is_even, number, optional
 from .runs import (
     DEEPSPEED,
     LIBRARIES_2021,
@@ -19,9 +20,7 @@ from .runs import (
     device,
     gpt,
     gpt_of,
-    is_even,
     of_set,
-    optional,
     peaks,
     rated,
     rerun_flops,

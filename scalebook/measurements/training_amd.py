@@ -9,8 +9,9 @@ import re
 from scalebook.machine.kernels import typical_stream_efficiency
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, RERUN, device, optional, step, tuned, useful_seconds
+from .confrontation import Confrontation, Priced
+from .rows import number, optional
+from .runs import OVERLAPPED, RERUN, device, step, tuned, useful_seconds
 from .training_sweeps import UNFUSED
 
 __all__ = ["CONFRONTATIONS", "THRESHOLDS"]

@@ -8,7 +8,8 @@ import numpy as np
 
 from scalebook.tables import models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import number
 from .runs import OVERLAPPED, device, flash_2, step, useful_seconds
 
 __all__ = ["CONFRONTATIONS"]

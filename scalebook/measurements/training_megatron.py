@@ -6,7 +6,8 @@ choice that fits.
 
 from scalebook.search.space import divisors
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import number, optional
 from .runs import (
     DEEPSPEED,
     LIBRARIES_2021,
@@ -17,7 +18,6 @@ from .runs import (
     flash_2,
     gpt_of,
     of_set,
-    optional,
     peaks,
     rated,
     rerun_flops,

@@ -2,7 +2,8 @@
 
 from scalebook.training.largest_run import run_flops
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import is_even, number
 from .runs import (
     LIBRARIES_2021,
     MEGATRON_2021,
@@ -10,7 +11,6 @@ from .runs import (
     OVERLAPPED,
     device,
     gpt_of,
-    is_even,
     of_set,
     rated,
     step,

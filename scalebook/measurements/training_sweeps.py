@@ -17,8 +17,9 @@ from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
-from .confrontation import Confrontation, Priced, number
-from .runs import block_passes, device, is_even, optional, timed, useful_seconds
+from .confrontation import Confrontation, Priced
+from .rows import is_even, number, optional
+from .runs import block_passes, device, timed, useful_seconds
 from .training_memory import nanotron_stages
 
 __all__ = [

@@ -11,8 +11,9 @@ import numpy as np
 
 from scalebook.tables import models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import device, flash_2, optional, step, useful_seconds
+from .confrontation import Confrontation, Priced
+from .rows import number, optional
+from .runs import device, flash_2, step, useful_seconds
 from .training_sweeps import PYTORCH, unfused
 
 __all__ = ["CONFRONTATIONS"]

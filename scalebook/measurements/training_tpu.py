@@ -11,8 +11,9 @@ from scalebook.language import Row
 from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, optional, step, timed, useful_seconds
+from .confrontation import Confrontation, Priced
+from .rows import number, optional
+from .runs import OVERLAPPED, step, timed, useful_seconds
 
 __all__ = ["CONFRONTATIONS", "scaled"]
 
