@@ -272,6 +272,10 @@ def text(path):
     return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
 
 
+def test_no_two_confrontations_of_one_name():
+    assert len(CONFRONTATIONS) == sum(len(module.CONFRONTATIONS) for module in measurements._MODULES)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_set(name, tmp_path):
     """One test of each, since pytest's own work on a test is more than most of these take."""
@@ -407,7 +411,7 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     is_geforce = result.fitted & np.array([decode._class(row) == "GeForce" for row in result.rows])
     is_geforce &= np.array([not decode._is_shared(row) for row in result.rows])
     rows = [row for row, fitted in zip(result.rows, is_geforce, strict=True) if fitted]
-    engines = np.array([decode.ENGINES[row["engine"]][0] for row in rows])
+    engines = np.array([decode.ENGINES[row["engine"]].family for row in rows])
     assert set(engines) == set(decode.BLOCK_OVERHEAD)
     assert {"3090", "4090"} <= {row["gpu"].removeprefix("RTX ").split()[0] for row in rows}
     measured = 1 / result.measured[is_geforce]
@@ -438,7 +442,7 @@ def _least(known_part, unknown_part, measured):
 @pytest.mark.parametrize("engine", decode.SHARING_OVERHEAD)
 def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
     result = confront("batch1_decode")
-    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]][0] == engine for r in result.rows]
+    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]].family == engine for r in result.rows]
     rows = [row for row, fitted in zip(result.rows, result.fitted & picked, strict=True) if fitted]
     assert {row["gpu"] for row in rows} == {"A10G"}
     own = [decode.token_seconds(r, decode.reached(r), decode.BLOCK_OVERHEAD.get(engine, 0)) for r in rows]
@@ -622,5 +626,5 @@ def test_small_collectives_take_as_long_as_their_host(node, op):
         np.median([float(x["time_ms_median"]) for x in rows if collectives._is_first(x) is half]) / 1e3
         for half in (True, False)
     )
-    assert collectives.ISSUE[node][op == "send_recv"] == pytest.approx(first, rel=0.01)
+    assert collectives.ISSUE[node][op] == pytest.approx(first, rel=0.01)
     assert others == pytest.approx(first, rel=0.2)

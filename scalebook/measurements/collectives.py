@@ -28,8 +28,9 @@ NODE_PORT = {"a100_dgx": 7.8e9, "h100_dgx": 35.3e9}  # bytes a second, on the se
 # What PyTorch's host takes to issue an all-reduce and a send, on half of the rows of less than 1 MiB within a node:
 # the median of a host's, which differ.
 ISSUE = {
-    "a100_dgx": (40e-6, 17e-6), "a100_pairwise_nvlink": (59e-6, 10e-6),
-    "h100_dgx": (35e-6, 9e-6), "h100_pairwise_nvlink": (21e-6, 10e-6),
+    "a100_dgx": dict(all_reduce=40e-6, send_recv=17e-6), "h100_dgx": dict(all_reduce=35e-6, send_recv=9e-6),
+    "a100_pairwise_nvlink": dict(all_reduce=59e-6, send_recv=10e-6),
+    "h100_pairwise_nvlink": dict(all_reduce=21e-6, send_recv=10e-6),
 }  # fmt: skip
 KERNEL_LAUNCH = {  # serving's own all-reduce on two devices, 16 KiB or less, in seconds
     "a100_sxm": 5.1e-6, "h100_sxm": 3.3e-6, "h200_sxm": 3.4e-6, "b200_sxm": 6.6e-6, "b300_sxm": 6.6e-6,
@@ -159,7 +160,7 @@ def _vidur(rows):
             known |= {"near_efficiency": 1} if is_send else {"chunk_time": 0}
         time = f(device, **known)
         if near == ways:
-            time = issued_by_host(collective_time=time, issue_time=ISSUE[row["node"]][is_send])
+            time = issued_by_host(collective_time=time, issue_time=ISSUE[row["node"]][row["op"]])
         found.append(time * 1e3)
     return Priced(np.array(found), 1e3 * _at_peak(rows, "num_gpus", "size_raw"))
 
