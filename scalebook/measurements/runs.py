@@ -14,8 +14,8 @@ from .confrontation import Priced
 from .rows import Measurement, number
 
 __all__ = [
-    "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "device",
-    "flash_2", "gpt", "gpt_of", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
+    "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "dense",
+    "device", "flash_2", "gpt", "gpt_of", "of_set", "paced", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
     "useful_seconds",
 ]  # fmt: skip
 
@@ -64,23 +64,17 @@ def flash_2(seq: float) -> dict[str, float]:
 
 
 @cache
+def dense(name: str, norm: str, attention: str, **letters: float) -> Row:
+    """A model without experts, of a table's own shape; one row for one shape, so that its sheets are kept."""
+    cells = {n: Cell(float(x), name) for n, x in (letters | dict(moe_layers=0, experts=0)).items()}
+    return Row(name, cells, {"norm": norm, "attention": attention})
+
+
+@cache
 def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "GPT") -> Row:
     """A model of GPT's blocks: as many key-value heads as queries, four times as wide inside, one embedding."""
-    shape = dict(
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=hidden / heads,
-        ffn=4 * hidden,
-        gating=0,
-        vocab=vocab,
-        embeddings=1,
-        learned_positions=2048,
-        moe_layers=0,
-        experts=0,
-    )
-    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
+    own = dict(layers=layers, hidden=hidden, heads=heads, head_dim=hidden / heads, ffn=4 * hidden, vocab=vocab)
+    return dense(name, "layernorm", "mha", **own, kv_heads=heads, gating=0, embeddings=1, learned_positions=2048)
 
 
 def gpt_of(row: Measurement) -> Row:
@@ -123,6 +117,13 @@ def timed(runs, times=None) -> Priced:
     runs = list(runs)
     least = zip(*map(useful_seconds, runs), strict=True)
     return Priced([run.step_time for run in runs] if times is None else times, *least)
+
+
+def paced(runs, counted, times=None) -> Priced:
+    """What is counted of each step (tokens, TFLOP of a device) over its time, of runs one by one, beside the peaks."""
+    taken = [run.step_time for run in runs] if times is None else times
+    seconds = taken, *zip(*map(useful_seconds, runs), strict=True)
+    return Priced(*([n / x for n, x in zip(counted, each, strict=True)] for each in seconds))
 
 
 def rated(found, peak) -> Priced:

@@ -11,7 +11,7 @@ from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, Priced
 from .rows import number, optional
-from .runs import OVERLAPPED, RERUN, device, step, tuned, useful_seconds
+from .runs import OVERLAPPED, RERUN, device, paced, step, tuned, useful_seconds
 from .training_sweeps import UNFUSED
 
 __all__ = ["CONFRONTATIONS", "THRESHOLDS"]
@@ -28,10 +28,7 @@ _MICROBATCHES = 8
 
 def _tokens(runs):
     """Tokens a second and device."""
-    tokens = [run.global_batch * run.seq / run.devices for run in runs]
-    least = zip(*map(useful_seconds, runs), strict=True)
-    peaks = ([n / time for n, time in zip(tokens, times, strict=True)] for times in least)
-    return Priced([n / run.step_time for n, run in zip(tokens, runs, strict=True)], *peaks)
+    return paced(runs, [run.global_batch * run.seq / run.devices for run in runs])
 
 
 # AMD
@@ -43,12 +40,8 @@ def _as_tokens(row):
         return row | {"tokens_s_device": ""}
     value, seq, model = number(row, "value"), number(row, "seq"), models[_MODELS[row["model"]]]
     if row["unit"] in ("s", "ms"):
-        value = (
-            number(row, "global_batch")
-            * seq
-            / (value / (1000 if row["unit"] == "ms" else 1))
-            / optional(row, "n_gpus", 1)
-        )
+        seconds = value / (1000 if row["unit"] == "ms" else 1)
+        value = number(row, "global_batch") * seq / seconds / optional(row, "n_gpus", 1)
     elif row["unit"].startswith("TFLOP/s"):
         value *= 1e12 / (6 * model.params + 12 * model.layers * model.hidden * seq)
     return row | {"tokens_s_device": str(value)}

@@ -6,20 +6,17 @@ number for the software, calibrated on a stated part of its rows.
 
 import re
 from collections import defaultdict
-from functools import cache
 
 import numpy as np
 
 from scalebook.inference.tail import any_slow
-from scalebook.language import Row
-from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
 from .confrontation import Confrontation, Priced
 from .rows import is_even, number, optional
-from .runs import block_passes, device, timed, useful_seconds
+from .runs import block_passes, dense, device, timed, useful_seconds
 from .training_memory import nanotron_stages
 
 __all__ = [
@@ -28,29 +25,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-@cache
-def _llama(name, gating, layers, hidden, heads, kv_heads, ffn, vocab, embeddings, positions=0.0):
-    """A model of blocks without biases and dropout."""
-    shape = dict(
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=hidden / heads,
-        ffn=ffn,
-        gating=gating,
-        vocab=vocab,
-        embeddings=embeddings,
-        learned_positions=positions,
-        moe_layers=0,
-        experts=0,
-    )
-    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "gqa"})
-
-
 def _shape(row, gating, positions=0.0):
-    shape = (number(row, x) for x in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab"))
-    return _llama(row["model"], gating, *shape, 1 if row["tied_embed"] == "True" else 2, positions)
+    """A model of blocks without biases and dropout."""
+    own = {x: number(row, x) for x in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
+    own |= dict(head_dim=own["hidden"] / own["heads"], embeddings=1 if row["tied_embed"] == "True" else 2)
+    return dense(row["model"], "rmsnorm", "gqa", **own, gating=gating, learned_positions=positions)
 
 
 # PyTorch
