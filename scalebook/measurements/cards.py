@@ -82,7 +82,7 @@ CONFRONTATIONS = {
             _no_product,
             _card("gemm_dtype"),
             "what products reach of each peak and streams of the bandwidth, on even rows",
-            lambda row: not _no_product(row) and is_even(row),
+            is_even,
         ),
         Confrontation(
             "attention_cards",
@@ -95,7 +95,7 @@ CONFRONTATIONS = {
             _no_read,
             _card("kv_cache_dtype"),
             "the share of the bandwidth at which caches are read, on even rows",
-            lambda row: not _no_read(row) and is_even(row),
+            is_even,
         ),
     )
 }

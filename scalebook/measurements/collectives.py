@@ -76,7 +76,7 @@ def _sums_in_switch(row):
 
 
 def _nccl_fitted(row):
-    return not _no_nccl(row) and (row["op_name"] in ("all_gather", "reduce_scatter") or _sums_in_switch(row))
+    return row["op_name"] in ("all_gather", "reduce_scatter") or _sums_in_switch(row)
 
 
 def _nccl_group(row):
@@ -135,8 +135,6 @@ def _small_on_h200(row):
 
 
 def _published_fitted(row):
-    if _not_published(row):
-        return False
     largest = "B200" in row["system"] and number(row, "size_bytes") > 1.6e10
     return largest or _small_between_nodes(row) or _small_on_h200(row)
 
@@ -184,8 +182,6 @@ def _vidur_group(row):
 
 
 def _vidur_fitted(row):
-    if _not_vidur(row):
-        return False
     between = row["op"] == "send_recv" and row["devices_per_node"] == "1"
     return (between and number(row, "size_raw") > 3e7) or (_is_issued(row) and _is_first(row))
 
@@ -222,8 +218,7 @@ def _no_custom(row):
 
 
 def _custom_fitted(row):
-    small = number(row, "size_bytes") <= 2**14
-    return not _no_custom(row) and small and number(row, "num_gpus") == 2
+    return number(row, "size_bytes") <= 2**14 and number(row, "num_gpus") == 2
 
 
 def _custom_group(row):

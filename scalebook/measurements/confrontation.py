@@ -61,9 +61,10 @@ class Confrontation:
     `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
     `measured`, alone or as Priced, with what devices do at their peaks.  `left_out` says why a row is left out ("" for
     one that is kept), `group` which kind of row it is.  `calibrated` says which numbers were fitted and on which rows;
-    `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
-    `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
-    from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
+    `calibrates` picks those among the rows that are kept, and the summary leaves them out.  Another file may lack the
+    columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
+    columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
+    each has its own.
     """
 
     name: str
@@ -129,7 +130,8 @@ class Confrontation:
                 raise ValueError(f"{where} has no row to confront {self.name} with: all are {next(reversed(left_out))}")
             kept = [row for row, is_faster in zip(kept, faster, strict=True) if not is_faster]
             priced, measured = Priced(*(x if x is None else x[~faster] for x in priced)), measured[~faster]
-        known = {row["row_id"] for row in own if self.calibrates(row)}
+        whole = map(self.completed, own)
+        known = {row["row_id"] for row in whole if not self.left_out(row) and self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted
         with np.errstate(over="ignore"):

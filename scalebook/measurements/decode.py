@@ -206,8 +206,6 @@ def _is_half(row) -> bool:
 
 def _is_fitted(row) -> bool:
     """Cards that one of the numbers was fitted on."""
-    if _no_rate(row):
-        return False
     if _is_shared(row):
         return row["gpu"].startswith("A10G")
     a100 = row["engine"].startswith("llama.cpp") and row["gpu"].startswith("A100") and number(row, "n_gpus") == 1
@@ -313,7 +311,7 @@ CONFRONTATIONS = {
             _batch,
             "the block overhead and the time of a byte that devices sum, on the 70B model at batch 1 and on its curve "
             "of short prompts; the bandwidth efficiency is that of batch1_decode",
-            lambda row: not _no_latency(row) and _is_fitted_batch(row),
+            _is_fitted_batch,
         ),
     )
 }

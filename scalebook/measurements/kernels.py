@@ -136,7 +136,7 @@ def _gemm_group(row):
 
 def _calibrates(row):
     is_fitted = row["framework"] == "TRTLLM" or (row["framework"], row["gemm_dtype"]) in OPERATOR
-    return is_fitted and not _no_gemm(row) and is_even(row)
+    return is_fitted and is_even(row)
 
 
 # EleutherAI's sweeps of sizes
@@ -177,7 +177,7 @@ def _eleuther_group(row):
 
 def _eleuther_fitted(row):
     """Even rows of single products on the V100 and the MI250X, of which nothing else is known."""
-    return not _no_eleuther(row) and row["op"] == "mm" and not row["gpu"].startswith("A100") and is_even(row)
+    return row["op"] == "mm" and not row["gpu"].startswith("A100") and is_even(row)
 
 
 # The feed-forward layer of EleutherAI's blocks: up to four times the width and back
@@ -384,7 +384,7 @@ CONFRONTATIONS = {
             _no_vidur,
             _vidur_group,
             "how often the traffic of what is no product passes, and an activation's least time, on the A100's rows",
-            lambda row: _VIDUR.get(row["gpu"]) == "a100" and row["op"] in _STREAMS and not _no_vidur(row),
+            lambda row: _VIDUR.get(row["gpu"]) == "a100" and row["op"] in _STREAMS,
         ),
     )
 }

@@ -80,7 +80,7 @@ def _gemm_group(row):
 
 
 def _gemm_fitted(row):
-    return not _no_gemm(row) and row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and is_even(row)
+    return row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and is_even(row)
 
 
 # TensorRT-LLM's layer of experts
@@ -153,10 +153,6 @@ def _layer_group(row):
     return f"{row['moe_dtype']}, {'fewer than' if number(row, 'num_tokens') < 1024 else 'from'} 1,024 tokens, {held}"
 
 
-def _layer_fitted(row):
-    return not _no_layer("even")(row) and is_even(row)
-
-
 _EVEN = "the time of routing and the passes of routed tokens, on the even rows"
 CONFRONTATIONS = {
     c.name: c
@@ -198,7 +194,7 @@ CONFRONTATIONS = {
             _no_layer("even"),
             _layer_group,
             _EVEN,
-            _layer_fitted,
+            is_even,
             ("model",),
         ),
         Confrontation(

@@ -97,10 +97,6 @@ def _group(row):
     return f"{accelerators[SYSTEMS[row['system']]].name.partition(' (')[0]}, {size} 1,024 tokens"
 
 
-def _fitted(row):
-    return not _left_out(row) and is_even(row)
-
-
 _CALIBRATED = "four constants for each of Hopper, Blackwell and Grace Blackwell, on the even rows"
 CONFRONTATIONS = {
     c.name: c
@@ -116,7 +112,7 @@ CONFRONTATIONS = {
             _left_out,
             _group,
             _CALIBRATED,
-            _fitted,
+            is_even,
             ("combine_sms", "combine_transmit_us"),
         ),
         Confrontation(
@@ -130,7 +126,7 @@ CONFRONTATIONS = {
             _left_out,
             _group,
             _CALIBRATED,
-            _fitted,
+            is_even,
             ("dispatch_sms", "dispatch_transmit_us"),
         ),
     )

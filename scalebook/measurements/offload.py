@@ -190,7 +190,6 @@ _FITTED = "one arithmetic and one network efficiency, on the time of the forward
 
 def _confrontation(name, what, predict, column, unit, keeps, fitted=_FITTED):
     reason = _left_out(column, keeps)
-    calibrates = (lambda row: not reason(row) and _calibrates(row)) if fitted else (lambda row: False)
     return Confrontation(
         name,
         "offload_calculon.csv",
@@ -202,7 +201,7 @@ def _confrontation(name, what, predict, column, unit, keeps, fitted=_FITTED):
         reason,
         _group,
         fitted,
-        calibrates,
+        _calibrates if fitted else (lambda row: False),
         optional=("row_id", "source"),
     )
 

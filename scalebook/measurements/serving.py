@@ -393,7 +393,7 @@ CONFRONTATIONS = {
             _left_out,
             _engine,
             "how long devices wait for each other in a sum, one value for all, on half of the curves",
-            lambda row: not _left_out(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "serving_ttft",
@@ -406,7 +406,7 @@ CONFRONTATIONS = {
             _no_first,
             _engine,
             _FITTED,
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "serving_end_to_end",
@@ -419,7 +419,7 @@ CONFRONTATIONS = {
             _no_first,
             _engine,
             _FITTED,
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
             completed=_with_end,
         ),
     )

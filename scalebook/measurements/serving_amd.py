@@ -121,7 +121,7 @@ CONFRONTATIONS = {
             _kind,
             "how much longer each byte takes in vLLM's own sums over devices, and what a block takes beyond its "
             "kernels, on the curves of the 70B",
-            lambda row: not _no_latency(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "mi300x_max_load",
@@ -134,7 +134,7 @@ CONFRONTATIONS = {
             _no_load,
             _kind,
             "the share of the rate of kernels alone that is reached under full load, on the curves of the 70B",
-            lambda row: not _no_load(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
     )
 }

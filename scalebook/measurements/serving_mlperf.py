@@ -136,7 +136,7 @@ def _confrontation(scenario, what, calibrated=""):
         left_out,
         _accelerator,
         calibrated,
-        (lambda row: not left_out(row) and fits(row)) if calibrated else (lambda row: False),
+        fits if calibrated else (lambda row: False),
     )
 
 

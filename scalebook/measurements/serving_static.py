@@ -149,7 +149,7 @@ CONFRONTATIONS = {
             _no_throughput,
             _device,
             "the share of vector arithmetic that attention by single heads reached, on half of the curves",
-            lambda row: not _no_throughput(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "trtllm_first_token",
@@ -162,7 +162,7 @@ CONFRONTATIONS = {
             _no_first,
             _device,
             "the time that the host adds to each block of a prompt, on half of the curves",
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
     )
 }

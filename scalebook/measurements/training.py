@@ -255,7 +255,7 @@ CONFRONTATIONS = {
             _no_bloom,
             lambda row: f"tp {row['tp']}, micro-batch {row['mbs']}",
             "on rows of an even number, what a block takes beside its kernels",
-            lambda row: is_even(row) and not _no_bloom(row),
+            is_even,
             ("mem_gb", "row_note", "date", "tflops_gpu"),
         ),
     )

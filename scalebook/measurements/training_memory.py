@@ -374,7 +374,7 @@ CONFRONTATIONS = {
             _no_golden,
             _ways,
             "one work space per kind of GPU, on the runs without tensor and pipeline parallelism",
-            lambda row: not _no_golden(row) and row["tp"] == row["pp"] == "1",
+            lambda row: row["tp"] == row["pp"] == "1",
         ),
         Confrontation(
             "megatron_peak",
@@ -387,7 +387,7 @@ CONFRONTATIONS = {
             _no_peak,
             _ways,
             "the work spaces of megatron_memory",
-            lambda row: not _no_peak(row) and row["tp"] == row["pp"] == "1",
+            lambda row: row["tp"] == row["pp"] == "1",
         ),
         Confrontation(
             "nanotron_memory",
@@ -400,7 +400,7 @@ CONFRONTATIONS = {
             _no_nanotron,
             lambda row: row["model"],
             "one factor on the activations, on the runs of the 3.57B model",
-            lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B",
+            lambda row: row["model"] == "llama-3.57B",
         ),
     )
 }

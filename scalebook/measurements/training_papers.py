@@ -101,7 +101,7 @@ CONFRONTATIONS = {
             "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of "
             "them run "
             "beside arithmetic (the other two were seen when the form was chosen)",
-            lambda row: row["set"] == "narayanan2021_table2" and _is_zero_3(row) and is_even(row),
+            lambda row: _is_zero_3(row) and is_even(row),
         ),
         Confrontation(
             "training_runs",

@@ -385,7 +385,7 @@ CONFRONTATIONS = {
             _nanotron_kind,
             "on the runs of the 3.57B model, the least time of the host, "
             "and the time that slow nodes cost and their share",
-            lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
+            lambda row: row["model"] == "llama-3.57B",
         ),
         Confrontation(
             "megatron_bridge",
@@ -404,7 +404,7 @@ CONFRONTATIONS = {
             "what blocks of experts wait for an x86 host "
             "and the least time it takes for one, and what fused experts of GPT OSS on the GB300 leave; "
             "unfused experts are as in llm_foundry",
-            lambda row: is_even(row) and not _no_megatron_bridge(row) and _is_fitted(row),
+            lambda row: is_even(row) and _is_fitted(row),
         ),
     )
 }
