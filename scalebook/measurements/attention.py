@@ -14,6 +14,7 @@ from scalebook.attention.kernels import (
     tiled_pairs,
     unfused_traffic,
 )
+from scalebook.inference import assumptions
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced
@@ -24,12 +25,20 @@ __all__ = [
     "PREFILL_AT_PEAKS", "TILE",
 ]  # fmt: skip
 
-# Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
-PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
-DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
+# What serving assumes of the operators; by least mean |log(predicted/measured)| on the H100, a test tries neighbours.
+PREFILL = dict(
+    launch_time=assumptions.prompt_launch(),
+    bandwidth_efficiency=assumptions.prompt_efficiency(),
+    score_flops=assumptions.score_arithmetic(),
+)
+DECODE = dict(
+    launch_time=assumptions.read_launch_grouped(),
+    bandwidth_efficiency=assumptions.read_efficiency_grouped(),
+    item_time=assumptions.read_item_grouped(),
+)
 FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
 
-TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
+TILE = assumptions.one_tile()
 DEVICES = SYSTEMS | {"A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100"}
 BITS = {"bfloat16": 16, "fp8": 8}
 PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}

@@ -21,6 +21,7 @@ from scalebook.attention.kernels import (
     prefill_kernel_time,
     tiled_pairs,
 )
+from scalebook.inference import assumptions
 from scalebook.tables import accelerators
 
 from .attention import (
@@ -40,8 +41,12 @@ from .rows import number, numbers
 
 __all__ = ["CONFRONTATIONS", "LATENT_DECODE"]
 
-# Fitted by least mean |log(predicted/measured)| on the H100's decoding; a test tries neighbouring values.
-LATENT_DECODE = dict(launch_time=13.5e-6, bandwidth_efficiency=0.83, item_time=5.6e-6)
+# As PREFILL and DECODE, on the H100's decoding.
+LATENT_DECODE = dict(
+    launch_time=assumptions.read_launch_latent(),
+    bandwidth_efficiency=assumptions.read_efficiency_latent(),
+    item_time=assumptions.read_item_latent(),
+)
 
 CACHED = dict(kv_rank=512, rope_dim=64)  # DeepSeek-V2 and its successors
 EXPANDED = dict(nope_dim=128, rope_dim=64, v_dim=128)

@@ -8,10 +8,12 @@ from functools import cache
 
 import numpy as np
 
+from scalebook.inference.assumptions import assigned_passes, routing_time_least
 from scalebook.inference.experts import experts_touched
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
+from .attention import NOTHING
 from .confrontation import Confrontation, Priced
 from .kernels import FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
 from .rows import SYSTEMS, is_even, number
@@ -20,9 +22,9 @@ __all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED"
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more.
 H20_FP8 = 0.83
-# Seconds of the small kernels that sort tokens by expert, and how often the copies of tokens pass through memory beyond
-# the operands of the products (gathered, quantized, weighted, summed), both fitted on the even rows.
-ROUTING, ASSIGNED_PASSES = 15e-6, 6.5
+# What serving assumes of the kernels that sort tokens by expert, and of how often copies pass through memory beyond
+# the operands of the products; both were fitted on the even rows here.
+ROUTING, ASSIGNED_PASSES = routing_time_least(), assigned_passes()
 # Weights of 4 bits on Hopper are unpacked to 16 bits on the way to the matrix units: what TensorRT-LLM's products then
 # reach of their peak where experts have a tile's rows each, and the seconds of its small kernels there, launched one by
 # one; fitted on its rows of 1,024 tokens and more.  With few rows the weights are read as fast as others.
@@ -133,7 +135,7 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
 
 
 def _layer(rows):
-    ideal = dict(matmul_efficiency=1.0, stream_efficiency=1.0, kernel_launch=1e-15)
+    ideal = dict(matmul_efficiency=1.0, stream_efficiency=1.0, kernel_launch=NOTHING)
     return Priced(*(1e3 * np.array([[layer_seconds(row), layer_seconds(row, 0, **ideal)] for row in rows]).T))
 
 

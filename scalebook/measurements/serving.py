@@ -16,6 +16,7 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from . import serving_scripts as scripts
+from .attention import FAST_EXPONENTIAL, PREFILL
 from .confrontation import Confrontation, Priced
 from .kernels import SCALED_BLOCKS
 from .load import GIB_OVER_GB
@@ -135,8 +136,8 @@ def _knowns(row, columns="{}"):
     if waited := scripts.wait_steps(row, _model(row)):
         letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
-    if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
-        letters["score_flops"] = 13.0
+    if SYSTEMS[row["system"]] in FAST_EXPONENTIAL:
+        letters["score_flops"] = PREFILL["score_flops"] / 2
     if model.get("experts"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
         there = device.at("bf16" if is_wide else _precision(device, expert))
