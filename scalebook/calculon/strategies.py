@@ -18,8 +18,9 @@ from sympy import Gt, Max
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
+from scalebook.language.rules import not_whole
 from scalebook.search.space import Space, divisors, told
-from scalebook.training.rules import COUNTS, Rule, not_whole
+from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
 from scalebook.training.step import OFFLOADS
 

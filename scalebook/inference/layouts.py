@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from scalebook.inference.capacity import LONG
-from scalebook.inference.rules import COUNTS, RULES, not_whole, reason
+from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
+from scalebook.language.rules import not_whole
 from scalebook.search import search
 from scalebook.search.space import Space
 

@@ -22,10 +22,11 @@ import numpy as np
 
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
-from scalebook.inference.rules import RULES, not_whole
+from scalebook.inference.rules import RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
 from scalebook.language.row import gather, quantity
+from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.asked import each
 from scalebook.search.columns import Columns

@@ -16,10 +16,11 @@ from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
 from scalebook.inference.kernels import PARTS, Work
-from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
+from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reason
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
+from scalebook.language.rules import not_whole
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC

@@ -100,9 +100,7 @@ class Strategy:
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
-            if (
-                self.sequence_parallel
-            ):  # else all tensor-parallel devices have the same tokens, and share the experts' widths
+            if self.sequence_parallel:  # else all devices of tp have the same tokens, and share the experts' widths
                 steps.append(expert_tensor_parallel)
         if self.attention == "flash":
             steps.append(flash)  # it runs the attention core again by itself
