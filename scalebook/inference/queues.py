@@ -260,7 +260,7 @@ def queue_time_prompts(prompt_time, prompt_load):
 
 @formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=READABLE)
 def queue_time_open(prompt_time, prompt_load, token_time):
-    """The same where a server without prompts takes a step: half a step more, exactly so if steps are equally long.
+    """Prompts on a server that takes steps where it has none: half a step more, exactly so if steps are equally long.
 
     All prompts that wait are read before the next step; to the queue of prompts, steps are vacations of its server.
     Where they are read beside a step, as in `simulate_serving`, the first token comes at least that step later.

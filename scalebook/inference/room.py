@@ -33,7 +33,7 @@ def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
 
 @cache
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """The same as a formula of a sheet.
+    """The weights of a device's part of the blocks as a formula of a sheet.
 
     >>> held_weights(LLAMA, None).letter
     'held_weights'
@@ -169,7 +169,7 @@ def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, h
 def filled_states(
     batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
 ):
-    """The same with a state of each sequence.
+    """How full memory is where sequences also keep a state, which does not grow with their tokens.
 
     >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
     ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)

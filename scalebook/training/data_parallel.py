@@ -175,7 +175,7 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """The same of what a step does once: the last chunk has but its own pass, however early the others were done.
+    """Where it is done once a step, the last chunk has but its own pass, however early the others were done.
 
     Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
 

@@ -89,9 +89,7 @@ class Strategy:
 
     @property
     def of_block(self) -> "Strategy":
-        """The same with what says nothing about a block left at the usual:
-        strategies that share it share their blocks.
-        """
+        """The strategy with what says nothing about a block left at the usual: where it is one, blocks are too."""
         return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
 
     def transformed(self, block: Block) -> Block:
