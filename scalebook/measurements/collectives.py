@@ -254,11 +254,9 @@ CONFRONTATIONS = {
             ("bekman-network",),
             _not_published,
             _published_group,
-            "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; "
-            "the hop between "
-            "nodes, on those of 256 KiB to 2 MiB of four nodes; "
-            "the shares that the B200's switch and network reach, on those "
-            "of 16 GiB; the rest is that of `collectives`",
+            "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; the hop "
+            "between nodes, on those of 256 KiB to 2 MiB of four nodes; the shares that the B200's switch and network "
+            "reach, on those of 16 GiB; the rest is that of `collectives`",
             _published_fitted,
         ),
         Confrontation(

@@ -167,9 +167,8 @@ CONFRONTATIONS = {
         Confrontation(
             "mtnlg",
             "training_megatron.csv",
-            "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; "
-            "a block takes as much beside its kernels as "
-            "in bloom_topology, whose software it shares.",
+            "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; a block takes as much beside "
+            "its kernels as in bloom_topology, whose software it shares.",
             lambda rows: timed(*zip(*map(_mtnlg, rows), strict=True)),
             "step_time_s",
             "s",

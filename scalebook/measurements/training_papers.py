@@ -99,8 +99,7 @@ CONFRONTATIONS = {
             of_set("narayanan2021_table2"),
             lambda row: "ZeRO 3" if _is_zero_3(row) else "tensor and pipeline parallel",
             "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of "
-            "them run "
-            "beside arithmetic (the other two were seen when the form was chosen)",
+            "them run beside arithmetic (the other two were seen when the form was chosen)",
             lambda row: _is_zero_3(row) and is_even(row),
         ),
         Confrontation(

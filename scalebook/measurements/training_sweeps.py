@@ -367,9 +367,8 @@ CONFRONTATIONS = {
             ("llm-foundry",),
             _no_llm_foundry,
             lambda row: row["gpu"].replace("_", " ").upper() + (", fp8" if "fp8" in row["precision"] else ""),
-            "on rows of an even number, the traffic of unfused steps, "
-            "the rate of FlashAttention in Triton on A100 and H100, and "
-            "the sustained rate of the H100",
+            "on rows of an even number, the traffic of unfused steps, the rate of FlashAttention in Triton on A100 and "
+            "H100, and the sustained rate of the H100",
             lambda row: is_even(row) and "fp8" not in row["precision"],
         ),
         Confrontation(
@@ -383,8 +382,8 @@ CONFRONTATIONS = {
             ("nanotron-ultrascale", "bekman-network"),
             _no_nanotron,
             _nanotron_kind,
-            "on the runs of the 3.57B model, the least time of the host, "
-            "and the time that slow nodes cost and their share",
+            "on the runs of the 3.57B model, the least time of the host, and the time that slow nodes cost and their "
+            "share",
             lambda row: row["model"] == "llama-3.57B",
         ),
         Confrontation(
@@ -399,11 +398,9 @@ CONFRONTATIONS = {
             ("megatron-bridge",),
             _no_megatron_bridge,
             _bridge_kind,
-            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit "
-            "products reach (dense models), "
-            "what blocks of experts wait for an x86 host "
-            "and the least time it takes for one, and what fused experts of GPT OSS on the GB300 leave; "
-            "unfused experts are as in llm_foundry",
+            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit products "
+            "reach (dense models), what blocks of experts wait for an x86 host and the least time it takes for one, "
+            "and what fused experts of GPT OSS on the GB300 leave; unfused experts are as in llm_foundry",
             lambda row: is_even(row) and _is_fitted(row),
         ),
     )
