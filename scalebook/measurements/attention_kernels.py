@@ -1,7 +1,7 @@
 """Attention kernels of other kinds: latent attention in TensorRT-LLM, and what InferSim measured on H20 and H800.
 
-The numbers fitted for grouped heads (attention.py) are used unchanged; that is the test.  Besides,
-three numbers of their own were fitted for decoding with latents, on the H100 alone.
+The numbers fitted for grouped heads (attention.py) are used unchanged for latents; that is the test.  Besides,
+three numbers of their own were fitted for decoding with latents, on the H100, and on half of the B200.
 """
 
 import numpy as np
@@ -22,6 +22,7 @@ from scalebook.attention.kernels import (
     tiled_pairs,
 )
 from scalebook.inference import assumptions
+from scalebook.machine.kernels import typical_matmul_efficiency
 from scalebook.tables import accelerators
 
 from .attention import (
@@ -33,20 +34,28 @@ from .attention import (
     PREFILL,
     PREFILL_AT_PEAKS,
     TILE,
+    by_generation,
+    calibrates_decode,
     cores_of,
     short_name,
 )
 from .confrontation import Confrontation, Priced
-from .rows import number, numbers
+from .rows import is_even, number, numbers
 
-__all__ = ["CONFRONTATIONS", "LATENT_DECODE"]
+__all__ = ["CONFRONTATIONS", "LATENT_DECODE", "LATENT_DECODE_BLACKWELL", "READ_SHARES", "STARTED"]
 
-# As PREFILL and DECODE, on the H100's decoding.
+# As DECODE: on the H100's decoding, and on the B200's even rows.
 LATENT_DECODE = dict(
     launch_time=assumptions.read_launch_latent(),
     bandwidth_efficiency=assumptions.read_efficiency_latent(),
     item_time=assumptions.read_item_latent(),
 )
+LATENT_DECODE_BLACKWELL = dict(launch_time=10.7e-6, bandwidth_efficiency=0.70, item_time=3.6e-6)
+
+# InferSim times kernels that PyTorch starts one by one; the share of the bandwidth belongs to kernel and device.  Both
+# were fitted on the even rows of decoding.
+STARTED = 22e-6
+READ_SHARES = {"H20": 0.77, "H800": 0.94}
 
 CACHED = dict(kv_rank=512, rope_dim=64)  # DeepSeek-V2 and its successors
 EXPANDED = dict(nope_dim=128, rope_dim=64, v_dim=128)
@@ -129,7 +138,8 @@ def _latent(rows):
 
 
 def _latent_decode(rows):
-    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (LATENT_DECODE, DECODE_AT_PEAKS)))
+    found = by_generation(rows, LATENT_DECODE, LATENT_DECODE_BLACKWELL)
+    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (found, DECODE_AT_PEAKS)))
 
 
 def _no_latent(row):
@@ -155,7 +165,8 @@ def _latent_kind(row):
 # InferSim
 
 
-def _infersim_seconds(row, fitted=DECODE, score_flops=FLASH_SCORE_FLOPS):
+def _infersim_seconds(row, fitted=None, score_flops=FLASH_SCORE_FLOPS):
+    fitted = fitted or DECODE | dict(launch_time=STARTED, bandwidth_efficiency=READ_SHARES[row["gpu"]])
     device = accelerators[GPUS[row["gpu"]]]
     heads, second, third = map(int, row["head_config"].split("-"))
     latent = row["kind"] == "mla"
@@ -175,6 +186,7 @@ def _infersim_seconds(row, fitted=DECODE, score_flops=FLASH_SCORE_FLOPS):
         own = dict(head_dim=third)
         traffic = least_traffic(shape, own, bits, kv_heads=second)
         flops = attention_flops(full_pairs, pair_width_grouped, shape, own)
+    reached = device.get("matmul_bf16") or typical_matmul_efficiency()  # groups of 64 heads and more are arithmetic
     return decode_kernel_time(
         fitted,
         batch=shape["batch"],
@@ -183,7 +195,7 @@ def _infersim_seconds(row, fitted=DECODE, score_flops=FLASH_SCORE_FLOPS):
         traffic=traffic,
         flops=flops,
         hbm_bandwidth=device.hbm_bandwidth,
-        peak_flops=device.peak_bf16,
+        peak_flops=reached * device.peak_bf16,
     )
 
 
@@ -226,23 +238,25 @@ CONFRONTATIONS = {
             _latent_decode,
             "latency_ms",
             "ms",
-            ("aiconfigurator",),
+            ("aiconfigurator", "trtllm-dispatch"),
             _no_latent_decode,
             _latent_kind,
-            "the launch, one bandwidth efficiency and the least time per sequence, on the H100",
-            lambda row: row["system"] == "h100_sxm" and row["phase"] == "generation",
+            "the launch, one bandwidth efficiency and the least time per sequence, on the H100, and for Blackwell on "
+            "the even rows of the B200",
+            lambda row: calibrates_decode(row) and not _prompt(row),
         ),
         Confrontation(
             "attention_infersim",
             "attention_infersim.csv",
-            "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, with the numbers fitted for others, "
-            "unchanged.",
+            "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, each started by itself.",
             _infersim,
             "latency_us",
             "us",
             ("infersim",),
             _no_infersim,
             _infersim_kind,
+            "the start of a kernel and the share of the bandwidth on each device, on the even rows of decoding",
+            lambda row: not _no_infersim(row) and row["phase"] == "decode" and is_even(row),
         ),
     )
 }
