@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Rational, expand
+from sympy import Add, Rational, expand, factor_terms
 
 import scalebook
 from scalebook.block.backward import backward, recomputation
@@ -165,6 +165,16 @@ def test_recomputing_the_core_costs_its_forward():
     again = sum(op.flops for op in recomputation(selective(GPT)))
     assert megatron(again) == 4 * b * s**2 * h
     assert sum(op.flops for op in recomputation(GPT)) == 0
+
+
+@every((name, plan) for name in BLOCKS for plan in PLANS)
+def test_what_terms_share_stands_in_front(name, plan):
+    """As SymPy has it, and not only an equal sum: the order of multiplications decides last digits."""
+    changed = BLOCKS[name].then(*PLANS[plan])
+    assert changed.saved == factor_terms(Add(*changed.saved_tensors.values()))
+    assert changed.flops == factor_terms(Add(*(op.flops for op in changed.ops)))
+    assert changed.params == factor_terms(Add(*(t.elements for t in changed.weights)))
+    assert changed.traffic == factor_terms(Add(*(k.traffic for k in changed.kernels)))
 
 
 @every_block

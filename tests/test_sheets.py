@@ -1,5 +1,6 @@
 """Every sheet of the package, and what a sheet can do."""
 
+import gc
 import pickle
 
 import numpy as np
@@ -8,6 +9,7 @@ import sympy
 
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
+from scalebook.language.building import uncollected
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
@@ -210,6 +212,28 @@ def test_formulas_and_rows_travel_between_processes():
     row = roofline(KERNEL)
     assert dict(pickle.loads(pickle.dumps(row))) == dict(row)
     assert pickle.loads(pickle.dumps(models.llama3_8b)).why("kv_width").inputs
+
+
+def test_a_row_answers_before_its_cells_are_made():
+    row = decoding(models.llama3_8b, accelerators.h100, **GIVEN)
+    values = dict(row)
+    assert list(row) == list(values) and row.token_time == values["token_time"] and "mfu" not in row
+    assert "cells" not in vars(row)
+    cells = row.cells
+    assert list(cells) == list(values) and {n: x.value for n, x in cells.items()} == values
+    assert cells["token_time"].inputs["memory_time"] is cells["memory_time"] is row.cells["memory_time"]
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_collections_are_put_off_while_something_is_built(was_enabled):
+    try:
+        if not was_enabled:
+            gc.disable()
+        with pytest.raises(ZeroDivisionError), uncollected():
+            assert not gc.isenabled() and 1 / 0
+        assert gc.isenabled() == was_enabled
+    finally:
+        gc.enable()
 
 
 def test_a_sheet_agrees_with_its_formulas_called_alone():

@@ -7,6 +7,7 @@ from linking import BOOK, plain, repository
 
 from scalebook.language.tabular import Markup, page_table, table_cell
 from scalebook.measurements import CONFRONTATIONS
+from scalebook.measurements.evidence import whole
 from scalebook.measurements.record import TOLERANCE, recorded
 from scalebook.measurements.spreads import TAIL
 
@@ -21,8 +22,8 @@ an error of a set worse than recorded by more than {100 * TOLERANCE:.0f} % fails
 too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
 or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
 trouble there. *Within* is the share of rows that lie in the interval of `interval()`, which promises
-{100 * LEVEL:.0f} % when all that is uncertain is learnt without the set; *width* is how far its ends are apart, over
-the value.
+{100 * LEVEL:.0f} % when all that is uncertain is learnt without the set, without others of its table, and without rows
+that anything was calibrated on; *width* is how far its ends are apart, over the value.
 """
 
 METHOD = """## Where an interval comes from
@@ -61,11 +62,14 @@ def families() -> list[str]:
         ]
         for x in recorded()["families"]
     ]  # fmt: skip
-    heads = ["What is predicted", "sets", "rows", "median", "90 %", "bias", "one number", "within", "of a set", "width"]
+    figures = ["median", "90 %", "bias", "one number"]
+    figures = ["median", "90 %", "bias", "one number"]
+    heads = ["What is predicted", "sets", "rows", *figures, "within", "of a table", "width"]
     return [
         "## By what is predicted",
         *table(heads, lines),
-        "*Within* counts rows, *of a set* is the mean of the sets; the width is the median of the sets.",
+        "*Within* counts rows, *of a table* is the mean of the tables; the width is the median of the sets. Of first",
+        "tokens and of streams there are two tables each, of which neither says much of the other: no promise is made.",
         "",
     ]
 
@@ -80,7 +84,9 @@ def one_set(name: str, kept: dict, covered: dict) -> list[str]:
 
 
 def sets() -> list[str]:
-    kept, covered = recorded()["sets"], {x["name"]: x for x in recorded()["coverage"]}
+    kept, covered = recorded()["sets"], {}
+    for x in recorded()["coverage"]:  # of a table of several kinds of rows, the first kind's
+        covered.setdefault(whole(x["name"]), x)
     said = _said()
     whys, reasons = {x["name"]: " ".join(x["why"].split()) for x in said["families"]}, said["one_number"]
     heads = ["set", "rows", "median", "mean", "90 %", "bias", "one number", "within", "width", "worst row"]

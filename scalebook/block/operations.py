@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from sympy import Expr, Min, Mul, S
+from sympy import Add, Expr, Min, Mul, S
 
 from scalebook.language.notation import symbol
 
@@ -161,7 +161,7 @@ class Tensor:
     def elements(self) -> Expr:
         return Mul(*map(size, self.indices))
 
-    @property
+    @cached_property
     def width(self) -> Expr:
         """Bytes per element."""
         return symbol(_BITS.get(self.kind, "activation_bits")) / 8
@@ -210,7 +210,7 @@ class Op:
         """The name of the first result, by which transformations refer to the line."""
         return self.outs[0].name
 
-    @property
+    @cached_property
     def args(self) -> tuple[Tensor, ...]:
         return tuple(tensor for term in self.terms for tensor in term)
 
@@ -223,14 +223,14 @@ class Op:
         """Matrix FLOPs: a multiply and an add for every combination of a contraction's indices."""
         if self.function:
             return S.Zero
-        return sum((2 * x for x in self._multiplied), S.Zero)
+        return Add(*(2 * x for x in self._multiplied))
 
-    @property
+    @cached_property
     def _multiplied(self) -> list[Expr]:
         """Multiplications of each of its contractions."""
         return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
 
-    @property
+    @cached_property
     def products(self) -> tuple[Product, ...]:
         """Its contractions as matrix products, none for a function.
 
@@ -268,7 +268,7 @@ class Op:
     @property
     def saved(self) -> Expr:
         """Bytes its backward pass reads, weights apart (a tensor two lines keep is stored once: `Block.saved`)."""
-        return sum((t.bytes for t in dict.fromkeys(self.keeps)), S.Zero)
+        return Add(*(t.bytes for t in dict.fromkeys(self.keeps)))
 
     @property
     def traffic(self) -> Expr:
@@ -285,11 +285,11 @@ class Kernel(NamedTuple):
 
     @property
     def flops(self) -> Expr:
-        return sum((op.flops for op in self.ops), S.Zero)
+        return Add(*(op.flops for op in self.ops))
 
     @property
     def vector_flops(self) -> Expr:
-        return sum((op.vector_flops for op in self.ops), S.Zero)
+        return Add(*(op.vector_flops for op in self.ops))
 
     @property
     def traffic(self) -> Expr:
@@ -302,4 +302,4 @@ class Kernel(NamedTuple):
         }
         made = {t.name for op in self.ops for t in op.outs}
         read = {t.name: t.read for op in self.ops for t in op.args if not op.is_collective and t.name not in made}
-        return sum([*read.values(), *written.values()], S.Zero)
+        return Add(*read.values(), *written.values())

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Max, Mul, S
+from sympy import Add, Expr, Max, Mul, S
 
 from scalebook.block import Block, Kernel, Tensor, backward
 from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
 
-__all__ = ["Work", "both_passes", "launched", "phase_of", "stream", "tensors_of", "trained", "work"]
+__all__ = ["PHASES", "Work", "both_passes", "launched", "phase_of", "stream", "tensors_of", "trained", "work"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ class Work:
         """Seconds under the roofline: arithmetic at peak or traffic at full bandwidth, whichever takes longer."""
         streamed = self.traffic / symbol("hbm_bandwidth")
         return streamed if self.kind == "stream" else Max(self.flops / self.rate, streamed, evaluate=False)
+
+
+PHASES = ("forward", "again", "input_gradient", "weight_gradient")
 
 
 def phase_of(kernel: Kernel) -> str:
@@ -94,7 +97,7 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
     name = " ".join(k.name for k in group)
     ops = [op for k in group for op in k.ops]
     tensors = tensors_of(ops)
-    flops, traffic = (trained(sum((getattr(k, x) for k in group), S.Zero), tensors) for x in ("flops", "traffic"))
+    flops, traffic = (trained(Add(*(getattr(k, x) for k in group)), tensors) for x in ("flops", "traffic"))
     if not flops:
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
@@ -145,9 +148,14 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 
 @cache
 def _trained(cost, split):
+    return cost.xreplace(_in_training(split))
+
+
+@cache
+def _in_training(split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
+    return {symbol("context"): symbol("seq"), heads: held}
 
 
 def stream(traffic: Expr) -> Expr:

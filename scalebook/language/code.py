@@ -13,6 +13,7 @@ import numpy as np
 import sympy
 from sympy.printing.jscode import JavascriptCodePrinter
 
+from .building import uncollected
 from .writing import Point, Vector, repeated
 
 __all__ = ["BLOCK", "blocks", "broadcast", "expression", "javascript", "point", "vector"]
@@ -65,6 +66,7 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     return _compiled(Vector(repeated(expr for _, expr in statements)), inputs, statements, outputs)
 
 
+@uncollected()
 def _compiled(writer: Point | Vector, inputs, statements, outputs) -> Callable:
     for letter, expr in statements:
         writer.lines.append(f"{letter} = {writer.text(expr)}")
@@ -97,6 +99,8 @@ def expression(expr: sympy.Expr) -> str:
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
     """The shape that the letters' values have together; raise ValueError, naming the letters, if they have none."""
     shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
+    if not shapes:
+        return ()
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:

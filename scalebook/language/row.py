@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from .units import parse, show
 if TYPE_CHECKING:
     from .interval import Interval
 
-__all__ = ["Cell", "Row", "Why", "fitting", "followed", "gather", "quantity", "refuse_parts", "strays", "with_unit"]
+__all__ = ["Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays", "with_unit"]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -44,22 +45,6 @@ class Cell:
     inputs: Mapping[str, "Cell"] = field(default_factory=dict)
     low: Value | None = None
     high: Value | None = None
-
-
-class _Followed(Cell):
-    """A cell whose inputs get their names when they are asked for: a sheet makes a hundred, and few are."""
-
-    @cached_property
-    def inputs(self) -> Mapping[str, Cell]:
-        return dict(zip(self.formula.inputs, self._inputs, strict=True))
-
-
-def followed(value: Value, formula, inputs: tuple[Cell, ...]) -> Cell:
-    """A cell of what follows by a formula from others, in the order of its inputs."""
-    cell = object.__new__(_Followed)
-    own = cell.__dict__  # past the checks of what does not change
-    own["value"], own["origin"], own["formula"], own["_inputs"] = value, formula.name, formula, inputs
-    return cell
 
 
 def _what(name: str) -> str:
@@ -243,19 +228,22 @@ class Row(Mapping):
     ):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
 
+    def _value(self, name):
+        return self.cells[name].value
+
     def __getitem__(self, name):
         if name in self:
-            return self.cells[name].value
+            return self._value(name)
         raise KeyError(self._absent(name))
 
     def __contains__(self, name):
         return isinstance(name, str) and name in self.cells
 
     def __getattr__(self, name):
-        if name.startswith("_") or "cells" not in self.__dict__:
+        if name.startswith("_") or "missing" not in self.__dict__:
             raise AttributeError(name)
-        if name in self.cells:
-            return self.cells[name].value
+        if name in self:
+            return self._value(name)
         if name in self.words:
             return self.words[name]
         raise no_attribute(self._absent(name))
@@ -311,6 +299,37 @@ class Row(Mapping):
         from .row_page import row_page
 
         return row_page(self)
+
+
+class Computed(Row):
+    """What a sheet computed: the values of letters, and their cells when one is asked for, which of most rows none is.
+
+    `given` are the cells that it was computed from, `values` those of all letters, the given ones first.
+    """
+
+    def __init__(self, name: str, given: dict[str, Cell], values: dict[str, Value], formulas: Mapping, missing: dict):
+        self._given, self._values, self._formulas = given, values, formulas
+        self.name, self.words, self.missing = name, {}, missing
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        cells = dict(self._given)
+        for name in islice(self._values, len(cells), None):
+            f = self._formulas[name]
+            cells[name] = Cell(self._values[name], f.name, formula=f, inputs={i: cells[i] for i in f.inputs})
+        return cells
+
+    def _value(self, name):
+        return self._values[name]
+
+    def __contains__(self, name):
+        return isinstance(name, str) and name in self._values
+
+    def __iter__(self):
+        return iter(self._values)
+
+    def __len__(self):
+        return len(self._values)
 
 
 class Why:

@@ -32,7 +32,7 @@ from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .notation import NOTATION, either, listed, nearest, quoted, word
-from .row import Row, fitting, followed, gather
+from .row import Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
 
@@ -111,27 +111,23 @@ class Sheet:
             results = code.blocks(vector(), values)
         else:
             results = self._at_point(point(), values, outputs)
-        missing, known = dict(missing), dict(cells)
-        is_whole = True
+        missing, values, is_whole = dict(missing), {n: x.value for n, x in cells.items()}, True
         for (name, f, inputs, least, most), result in zip(outputs.steps, results, strict=True):
             if is_whole and type(result) is float and least <= result <= most:  # as nearly all are
-                cells[name] = followed(result, f, tuple(map(cells.__getitem__, inputs)))
+                values[name] = result
                 continue
             if not is_whole and (bad := next((missing[i] for i in inputs if i in missing), None)):
                 missing[name] = bad
                 continue
             try:
                 if f.domain:
-                    f._check({i: cells[i].value for i in inputs})
-                result = fitting(name, result)
+                    f._check({i: values[i] for i in inputs})
+                values[name] = fitting(name, result)
             except OutsideDomain as error:
-                missing[name], is_whole = f"has no value here: {error}{self._would_do(f, known)}", False
-                continue
+                missing[name], is_whole = f"has no value here: {error}{self._would_do(f, cells)}", False
             except ValueError as error:
                 missing[name], is_whole = f"has no value here: {error}", False
-                continue
-            cells[name] = followed(result, f, tuple(map(cells.__getitem__, inputs)))
-        return Row(self.name, cells, missing=missing)
+        return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
         """The end of a sentence about a formula that does not hold:

@@ -86,7 +86,7 @@ class _Python:
         over = [self.text(abs(number), _ATOM)] if abs(number) != 1 else []
         under = []
         for y in factors:
-            if y.is_Pow and y.exp.is_Number and y.exp.is_negative:
+            if y.is_Pow and _is_below_zero(y.exp):
                 text, holds = self._power(y.base, -y.exp)
                 under.append(text if holds >= _POWER else f"({text})")
             else:
@@ -94,15 +94,15 @@ class _Python:
         text = "*".join(over) or "1"
         if under:
             text += f"/({'*'.join(under)})" if len(under) > 1 else f"/{under[0]}"
-        return (f"-{text}", _SUM) if number.is_negative else (text, _PRODUCT)
+        return (f"-{text}", _SUM) if _is_below_zero(number) else (text, _PRODUCT)
 
     def _power(self, base, exponent):
-        if exponent.is_Number and exponent.is_negative:
+        if _is_below_zero(exponent):
             text, holds = self._power(base, -exponent)
             return f"1/{text if holds >= _POWER else f'({text})'}", _PRODUCT
-        if exponent == 1:
+        if exponent is sympy.S.One:
             return self._found(base)
-        if exponent == sympy.S.Half:
+        if exponent is sympy.S.Half:
             return f"{self.module}.sqrt({self.text(base)})", _ATOM
         return f"{self.text(base, _ATOM)}**{self.text(exponent, _ATOM)}", _POWER
 
@@ -169,9 +169,14 @@ def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sym
     return {x: f"_x{i}" for i, x in enumerate(parts)}
 
 
+def _is_below_zero(x):
+    """Whether it is a number below zero, read off it: SymPy would derive it, for each number anew."""
+    return x.is_Number and (x.p < 0 if x.is_Rational else x.is_negative)
+
+
 def _written_in_place(part):
     if part.is_Boolean or isinstance(part, sympy.functions.elementary.piecewise.ExprCondPair):
         return True
     if part.is_Pow:
-        return part.exp.is_Number and part.exp.is_negative
+        return _is_below_zero(part.exp)
     return part.is_Mul and len(part.args) == 2 and part.args[0].is_Number

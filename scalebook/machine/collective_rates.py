@@ -51,7 +51,16 @@ def _mesh(near_ways, mesh_peers):
 
 
 def _torus(near_ways, torus_neighbours):
-    return Max(1, log(near_ways, 2), evaluate=False) / torus_neighbours
+    return Max(1, doublings(near_ways), evaluate=False) / torus_neighbours
+
+
+def doublings(devices):
+    """How often one device is doubled until there are so many; of letters SymPy asks long for a simpler logarithm.
+
+    >>> doublings(Integer(8))
+    3
+    """
+    return log(devices, 2) if devices.is_Number else log(devices, evaluate=False) / log(2)
 
 
 @formula("group_share", _HERE)

@@ -13,12 +13,12 @@ torus a group uses the links between its own members (`group_share`); what a dev
 
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, log, sqrt
+from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
 from sympy.utilities.iterables import sift
 
 from scalebook.language import formula, symbol
 from scalebook.language.notation import nearest
-from scalebook.machine.collective_rates import FABRIC, group_share
+from scalebook.machine.collective_rates import FABRIC, doublings, group_share
 
 __all__ = [
     "KINDS", "OWN_PART", "all_gather", "all_gather_hierarchical", "all_reduce", "all_reduce_hierarchical",
@@ -33,6 +33,7 @@ _NCCL = "nccl §tuning.cc"
 _INSIDE = {"no more devices near each other than take part": lambda near_ways, ways: near_ways <= ways}
 
 
+@cache
 def _some(count):
     """1 for a count of one or more, 0 for none."""
     return Min(1, count, evaluate=False)
@@ -209,7 +210,7 @@ def _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency):
 
 
 def _reduce_hops(ways, near_ways, near_latency, far_latency):
-    return 2 * ((near_ways - 1) * near_latency + log(ways / near_ways, 2) * far_latency)
+    return 2 * ((near_ways - 1) * near_latency + doublings(ways / near_ways) * far_latency)
 
 
 @formula("collective_time", "patarasuk2009", "klenk2020", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
@@ -302,7 +303,7 @@ def all_to_all(
     ports = _exchange_ports(
         ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
     )
-    hops = log(near_ways, 2) * near_latency + log(ways / near_ways, 2) * far_latency
+    hops = doublings(near_ways) * near_latency + doublings(ways / near_ways) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 

@@ -153,7 +153,7 @@ def tiles(rows, columns, copies, tile_rows, tile_columns):
     >>> tiles(rows=129, columns=128, copies=1, tile_rows=128, tile_columns=128)
     2.0
     """
-    return copies * ceiling(rows / tile_rows) * ceiling(columns / tile_columns)
+    return copies * ceiling(rows / tile_rows, evaluate=False) * ceiling(columns / tile_columns, evaluate=False)
 
 
 @formula("waves", "nvidia-matmul-guide §3.2", given=[tiles])
@@ -163,7 +163,7 @@ def waves(tiles, cores):
     >>> waves(tiles=109, cores=108)
     2.0
     """
-    return ceiling(tiles / cores)
+    return ceiling(tiles / cores, evaluate=False)
 
 
 @formula("inner_half", "aiconfigurator-gemm")

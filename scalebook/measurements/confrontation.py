@@ -24,7 +24,7 @@ from scalebook.tables import cite
 
 from .rows import Measurement, number, read_rows
 
-__all__ = ["Confrontation", "Priced", "Result"]
+__all__ = ["Confrontation", "Priced", "Readings", "Result"]
 
 SHOWN = 6  # lines of errors that a page shows at once
 
@@ -42,6 +42,13 @@ class Priced(NamedTuple):
     predicted: np.ndarray
     roofline: np.ndarray | None = None
     peak: np.ndarray | None = None
+
+
+class Readings(NamedTuple):
+    """What rows may mean, a line for each way to read them, and how likely each is; the chances of a row sum to one."""
+
+    predicted: np.ndarray
+    chances: np.ndarray
 
 
 class _Read(dict):
@@ -64,7 +71,8 @@ class Confrontation:
     `calibrates` picks those among the rows that are kept, and the summary leaves them out.  Another file may lack the
     columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
     columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
-    each has its own.
+    each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
+    lines of chances.
     """
 
     name: str
@@ -81,6 +89,7 @@ class Confrontation:
     optional: tuple[str, ...] = ()
     completed: Callable[[Measurement], Measurement] = lambda row: row
     alike: Callable[[Measurement], str] = lambda row: ""
+    readings: "Callable[[list[Measurement]], Readings] | None" = None
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.

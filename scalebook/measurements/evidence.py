@@ -24,8 +24,9 @@ from scalebook.language.row import Cell, gather
 from scalebook.tables import accelerators
 
 from . import CONFRONTATIONS, confront
+from .confrontation import Readings
 
-__all__ = ["FAMILIES", "CauseOf", "Evidence", "device_cells", "evidence", "family_of"]
+__all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
 
 # What is held to be uncertain: shares of peaks, launches, latencies and the like, of devices and of formulas.
 UNCERTAIN = (
@@ -40,7 +41,8 @@ _WORDS = {
     "decode_kernel_time": {"launch_time": "read_launch", "bandwidth_efficiency": "read_efficiency"},
     "prefill_kernel_time": {"launch_time": "prompt_launch", "bandwidth_efficiency": "prompt_efficiency"},
 }
-# Sets by what they measure; each letter's own lack is learnt from the sets of its family.
+# Sets by what they measure; each letter's own lack is learnt from the sets of its family.  Of a table of several kinds
+# of rows, each kind is a set: of those rows whose group names it.
 _SETS = {
     "step time": ("step_time", """
         korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
@@ -49,16 +51,16 @@ _SETS = {
         gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
         gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter
-        gemm_xla
-        layer_vidur eleuther_layers"""),
-    "kernels: streams": ("stream_time", "vector_kernels"),
+        gemm_xla eleuther_layers layer_vidur:products azure:products ironwood:products"""),
+    "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams"),
     "kernels: attention": ("kernel_time", """
         attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
         attention_cards"""),
     "kernels: collectives": ("collective_time", """
-        collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x"""),
+        collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x
+        azure:sums"""),
     "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
-    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory korthikanti_share"),
+    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
         trtllm_max_load serving_disaggregated infersim wide_ep h200_slo"""),
@@ -66,15 +68,54 @@ _SETS = {
     "first token": ("ttft", "serving_ttft trtllm_first_token"),
 }  # fmt: skip
 FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
+_KINDS = {
+    "products": ("products",), "sums": ("all-reduce",),
+    "streams": ("norms", "activations", "additions", "turning"),
+}  # fmt: skip
 # A set that measures a letter itself.
 _THEMSELVES = {"attention_flash": "attention_efficiency"}
-_MOST = {"step_time": 100, "memory": 100, "pass_time": 100}  # rows of a set that are priced one by one
+_MOST = {"step_time": 100, "pass_time": 100}  # rows of a set that are priced one by one
 _STEP = 1.05
 
 
 def family_of(name: str) -> str:
-    """The family of a confrontation, "" for one of none: floors, peers' predictions, arithmetic."""
-    return next((family for family, (_, sets) in FAMILIES.items() if name in sets), "")
+    """The family of a set, "" for one of none: floors, peers' predictions, arithmetic.
+
+    Of a confrontation of several kinds of rows, the first kind's.
+    """
+    return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
+
+
+def whole(name: str) -> str:
+    """The confrontation that a set is of.
+
+    >>> whole("azure:streams")
+    'azure'
+    """
+    return name.partition(":")[0]
+
+
+def rows_of(name: str) -> np.ndarray:
+    """Which rows of its confrontation a set has: those of its kind that nothing was calibrated on.
+
+    >>> int(rows_of("azure:products").sum())
+    29
+    """
+    result, kind = confront(whole(name)), name.partition(":")[2]
+    if not kind:
+        return ~result.fitted
+    said = map(result.confrontation.group, result.rows)
+    return ~result.fitted & np.array([any(x in group for x in _KINDS[kind]) for group in said])
+
+
+def are_kin(one: str, other: str) -> bool:
+    """Whether two sets are of one table by the same authors: where one is left out, so is the other.
+
+    >>> are_kin("megatron_memory", "megatron_peak"), are_kin("llama3", "narayanan_table1")
+    (True, False)
+    """
+    a, b = (CONFRONTATIONS[whole(x)] for x in (one, other))
+    return a.file == b.file and a.sources[0] == b.sources[0]
 
 
 class CauseOf(NamedTuple):
@@ -90,12 +131,21 @@ class CauseOf(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Rows of a set, or some evenly among them: log of measured over predicted time, and by cause the elasticity of
-    each row's prediction.
+    each row's prediction; `readings` are logarithms of what rows may mean that do not say all, over what is
+    predicted, a line each, and `chances` how likely each is.
     """
 
     name: str
     off: np.ndarray
     leans: Mapping[CauseOf, np.ndarray]
+    readings: np.ndarray
+    chances: np.ndarray
+
+    @property
+    def nearest(self) -> np.ndarray:
+        """How far each row is off the nearest of its readings."""
+        apart = self.off - self.readings
+        return np.take_along_axis(apart, np.abs(apart).argmin(0)[None], 0)[0]
 
 
 class _Met(NamedTuple):
@@ -224,34 +274,38 @@ def _leaves(top: Cell) -> dict[str, Cell]:
 
 @cache
 def evidence(name: str) -> Evidence:
-    """What the rows of a confrontation say."""
-    letter, c, result = FAMILIES[family_of(name)][0], CONFRONTATIONS[name], confront(name)
+    """What the rows of a set say."""
+    letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
+    c, kept = result.confrontation, [result.rows[i] for i in of_it]
     asked = {letter, "matmul_time", "stream_time"} if letter in ("matmul_time", "stream_time") else {letter}
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
-    is_rate = c.unit.partition(" ")[0] not in ("s", "ms", "us", "µs", "d", "B", "GiB")
-    off = np.log(result.measured / result.predicted) * (-1 if is_rate and letter != "memory" else 1)
-    places = np.arange(len(result.rows))
+    is_rate = c.unit.partition(" ")[0].strip(",") not in ("s", "ms", "us", "µs", "d", "B", "GiB")
+    sign = -1 if is_rate else 1
+    off = sign * np.log(result.measured / result.predicted)[of_it]
+    read = c.readings(kept) if c.readings else Readings(result.predicted[None, of_it], np.ones((1, len(of_it))))
+    readings, chances = sign * np.log(read.predicted / result.predicted[of_it]), read.chances
     if itself := _THEMSELVES.get(name):
-        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))})
-    n, predict = len(result.rows), c.predict
+        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, readings, chances)
+    n, predict = len(kept), c.predict
+    places = np.arange(n)
     with _watched(asked) as met:
-        predict(result.rows[:2])
+        predict(kept[:2])
         rows = []
         if n > 2 and met and _are_arrays(met, 2):  # priced together
             met.clear()
-            predict(list(result.rows))
+            predict(kept)
             rows = [_largest(met)] if met and _are_arrays(met, n) else []
         if not rows:
             places = np.unique(np.linspace(0, n - 1, min(n, _MOST.get(letter, 300))).astype(int))
             for i in places:
                 met.clear()
-                predict([result.rows[i]])
+                predict([kept[i]])
                 rows.append(met[-1] if met else None)
     found = [_leans(x) if x else {} for x in rows]
     if len(found) == 1 and len(places) > 1:
-        return Evidence(name, off, found[0])
+        return Evidence(name, off, found[0], readings, chances)
     leans = {x: np.array([float(np.max(line.get(x, 0.0))) for line in found]) for x in {y for f in found for y in f}}
-    return Evidence(name, off[places], leans)
+    return Evidence(name, off[places], leans, readings[:, places], chances[:, places])
 
 
 def _are_arrays(met: list[_Met], length: int) -> bool:

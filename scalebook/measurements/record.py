@@ -2,7 +2,8 @@
 
 Two files are committed: `record.json` here, with each set's errors, its worst row and how many of its rows lie in the
 interval that is learnt from the others; and `spreads.toml` beside the tables, from which intervals are drawn.  A test
-fails, naming the set, where a change makes an error worse than the record by more than a tenth.
+fails, naming the set, where a change makes an error of it, or of one kind of its rows, worse than the record by more
+than a tenth.
 """
 
 import json
@@ -17,13 +18,14 @@ from scalebook.shell.sentences import say
 
 from . import CONFRONTATIONS, Result, confront
 from .__main__ import main
-from .evidence import FAMILIES
+from .evidence import FAMILIES, are_kin, rows_of, whole
 from .serving_peers import yardsticks
 
-__all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "write"]
+__all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "worse_than_recorded", "write"]
 
 FIGURES = ("median", "mean", "p90")
 TOLERANCE = 0.1
+LEAST_ROWS = 20
 _SLACK = 2e-4  # below that an error is rounding
 _FOLDER = files("scalebook.measurements")
 _HEAD = """# How far what is uncertain may be off: the ends that eight in ten lie between, over the value.
@@ -44,17 +46,34 @@ def recorded() -> dict:
 def _set(result: Result) -> dict:
     worst = result.worst(1)[0]
     figures = {k: _rounded(x) for k, x in result.summary.items()}
-    return {**figures, "worst_row": worst["row_id"], "worst_error": _rounded(worst["error"])}
+    groups = {k: _rounded(x) for k, x in means(result).items()}
+    return {**figures, "worst_row": worst["row_id"], "worst_error": _rounded(worst["error"]), "groups": groups}
+
+
+def means(result: Result) -> dict[str, float]:
+    """The mean error of each kind of row of which there are enough: one device's may double and hardly move a set's."""
+    return {k: x["mean"] for k, x in result.groups.items() if k != "calibrated on" and x["rows"] >= LEAST_ROWS}
 
 
 def _rounded(x):
     return float(f"{x:.4g}") if isinstance(x, float) else x
 
 
-def worse(name: str, summary: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Which errors of a set are larger than those kept by more than a tenth, each in a few words."""
-    beyond = {x: kept[x] * (1 + TOLERANCE) + _SLACK for x in FIGURES if x in kept}
-    return [f"{name}: {x} {summary[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if summary[x] > most]
+def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
+    """Which errors of a set, or mean errors of its kinds of rows, are larger than those kept by more than a tenth, each
+    in a few words.
+    """
+    beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
+    return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
+
+
+def worse_than_recorded(name: str) -> list[str]:
+    """The same of a set as it is now, against the record."""
+    result, kept = confront(name), recorded()["sets"][name]
+    return [
+        *worse(name, {x: result.summary[x] for x in FIGURES}, kept),
+        *worse(f"{name}, mean of a kind", means(result), kept["groups"]),
+    ]
 
 
 def _errors(ratios: np.ndarray) -> dict:
@@ -76,15 +95,18 @@ def peers() -> list[dict]:
 
 
 def _family(name: str, covered) -> dict:
-    """All rows of a family together; the share within the interval by rows, and in the mean of its sets."""
-    results = [confront(x.name) for x in covered]
-    errors = np.concatenate([x.errors[~x.fitted] for x in results])
+    """All rows of a family together; the share within the interval by rows, and in the mean of its tables."""
+    parts = [(confront(whole(x.name)), rows_of(x.name)) for x in covered]
+    errors = np.concatenate([x.errors[picked] for x, picked in parts])
     size, rows = np.abs(errors), np.array([x.rows for x in covered])
     shares, widths = (np.array([getattr(x, n) for x in covered]) for n in ("covered", "width"))
-    singles = [(x.summary["single"], x.summary["rows"]) for x in results if "single" in x.summary]
+    tables = [shares[[are_kin(x.name, y.name) for y in covered]].mean() for x in covered]
+    each = [1 / sum(are_kin(x.name, y.name) for y in covered) for x in covered]
+    singles = [(s["single"], s["rows"]) for s in (x.of(picked) for x, picked in parts) if "single" in s]
     figures = {
         "median": np.median(size), "p90": np.quantile(size, 0.9), "bias": errors.mean(),
-        "covered": (rows * shares).sum() / rows.sum(), "covered_sets": shares.mean(), "width": np.median(widths),
+        "covered": np.average(shares, weights=rows), "covered_sets": np.average(tables, weights=each),
+        "width": np.median(widths),
     }  # fmt: skip
     if singles:
         figures["single"] = sum(x * n for x, n in singles) / sum(n for _, n in singles)

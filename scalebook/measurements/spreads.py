@@ -7,13 +7,16 @@
   for such a device; where the table has too few, those of the kernels that were priced with it.
 - A computed letter (`step_time`, `memory`): what no formula has.  The draws of the other letters leave so much of each
   row unexplained, each set's own rows not asked; the ends are the least that leave a tenth of the rows beyond each.
+- A row that does not say all has several readings: it is off the nearest, and its ends are those of all, by chance.
 
-A set counts as the square root of its rows that are asked, a hundred at the most where each is a step of its own, so
-that no set decides alone.  Everything is in logarithms, in which causes add up as squares.
+Rows that anything was calibrated on are not asked, and a set is left out with all sets of its table.  A set counts as
+the square root of its rows that are asked, a hundred at the most where each is a step of its own, so that no set
+decides alone.  Everything is in logarithms, in which causes add up as squares.
 """
 
 from collections.abc import Iterable
 from functools import cache
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -24,19 +27,21 @@ from scalebook.machine import kernels
 from scalebook.tables import accelerators
 from scalebook.training import assumptions as training
 
-from . import CONFRONTATIONS
-from .evidence import FAMILIES, CauseOf, Evidence, device_cells, evidence, family_of
+from .evidence import FAMILIES, CauseOf, Evidence, are_kin, device_cells, evidence, family_of
 
 __all__ = ["Covered", "coverage", "device_spreads", "letter_spreads", "stanzas", "typical_spreads"]
 
 LEAST_LEAN, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
 TAIL = 0.1
+_NORMAL = NormalDist()
+_normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Letters of one group share what no formula has of them: kernels that are told apart by their formula only.
-_GROUPS = {"stream_time": "matmul_time"}
+# Letters of one group share what no formula has of them: kernels that are told apart by their formula only, and memory
+# of the stage asked for.
+_GROUPS = {"stream_time": "matmul_time", "train_memory": "memory"}
 
 
 def is_rate(letter: str) -> bool:
@@ -45,8 +50,8 @@ def is_rate(letter: str) -> bool:
 
 
 def _sets(is_kernel: bool | None = None) -> list[str]:
-    names = [x for x in CONFRONTATIONS if family_of(x)]
-    return [x for x in names if is_kernel is None or family_of(x).startswith("kernels") == is_kernel]
+    of_it = [sets for x, (_, sets) in FAMILIES.items() if is_kernel is None or x.startswith("kernels") == is_kernel]
+    return [x for sets in of_it for x in sets]
 
 
 def _weights(found: list[np.ndarray]) -> np.ndarray:
@@ -144,7 +149,7 @@ def _kernels_of(*names: str) -> frozenset[str]:
 def _lack(sets: Iterable[str], without: tuple[str, ...], slow: bool) -> float:
     """The least end of what no formula has that leaves a tenth of the rows beyond."""
     found = [evidence(x) for x in sets]
-    off = np.concatenate([x.off for x in found]) * (1 if slow else -1)
+    off = np.concatenate([x.nearest for x in found]) * (1 if slow else -1)
     moved = np.concatenate([_tails(x, _kernels_of(x.name, *without))[0 if slow else 1] for x in found])
     weights = _weights([x.off for x in found])
     low, high = 0.0, 5.0
@@ -178,7 +183,9 @@ def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
 
 
 class Covered(NamedTuple):
-    """A set left out whole: the share of its rows within eight in ten, and the median width of these over the value."""
+    """A set left out whole, with all of its table: the share of its rows within eight in ten, and the median width of
+    these over the value.
+    """
 
     name: str
     family: str
@@ -189,18 +196,50 @@ class Covered(NamedTuple):
     width: float
 
 
+def _kin(name: str) -> tuple[str, ...]:
+    """What is left out where a set is: itself, and what is of the same table."""
+    return tuple(x for x in _sets() if are_kin(x, name))
+
+
+def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarray, slow: np.ndarray) -> Ends:
+    """The ends that leave a tenth beyond each, over the readings of rows; of one reading, its own.
+
+    >>> even = np.full((2, 1), 0.5)
+    >>> _ends_of_readings(np.array([[0.0], [1.0]]), even, np.array([0.1]), np.array([0.1])).high.round(3)
+    array([1.066])
+    """
+    if len(readings) == 1:
+        return Ends(readings[0] - fast, readings[0] + slow)
+    found = []
+    for share in (TAIL, 1 - TAIL):
+        least, most = readings.min(0) - 2 * fast, readings.max(0) + 2 * slow
+        for _ in range(40):
+            middle = (least + most) / 2
+            apart = middle - readings
+            steps = apart / np.where(apart < 0, fast, slow) * _NORMAL.inv_cdf(1 - TAIL)
+            is_less = (chances * _normal_share(steps)).sum(0) < share
+            least, most = np.where(is_less, middle, least), np.where(is_less, most, middle)
+        found.append(middle)
+    return Ends(*found)
+
+
 @cache
 def coverage() -> tuple[Covered, ...]:
     """Every set, with all that is uncertain learnt from the others."""
     found = []
     for sets in _letters().values():
         for name in sets:
-            rest, own = [x for x in sets if x != name], evidence(name)
-            slow, fast = _tails(own, _kernels_of(name))
-            high = np.sqrt(slow + _lack(rest, (name,), slow=True) ** 2)
-            low = np.sqrt(fast + _lack(rest, (name,), slow=False) ** 2)
-            below, above = float((own.off < -low).mean()), float((own.off > high).mean())
-            width = float(np.median(np.exp(high) - np.exp(-low)))
+            kin, own = _kin(name), evidence(name)
+            rest = [x for x in sets if x not in kin]
+            slow, fast = _tails(own, _kernels_of(*kin))
+            low, high = _ends_of_readings(
+                own.readings,
+                own.chances,
+                np.sqrt(fast + _lack(rest, kin, slow=False) ** 2),
+                np.sqrt(slow + _lack(rest, kin, slow=True) ** 2),
+            )
+            below, above = float((own.off < low).mean()), float((own.off > high).mean())
+            width = float(np.median(np.exp(high) - np.exp(low)))
             found.append(Covered(name, family_of(name), len(own.off), 1 - below - above, below, above, width))
     return tuple(found)
 

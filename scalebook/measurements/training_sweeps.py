@@ -14,7 +14,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
-from .confrontation import Confrontation, Priced
+from .confrontation import Confrontation, Priced, Readings
 from .rows import is_even, number, optional
 from .runs import block_passes, dense, device, timed, useful_seconds
 from .training_memory import nanotron_stages
@@ -114,6 +114,12 @@ def _nanotron(rows):
     """The likelier mode of each run."""
     even, held_up, chance, least = _nanotron_priced(rows)
     return Priced(np.where(chance > 0.5, held_up, even), *least)
+
+
+def _nanotron_readings(rows):
+    """Either mode: rows do not say whether a node was slow."""
+    even, held_up, chance = nanotron_modes(rows)
+    return Readings(np.array([even, held_up]), np.array([1 - chance, chance]))
 
 
 def _nanotron_priced(rows):
@@ -385,6 +391,7 @@ CONFRONTATIONS = {
             "on the runs of the 3.57B model, the least time of the host, and the time that slow nodes cost and their "
             "share",
             lambda row: row["model"] == "llama-3.57B",
+            readings=_nanotron_readings,
         ),
         Confrontation(
             "megatron_bridge",

@@ -6,7 +6,7 @@ Near are the blocks in use, arriving and leaving, each in a place of its own; al
 'symbolic'
 """
 
-from sympy import Max, Piecewise, ceiling
+from sympy import Le, Max, Piecewise, ceiling
 
 from scalebook.language import formula
 from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _places(taken, *lanes):
-    return ceiling(taken / Max(*lanes, evaluate=False))
+    return ceiling(taken / Max(*lanes, evaluate=False), evaluate=False)
 
 
 _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
@@ -186,7 +186,7 @@ def _least(over, each, most, near):
     """The share that frees what is over: 0 if nothing is;
     negative, and so refused, if all that is held is near anyway.
     """
-    return Piecewise((0, over <= 0), (over / (each * (most - near)), True))
+    return Piecewise((0, Le(over, 0, evaluate=False)), (over / (each * (most - near)), True), evaluate=False)
 
 
 @formula("optimizer_offload", "isaev2023-calculon §2", given=_HELD)

@@ -67,7 +67,11 @@ def held_chunks(microbatches, pp, stage, chunks):
     >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
     (8.0, 11.5)
     """
-    return Piecewise((held_1f1b.rhs, Le(chunks, 1)), (held_interleaved.rhs, True))
+    one, several = (
+        held_1f1b.of(microbatches=microbatches, pp=pp, stage=stage),
+        held_interleaved.of(microbatches=microbatches, pp=pp, stage=stage, chunks=chunks),
+    )
+    return Piecewise((one, Le(chunks, 1)), (several, True))
 
 
 @formula("held_microbatches", "qi2024 table 2")

@@ -4,20 +4,21 @@ A strategy's choices in words (what is run again, whether attention is fused) tr
 (ways, micro-batches) stay letters.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 
-from sympy import Expr, S, factor_terms
+from sympy import Add, Expr, S
 
 from scalebook.block import (
     HEAD,
     Block,
     backward,
-    recomputation,
     shard,
     unread_again,
 )
-from scalebook.block.work import phase_of, stream, tensors_of, trained, work
+from scalebook.block.listing import factored
+from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.parts import stage_moe_blocks_whole
@@ -59,7 +60,7 @@ def _sent(block: Block, way: str, keep) -> list[tuple]:
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
     """Seconds of the collectives over one way."""
-    return sum((collective(*sent) for sent in _sent(block, way, keep)), S.Zero)
+    return Add(*(collective(*sent) for sent in _sent(block, way, keep)))
 
 
 def _less_unread(back: Block, cost) -> Expr:
@@ -74,17 +75,18 @@ def _less_unread(back: Block, cost) -> Expr:
 def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
     """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
     moved = [port_times(*sent) for block in blocks for sent in _sent(block, way, keep)]
-    return sum((near for near, _ in moved), S.Zero), sum((far for _, far in moved), S.Zero)
+    return Add(*(near for near, _ in moved)), Add(*(far for _, far in moved))
 
 
-def _is_hidden(op) -> bool:
+def _is_hidden(op, is_all_again: bool) -> bool:
     """Whether Megatron runs a collective of the backward pass beside products that do not wait for it.
 
-    The sum of an input's gradient runs beside the gradient of the weights, and so does gathering the input again.
+    The sum of an input's gradient runs beside the gradient of the weights, and so does gathering the input again,
+    unless all is run again.
     """
-    return (op.function in ("all_reduce", "reduce_scatter") and op.outs[0].is_gradient) or op.name.endswith(
-        "_all_again"
-    )
+    if op.name.endswith("_all_again"):
+        return not is_all_again
+    return op.function in ("all_reduce", "reduce_scatter") and op.outs[0].is_gradient
 
 
 @cache
@@ -98,11 +100,16 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
     """Bytes a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
     kept = strategy.trained.saved(block)
-    return factor_terms(sum((trained(x, [tensors[name]]) for name, x in kept.items()), S.Zero))
+    return factored(trained(x, [tensors[name]]) for name, x in kept.items())
+
+
+def _time(kernels: Iterable[Work], rates: str) -> Expr:
+    """Seconds of kernels one after another."""
+    return Add(*(w.ideal if rates == "ideal" else w.time for w in kernels))
 
 
 def _again_flops(back: Block) -> Expr:
-    return sum((k.flops for k in back.kernels if phase_of(k) == "again"), S.Zero)
+    return Add(*(k.flops for k in back.kernels if phase_of(k) == "again"))
 
 
 @cache
@@ -110,14 +117,16 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     """Letters to costs of one block, for one micro-batch on one device."""
     forward = strategy.transformed(block)
     back = backward(forward)
-    again = {op.name for op in recomputation(forward)}
 
-    def time(block, phase, only=""):
-        found = (w for w in work(block, phase, strategy.quantized) if w.phase == (phase or only))
-        return sum((w.ideal if strategy.kernels == "ideal" else w.time for w in found), S.Zero)
+    @cache
+    def time(block, phase=""):
+        kernels = work(block, phase, strategy.quantized)
+        return {p: _time((w for w in kernels if w.phase == p), strategy.kernels) for p in PHASES}
 
-    times = {"forward": time(forward, "forward"), "again": _less_unread(back, lambda part: time(part, "", "again"))}
-    times |= {phase: time(back, "", phase) for phase in ("input_gradient", "weight_gradient")}
+    times = time(back) | {
+        "forward": time(forward, "forward")["forward"],
+        "again": _less_unread(back, lambda part: time(part)["again"]),
+    }
     frozen = {}
     if strategy.trained.is_frozen:  # of weights only adapters have gradients
         adapters = strategy.trained.adapters(forward)
@@ -128,13 +137,13 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         multiplied = (op.flops for op in forward.ops if any(t.is_weight for t in op.args))
         frozen = {
             "adapter_params": trained(adapters["params"], tensors_of(forward.ops)),
-            "block_matrix_flops": trained(sum(multiplied, S.Zero)),
+            "block_matrix_flops": trained(Add(*multiplied)),
         }
     params, routed = (
-        sum((trained(t.elements, [t]) for t in forward.weights if t.is_routed is x), S.Zero) for x in (False, True)
+        Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
     whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
-    is_hidden = _is_hidden if strategy.recompute != "full" else (lambda op: _is_hidden(op) and op.name not in again)
+    is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
@@ -160,13 +169,12 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 @cache
 def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]:
     """The same of the last norm, the logits and the loss."""
-    time = "ideal" if rates == "ideal" else "time"
     forward, back = head(), backward(head())
     there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
     again = [w for w in again if not (is_frozen and w.phase == "weight_gradient")]
     return {
-        "head_forward": sum((getattr(w, time) for w in there), S.Zero) + _messages(forward, "tp"),
-        "head_backward": sum((getattr(w, time) for w in again), S.Zero) + _messages(back, "tp"),
+        "head_forward": _time(there, rates) + _messages(forward, "tp"),
+        "head_backward": _time(again, rates) + _messages(back, "tp"),
         "head_flops": forward.flops,
     }
 

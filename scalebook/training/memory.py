@@ -10,7 +10,8 @@ memory = Max(first_memory, last_memory)
 
 from functools import cache
 
-from sympy import Expr, Ge, Max, Min, Piecewise, S
+from sympy import Add, Expr, Ge, Le, Max, Min, Piecewise, S
+from sympy.logic.boolalg import Boolean
 
 from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
@@ -69,28 +70,41 @@ def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
     dense_params*optimizer_bits/(8*shards)
     """
     parts = [dense / _ways("shards", among) + routed / _ways("routed_shards", among) for among in sharding.parts(what)]
-    return sum(parts, S.Zero) * symbol(f"{what}_bits") / 8
+    return Add(*parts) * symbol(f"{what}_bits") / 8
 
 
+@cache
 def _ways(shards: str, among: str) -> Expr:
     """Devices that a copy is dealt out to, of those that could share it."""
     every = symbol(shards)
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
 
+def _where(condition: Boolean, value: Expr = S.One) -> Expr:
+    """The value where a condition holds, else nothing; not evaluated, or SymPy asks long whether it always holds."""
+    return Piecewise((value, condition), (0, True), evaluate=False)
+
+
 @cache
 def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
-    at_end = Piecewise((1, Ge(stage, x("pp"))), (0, True))
-    at_start = Piecewise((1, stage <= 1), (0, True))
-    tied = Piecewise((2 - x("embeddings"), x("pp") <= 1), (0, True))
+    is_alone = Le(x("pp"), 1, evaluate=False)
+    at_end = {S.One: _where(is_alone), x("pp"): S.One}.get(stage) or _where(Le(x("pp"), stage, evaluate=False))
+    at_start = {S.One: S.One, x("pp"): _where(is_alone)}.get(stage) or _where(Le(stage, 1, evaluate=False))
+    tied = _where(is_alone, 2 - x("embeddings"))
     if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
     at_end = (
         at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
     )  # with the model's beginning
     return x("stage_blocks"), x("embeddings") * at_end, at_end
+
+
+def _held(schedule: Schedule, stage: Expr) -> Expr:
+    """Micro-batches that a stage keeps."""
+    held = schedule.held
+    return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 
 
 @cache
@@ -119,22 +133,23 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
 
 def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
-    x = symbol
+    x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
-    def away_of(what):
-        return x(f"{what}_offload") if offload else S.Zero
+    def near(total, what, count, one):
+        """The part of a total that is not away, and of what is away that of so many blocks as are near."""
+        if not offload:
+            return total
+        away = x(f"{what}_offload")
+        return (1 - away) * total + away * Min(x("near_blocks"), count, evaluate=False) * one
 
-    blocks, matrices, at_end = _stage(stage, schedule)
     found = {}
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         total = bytes_of(what, sharding, *_params(stage, schedule))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
-        away, near = away_of(with_), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
-        found[f"{what}_memory"] = (1 - away) * total + away * near * one
+        found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
-    saved, away = x("saved_activations"), away_of("activation")
-    kept = held * blocks
-    found["activation_memory"] = ((1 - away) * kept + away * Min(x("near_blocks"), kept, evaluate=False)) * saved
+    kept, saved = held * blocks, x("saved_activations")
+    found["activation_memory"] = near(kept, "activation", kept, S.One) * saved
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
     some = Min(1, blocks, evaluate=False)  # the last stage may have none
     found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
@@ -166,7 +181,7 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule, offload).values(), S.Zero)
+        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload).values())
 
     parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload)
     first, last = symbol("first_memory"), symbol("last_memory")
@@ -181,7 +196,7 @@ def memory_formulas(
     }
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule)
-        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
+        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule).values())
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()

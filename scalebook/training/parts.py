@@ -34,7 +34,7 @@ def stage_blocks_even(layers, pp):
     >>> stage_blocks_even(layers=126, pp=16)
     8.0
     """
-    return ceiling(layers / pp)
+    return ceiling(layers / pp, evaluate=False)
 
 
 @formula("last_blocks", "narayanan2021 §2.2")

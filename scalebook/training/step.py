@@ -16,6 +16,7 @@ from sympy import Integer, Max, Min, floor
 from scalebook import offload
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.building import uncollected
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import callable_said
@@ -125,6 +126,7 @@ def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
 
 
 @cache
+@uncollected()
 def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
     """The sheet of a model's blocks and a strategy; `using` swaps its formulas.
 
