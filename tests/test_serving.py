@@ -118,6 +118,17 @@ def test_more_of_a_device_is_never_slower_and_more_users_never_faster(case):
     assert rows.tpot[users == 64] == pytest.approx(before.tpot, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["llama3_70b", "deepseek_v3", "gpt_oss_120b", "glm_5", "qwen3_5_397b"])
+def test_stages_make_no_token_faster(name):
+    """A sequence goes through all layers, and its whole cache is read in each, however many stages hold them."""
+    for step, asked in ((decode_step, {}), (mixed_step, dict(read_chunk=512))):
+        one, *more = (step(models[name], H200, tp=8, pp=pp, batch=1, context=100_000, **asked) for pp in (1, 2, 8))
+        for row in more:
+            assert row.cache_time == pytest.approx(one.cache_time, rel=1e-12) and row.pass_time >= one.pass_time
+    one, *more = (serve(models[name], B200, tp=8, pp=x, users=1, prompt=1000, output=100) for x in (1, 2, 8))
+    assert all(row.tpot >= one.tpot and row.ttft >= one.ttft for row in more)
+
+
 def test_the_end_of_a_request_is_its_first_token_and_the_others():
     row = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine="vllm")
     assert row.end_to_end == pytest.approx(row.ttft + 1023 * row.tpot)

@@ -184,7 +184,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
     """
     x, work = symbol, Work("mixed", exchange, overlap)
     part = x("prompt") / x("chunks_of_prompt")
-    others = Max(0, x("device_batch") - 1 / (work.passes * x("pp")), evaluate=False)
+    others = (x("batch") - 1) / (work.passes * x("pp"))
     given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2, x("prompts"): S.One, x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
 
