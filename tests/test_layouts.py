@@ -84,7 +84,7 @@ def test_a_layout_found_is_a_row_of_serve_within_what_was_asked(case):
             again.devices * again.price_hour / 3600 / (again.rate * again.output) * 1e6
         )
         if again.users > 1:  # Little's law: one fewer would ask for less
-            fewer = serve(model, device, **{**one.knowns, "users": again.users - 1})
+            fewer = serve.priced(model, device, **{**one.knowns, "users": again.users - 1})
             assert fewer.request_rate < asked["rate"] * (1 + 1e-9)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.inference.rules import RULES, check, reason
+from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
 
 DENSE, MOE, H200 = models.llama3_70b, models.mixtral_8x7b, accelerators.h200.at("fp8")
@@ -121,6 +122,8 @@ def test_arrays_name_the_first_that_cannot_run():
     ("letters", "said"),
     [
         (dict(users=3), "capacity finds the users: leave users out"),
+        (dict(rate=3), "capacity finds the rate: leave rate out"),
+        (dict(end_to_end=3), "serve says what end_to_end is: leave it out"),
         (dict(tp=[1, 8]), "capacity is of one way to serve: give tp one value"),
         (dict(tpot=["20 ms", "30 ms"]), "tpot must be a number"),
         (dict(tpot=[0.02, 0.03]), "capacity is of one way to serve: give tpot one value"),
@@ -130,6 +133,35 @@ def test_arrays_name_the_first_that_cannot_run():
 def test_a_capacity_is_refused_in_one_sentence(letters, said):
     asked = dict(tp=8, prompt=1000, output=300, weight_bits=8, kv_bits=8)
     assert said in refused(serve.capacity, DENSE, H200, **{**asked, **letters})
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(users=64, rate=1e9), "rate=1 billion request/s is more than these users ask for, "),
+        (dict(users=[64, 65], rate=[1, 1e9]), "rate=1 billion request/s is more than these users ask for, "),
+        (dict(users=64, rate=0), "rate=0 asks for nothing"),
+        (dict(rate=0), "rate=0 asks for nothing"),
+        (dict(rate=2, tpot=0.001), "serve says what tpot is: leave it out; serve.capacity and search find what keeps"),
+        (dict(users=2, ttft=0.001), "serve says what ttft is"),
+        (dict(users=2, end_to_end=0.001), "serve says what end_to_end is"),
+    ],
+)
+def test_what_serve_finds_is_not_given_and_no_rate_is_beyond_its_users(letters, said):
+    """It was taken as it was: a target was met by saying it, and a bill was for requests that nobody sent."""
+    assert said in refused(serve, DENSE, H200, tp=8, prompt=1024, output=256, **letters)
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(end_to_end=0.001), "end_to_end is what serve finds, its targets are tpot and ttft: subject_to="),
+        (dict(million_cost=3), "million_cost is what the search finds, and million_cost=3 says it: leave it out, or"),
+    ],
+)
+def test_what_a_search_finds_is_not_given(letters, said):
+    asked = dict(devices=16, rate=2, prompt=1024, output=256, progress=False)
+    assert said in refused(lambda *x, **y: search(serve, *x, **y), DENSE, H200, **asked, **letters)
 
 
 @pytest.mark.parametrize(

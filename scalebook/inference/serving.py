@@ -20,7 +20,7 @@ from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.halves import parts_of_step
 from scalebook.inference.kernels import PARTS, Work, put
-from scalebook.inference.layouts import posed, users_for
+from scalebook.inference.layouts import posed, refuse_no_rate, users_for
 from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
@@ -307,9 +307,27 @@ class Serve(Step):
         return apart(self, *knowns, **letters)
 
     def __call__(self, *knowns, **letters) -> Row:
+        if targets := [x for x in ("tpot", "ttft", "end_to_end") if x in letters]:
+            raise TypeError(
+                f"serve says what {targets[0]} is: leave it out; serve.capacity and search find what keeps to a tpot "
+                "or a ttft"
+            )
+        if "rate" in letters:
+            refuse_no_rate(letters["rate"])
         if "rate" in letters and "users" not in letters:
             letters = {"generations": LONG, **letters}
             letters["users"] = users_for(self, knowns, letters)
+        row = self.priced(*knowns, **letters)
+        if "rate" in letters and "request_rate" in row and np.any(over := row.rate > row.request_rate * (1 + 1e-9)):
+            rate, most = (np.broadcast_to(x, np.shape(over))[over][0] for x in (row.rate, row.request_rate))
+            raise ValueError(
+                f"rate={show(rate, 'request/s')} is more than these users ask for, {show(most, 'request/s')}: leave "
+                "users out, and as many as wait for an answer are taken"
+            )
+        return row
+
+    def priced(self, *knowns, **letters) -> Row:
+        """The same of so many users, whatever the rate."""
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
