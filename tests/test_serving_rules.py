@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
@@ -217,3 +218,19 @@ def test_a_device_without_cores_reads_caches_as_fast_as_its_memory():
     many = decode_step(models.llama3_8b, device, **asked, cores=10**6)
     assert decode_step(models.llama3_8b, device, **asked).cache_time == many.cache_time < few.cache_time
     assert decode_step(models.llama3_8b, accelerators.h100_nvl, **asked).cores == 132
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(tpp=8), "no letter is called 'tpp'; did you mean 'tp'"),
+        (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
+        (dict(tp=float("nan")), "tp must be a finite number, not nan"),
+        (dict(tp=[1, 2]), "tp of a server is one number, not [1, 2]"),
+        (dict(users=-3), "users must be positive, not -3"),
+        (dict(cache_share=3), "cache_share must be between 0 and 1, not 3"),
+        (dict(exchange="x"), "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'x'"),
+    ],
+)
+def test_a_server_has_no_flags_for_what_is_no_layout(letters, said):
+    assert said in refused(server_flags, "vllm", **letters)
