@@ -286,6 +286,7 @@ class Serve(Step):
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
+    finds = ("tpot", "ttft", "end_to_end")  # what is measured of a service, and asked of it, never known
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -307,7 +308,7 @@ class Serve(Step):
         return apart(self, *knowns, **letters)
 
     def __call__(self, *knowns, **letters) -> Row:
-        if targets := [x for x in ("tpot", "ttft", "end_to_end") if x in letters]:
+        if targets := [x for x in self.finds if x in letters]:
             raise TypeError(
                 f"serve says what {targets[0]} is: leave it out; serve.capacity and search find what keeps to a tpot "
                 "or a ttft"
