@@ -236,6 +236,15 @@ def test_devices_touched(experts, top_k, ep):
     assert said == pytest.approx(devices_visited(experts, top_k, ep), rel=0.01)
 
 
+@pytest.mark.parametrize("experts", [1, 2, 5, 6, 8])
+def test_devices_touched_at_the_limits(experts):
+    """A token of all experts leaves no device out; no token visits more devices than there are, or than experts."""
+    for ep in range(1, experts + 1):
+        assert devices_touched(experts=experts, top_k=experts, ep=ep) == pytest.approx(ep, rel=3e-3)
+        said = devices_touched(experts=experts, top_k=np.arange(1.0, experts + 1), ep=ep)
+        assert (np.diff(said) >= 0).all() and (said <= np.minimum(ep, np.arange(1, experts + 1)) + 1e-9).all()
+
+
 @pytest.mark.parametrize(("ep", "tokens"), [(8, 64), (32, 512), (144, 12672)])
 def test_the_fullest_device_is_at_most_as_full_as_said(ep, tokens):
     rng, experts = np.random.default_rng(1), 288 if ep == 144 else 256
