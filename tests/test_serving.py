@@ -9,6 +9,7 @@ from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served
 from scalebook.inference import (
     PARTS,
     decode_step,
+    decoding,
     devices_touched,
     experts_touched,
     fullest_share,
@@ -178,6 +179,17 @@ def test_the_end_of_a_request_is_its_first_token_and_the_others():
     assert row.million_cost == pytest.approx(row.price_hour / 3600 / row.device_rate * 1e6)
     ideal = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine=engines.ideal)
     assert ideal.ttft < row.ttft
+
+
+@pytest.mark.parametrize("name", ["gpt_oss_20b", "gemma3_4b", "mistral_7b", "llama3_8b", "deepseek_v2_lite"])
+def test_a_user_of_serve_holds_what_a_sequence_of_decoding_does(name):
+    """Layers that slide keep a window: users who have room were once refused, six of seven of Gemma 3's."""
+    asked = dict(kv_bits=16, weight_bits=16)
+    row = serve(models[name], B200, users=2, prompt=30_000, output=2000, **asked)
+    one = decoding(models[name], B200, batch=1, context=31_000, **asked)
+    assert row.cached_tokens == pytest.approx(one.get("cached", 31_000)) and row.context == 31_000
+    held = row.cached_tokens * row.token_cache
+    assert held == pytest.approx(one.kv_cache, rel=1e-12) and row.max_users == row.cache_room // held
 
 
 def test_a_long_prompt_is_read_in_several_steps():

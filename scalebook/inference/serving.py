@@ -191,7 +191,7 @@ _SERVING = (
     batch_of_users, context_mean, steps_of_prompt, prompts_of_step, prompt_time_beside, token_time_step,
     wait_half_step, ttft_served, prompts_met_out_of_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, room.cached_tokens, room.cache_room, room.workspace_usual,
+    devices_serving, room.cached_tokens_windows, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
