@@ -94,10 +94,13 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
 
 
 @cache
-def _params(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr]:
-    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds."""
+def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
+    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds.
+
+    Frozen matrices of the vocabulary have no adapters, and so no state.
+    """
     blocks, matrices, _ = _stage(stage, schedule)
-    blocks *= schedule.copies
+    blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
     return dense, blocks * symbol("block_routed_params")
 
@@ -117,7 +120,9 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
 
 
-def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool) -> dict[str, Expr]:
+def _parts(
+    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool
+) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x = symbol
 
@@ -127,7 +132,7 @@ def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offl
     blocks, matrices, at_end = _stage(stage, schedule)
     found = {}
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        total = bytes_of(what, sharding, *_params(stage, schedule))
+        total = bytes_of(what, sharding, *_params(stage, schedule, what == "weight" or not is_frozen))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         away, near = away_of(with_), Min(x("near_blocks"), schedule.copies * blocks, evaluate=False)
         found[f"{what}_memory"] = (1 - away) * total + away * near * one
@@ -154,7 +159,10 @@ _SAID = {
 
 @cache
 def memory_formulas(
-    sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False
+    sharding: Sharding = SHARDINGS["zero1"],
+    schedule: Schedule = SCHEDULES["1f1b"],
+    offload: bool = False,
+    is_frozen: bool = False,
 ) -> tuple[Formula, ...]:
     """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
 
@@ -166,9 +174,9 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule, offload).values(), S.Zero)
+        return sum(_parts(sharding, held.rhs.xreplace({stage: at}), at, schedule, offload, is_frozen).values(), S.Zero)
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload)
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
@@ -180,8 +188,8 @@ def memory_formulas(
         "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
     }
     if offload:
-        away = _away(sharding, symbol("held_microbatches"), stage, schedule)
-        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule).values(), S.Zero)
+        away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen)
+        most = sum(_away(sharding, held.rhs.xreplace({stage: S.One}), S.One, schedule, is_frozen).values(), S.Zero)
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()
@@ -200,11 +208,13 @@ _SAID_AWAY = {
 }
 
 
-def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> dict[str, Expr]:
+def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool) -> dict[str, Expr]:
     """Bytes in the second tier, by what they are, on a device of a stage."""
-    x, (blocks, _, _), params = symbol, _stage(stage, schedule), _params(stage, schedule)
+    x, (blocks, _, _) = symbol, _stage(stage, schedule)
+    params = {what: _params(stage, schedule, what == "weight" or not is_frozen) for what in ("weight", "optimizer")}
+    params["gradient"] = params["optimizer"]
     found = {
-        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params)
+        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what])
         for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
     }
     return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}
