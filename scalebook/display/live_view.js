@@ -159,7 +159,7 @@ function build(model, el, spec, first) {
     typeset(body, model);
   });
   const why = fold("sb-because", "why", (body) => body.replaceChildren(reasons(spec, found.values, get())));
-  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `${spec.lacking.length} more ${spec.lacking.length === 1 ? "lacks" : "lack"} a figure`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
+  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `${spec.lacking.length} not offered: what each lacks`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
 
   const curve = spec.curve ? picture(spec, get, (value) => change(spec.curve.x)(value)) : null;
   if (curve) head.append(curve.figure);
