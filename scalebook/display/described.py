@@ -26,6 +26,7 @@ __all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
+SET = 400  # how long the TeX of a formula may be for a page to hold it: a longer one says little at a glance
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
@@ -166,7 +167,7 @@ class Described:
         own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
         needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
-        left_out += [f"{rows[k]['name']} ({', '.join(x)})" for k, x in lacking.items() if x]
+        left_out += [f"{rows[k]['name']} ({', '.join(map(self._brief, x))})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
             raise TypeError(
@@ -295,13 +296,15 @@ class Described:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
-            meaning = self.letter(x).meaning
-            said = meaning if len(meaning) < 40 else x.replace("_", " ")  # a longer one stands beside the slider
-            label = f"{said}{f' ({unit})' if unit else ''}"
+            label = f"{self._brief(x)}{f' ({unit})' if unit else ''}"
             words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
+
+    def _brief(self, name):
+        """What a letter means, without what is added to it."""
+        return re.split("[,:;]", self.letter(name).meaning)[0]
 
     def _said(self, name):
         letter = self.letter(name)
@@ -320,7 +323,8 @@ def _stated(name):
     if name not in FORMULAS:
         raise LookupError(f"the package states no formula {name!r}: store the notebook anew (make notebooks)")
     f = FORMULAS[name]
-    return record(f) | dict(module=f.__module__, sources=list(f.sources))
+    said = record(f) | dict(module=f.__module__, sources=list(f.sources))
+    return said if len(tex := typeset(f)[0]) > SET else said | dict(tex=tex)
 
 
 def _rows(c):

@@ -67,7 +67,8 @@ function planWords(engine) {
   // Letters and formulas as TeX.
   const letter = (name) => notation[name]?.[0] ?? `\\mathrm{${name.replaceAll("_", "\\_")}}`;
   const unit = (name) => notation[name]?.[2] ?? "";
-  const meaning = (name) => notation[name]?.[1] ?? name;
+  const meaning = (name) => notation[name]?.[1] ?? name.replaceAll("_", " ");
+  const brief = (name) => (name === "price_hour" ? "price an hour" : meaning(name).split(/[,:;]/)[0]); // without what is added to it
   const plain = (text) => text.replace(/[%$#&_{}]/g, "\\$&");
   function number(value, of) {
     const [digits, ...rest] = show(value, unit(of)).split(" "), said = digits.replace(/×10\^(-?\d+)/, "\\times 10^{$1}").replaceAll(",", "{,}").replace("%", "\\%").replace("$", "\\$");
@@ -148,5 +149,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, show, read, letter, unit, meaning, terms, equation, sizeOf, number, cited, grouped };
+  return { h, s, show, read, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
 }
