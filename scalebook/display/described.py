@@ -21,7 +21,7 @@ from scalebook.language.row import quantity
 from .likely import ends_of, spreads_of
 from .parts import bars
 
-__all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
+__all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "typeset"]
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
@@ -64,6 +64,15 @@ def row_of(row) -> dict:
         said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
         said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
     return said
+
+
+def brief(meaning: str) -> str:
+    """A meaning without what is added to it.
+
+    >>> brief("time per output token, the first not counted")
+    'time per output token'
+    """
+    return re.split("[,:;]", meaning)[0]
 
 
 def merge(data: dict, more: dict) -> None:
@@ -167,7 +176,11 @@ class Described:
         own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
         needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
-        left_out += [f"{rows[k]['name']} ({', '.join(map(self._brief, x))})" for k, x in lacking.items() if x]
+        left_out += [
+            f"{rows[k]['name']} ({', '.join(brief(self.letter(y).meaning) for y in x)})"
+            for k, x in lacking.items()
+            if x
+        ]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
             raise TypeError(
@@ -296,15 +309,11 @@ class Described:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
-            label = f"{self._brief(x)}{f' ({unit})' if unit else ''}"
+            label = f"{brief(self.letter(x).meaning)}{f' ({unit})' if unit else ''}"
             words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
-
-    def _brief(self, name):
-        """What a letter means, without what is added to it."""
-        return re.split("[,:;]", self.letter(name).meaning)[0]
 
     def _said(self, name):
         letter = self.letter(name)

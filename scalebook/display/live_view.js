@@ -108,9 +108,6 @@ function reasons(spec, values, state, opened, set) {
   return make("ul", {}, item(first, ""));
 }
 
-// What a control sets, in as few words as do.
-const brief = ({ label }) => label.split(/[,:;]/)[0];
-
 // "8 tokens", "1 token": as people say it.
 export const plural = (text) => text.replace(/^(?!1 )(\S+(?: million| billion| trillion| quadrillion)?) (token|bit|request)(?=$|\/)/, "$1 $2s");
 
@@ -197,7 +194,7 @@ function build(model, el, spec, first) {
     curve && button("SVG", "save the curve as a drawing", () => save(`${name}.svg`, standalone(curve.svg), "image/svg+xml")),
     curve && button("pin", "keep this curve for comparison", () => { curve.pin(label()); refresh(); }),
     button("reset", "back to where it began", () => { curve?.clear(); set(first); refresh(); }), said);
-  const label = () => spec.controls.filter((x) => x.name !== spec.curve.x && get()[x.name] !== first[x.name]).map((x) => (x.options ? chosen(x, get()).label : `${brief(x)} ${plural(exact(get()[x.name], x.unit))}`)).slice(0, 3).join(", ") || "as it began";
+  const label = () => spec.controls.filter((x) => x.name !== spec.curve.x && get()[x.name] !== first[x.name]).map((x) => (x.options ? chosen(x, get()).label : `${brief(x.label)} ${plural(exact(get()[x.name], x.unit))}`)).slice(0, 3).join(", ") || "as it began";
 
   const right = make("div", { class: "sb-right" }, head, bars, others, worked.node, why.node, buttons, shown, lacking);
   el.append(make("div", { class: "sb-columns" }, controls, right));
