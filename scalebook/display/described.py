@@ -26,7 +26,7 @@ __all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "type
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
-SET = 400  # how long the TeX of a formula may be for a page to hold it: a longer one says little at a glance
+SET = 400  # signs of TeX: longer ones say little
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
@@ -67,11 +67,7 @@ def row_of(row) -> dict:
 
 
 def brief(meaning: str) -> str:
-    """A meaning without what is added to it.
-
-    >>> brief("time per output token, the first not counted")
-    'time per output token'
-    """
+    """A meaning without what is added to it."""
     return re.split("[,:;]", meaning)[0]
 
 
@@ -176,11 +172,8 @@ class Described:
         own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
         needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
-        left_out += [
-            f"{rows[k]['name']} ({', '.join(brief(self.letter(y).meaning) for y in x)})"
-            for k, x in lacking.items()
-            if x
-        ]
+        said = {x: brief(self.letter(x).meaning) for x in needed}
+        left_out += [f"{rows[k]['name']} ({', '.join(said[y] for y in x)})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
             raise TypeError(
