@@ -148,7 +148,7 @@ function build(model, el, spec, first) {
   const head = make("div", { class: "sb-head" },
     make("p", { class: "sb-answer sb-first" }, make("span", {}, spec.outputs[0].meaning), " ", labels[0]), range, message);
   const bars = make("div", { class: "sb-bars" });
-  const others = make("dl", { class: "sb-others" }, ...spec.outputs.slice(1).flatMap((x, i) => [make("dt", {}, x.meaning), make("dd", {}, labels[i + 1])]));
+  const others = make("dl", { class: "sb-others" }, ...spec.outputs.slice(1).flatMap((x, i) => [make("dt", { title: x.meaning }, brief(x.meaning)), make("dd", {}, labels[i + 1])]));
 
   // What is folded is made when it is opened, and followed while it is open.
   const fold = (kind, title, fill) => {
@@ -275,7 +275,7 @@ function picture(spec, get, move) {
     caption.classList.toggle("sb-many", caption.children.length > 4);
   };
   const named = () => [...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
-      .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, y.meaning)),
+      .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, brief(y.meaning))),
     ...(band?.points ? [make("span", { class: "sb-key sb-key-band", style: own(spec.curve.y[0], "--sb-own") }, "likely (80 %)")] : []),
     ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label))];
   const at = (event) => {
