@@ -98,7 +98,7 @@ def test_chapter_in_jupyterlab(chromium, lab):
                 if answered(box) != before:
                     break
             assert answered(box) == python_says(calc, chosen(box)) != before
-        assert box.locator(".sb-equation mjx-container").count() == 1
+        assert box.locator(".sb-worked .sb-equation mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
         assert set(page.evaluate(WORDS)) == {"left"} and min(page.evaluate(LIGHT)) < 0.2
         page.get_by_role("menuitem", name="Settings", exact=True).click()

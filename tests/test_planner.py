@@ -54,7 +54,8 @@ const CALLS = {
   pooled: states.pooled, write: states.write,
   answer, find, csv, pools: (p) => searching.pools(row(p)),
   config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
-  device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)),
+  device: (x) => attempt(() => rows.device(x, null)), read: (x) => words.read(...x),
+  again: (x) => states.write(states.read(x)),
   ranges: ([s, c, x]) => {
     const p = states.plan(s), r = cases.of(s.job).answer(p, c), given = cases.used(r.sheet, r.known);
     return planLikely(engine, { spreadOf }).likely(p, { ...r, given }, x);
@@ -418,6 +419,18 @@ def test_a_device_is_read_from_its_cells(page):
         "x" * 30_000,
     ):
         assert "error" in page("device", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "like", "value"),
+    [("50", "s", 0.03, 0.05), ("2", "s", 1, 2), ("60", "s", 3e6, 60 * 86400), ("60 days", "s", 0.1, 60 * 86400),
+     ("2 weeks", "s", 1, 14 * 86400), ("4", "B/s", 3.35e12, 4e12), ("80", "%", 0.75, 0.8), ("0.8", "%", 0.75, 0.8),
+     ("12,000", "token", 1e13, 12_000), ("2 thousand", "", 64, 2000),
+     ("fast", "s", 1, None), ("3 km", "B/s", 1e9, None)],
+)  # fmt: skip
+def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, value):
+    found = page("read", [text, unit, like])
+    assert found is None if value is None else near(found, value)
 
 
 # What is copied

@@ -8,15 +8,15 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
     const set = (x) => {
-      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${label(name)} is ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
-      if (["devices", "global_batch", "users", "rate"].includes(name) && x > 1e6) { say(`${label(name)} go up to a million here.`); input.value = said(); return; }
+      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(label(name))}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+      if (["devices", "global_batch", "users", "rate"].includes(name) && x > 1e6) { say(`${view.upper(label(name))}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
       input.value = said();
       fit();
       update();
     };
     input.addEventListener("input", fit);
-    input.addEventListener("change", () => set(words.read(input.value, unit(name))));
+    input.addEventListener("change", () => set(words.read(input.value, unit(name), store[name])));
     input.addEventListener("keydown", (e) => {
       if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
       e.preventDefault();

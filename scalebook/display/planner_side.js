@@ -93,7 +93,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     };
     const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : brief(x), yName: "",
       label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]).filter((n) => Number.isInteger(Math.log2(n / answer.values[x])) || !isWhole(x)) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
-    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y)); if (v > 0) { target = v; paintCurve(); } } });
+    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y), target); if (v > 0) { target = v; paintCurve(); } } });
     const hadFocus = document.activeElement?.matches(".pl-marker") && part.curve.contains(document.activeElement);
     part.curve.replaceChildren(h("h2", {}, "Against one unknown"), h("p", {}, choose("y", ys), " against ", choose("x", xs)), drawn, h("p", { class: "pl-soft" }, "Drag the dot, or the dashed target: ", asked), said);
     if (hadFocus) part.curve.querySelector(".pl-marker")?.focus({ preventScroll: true });
@@ -161,7 +161,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const line = (x) => {
       const f = answer.sheet.by.get(x), isGiven = x in state.letters;
       const input = h("input", { class: "pl-field", size: 11, "aria-label": meaning(x), value: x in answer.values ? show(answer.values[x], unit(x)) : "", placeholder: unit(x), onchange: (e) => {
-        const v = words.read(e.target.value, unit(x));
+        const v = words.read(e.target.value, unit(x), answer.values[x]);
         if (!engine.good(x, v)) { say(`${meaning(x)} is a quantity${unit(x) ? ` such as 3 ${unit(x)}` : ""}.`); return; }
         state.letters[x] = v;
         update();

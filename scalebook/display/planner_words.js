@@ -43,19 +43,20 @@ function planWords(engine) {
     if (size && round(value / 1000 ** step) >= 1000 && step < high) step++;
     return `${grouped(round(value / 1000 ** step))} ${PREFIX[step + 4]}${unit}`;
   }
-  // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the letter's unit as it is shown.
-  function read(text, unit, bare = 1) {
+  // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the unit
+  // that the value in its place, `like`, is shown in.
+  function read(text, unit, like) {
     const found = /^\s*(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(String(text).slice(0, 60));
     if (!found) return NaN;
     const number = Number(found[1].replace(/[,_ ]/g, "")), rest = found[2].trim();
-    if (!rest) return number * bare;
+    if (!rest) return unit === "%" && like !== undefined && number > 1 ? number / 100 : like > 0 && !PLAIN.has(unit) ? number * read(`1 ${show(like, unit).split(" ")[1]}`, unit) : number;
     if (unit === "%") return rest === "%" ? number / 100 : NaN;
     const words = { thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12, quadrillion: 1e15, quintillion: 1e18 };
     const [first, ...more] = rest.split(" ");
     if (first in words) return number * words[first];
     if (unit === "s") {
-      const sizes = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60, h: 3600, days: 86400, day: 86400 };
-      return number * (sizes[rest] ?? NaN);
+      const sizes = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400 };
+      return number * (sizes[rest] ?? sizes[rest.replace(/s$/, "")] ?? NaN);
     }
     const singular = Object.entries(PLURAL).find(([, y]) => y === rest)?.[0] ?? rest;
     if (singular === unit) return number;
