@@ -7,11 +7,14 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from scalebook.display.figures import caption, describe
-from scalebook.display.fitting import SIZE, WIDTH
-from scalebook.display.scheme import COLOURS, LEAST, PHONE, contrast, on_dark
+from scalebook.display.fitting import WIDTH
+from scalebook.display.lettering import SIZE
+from scalebook.display.scheme import COLOURS, LEAST, PHONE, on_dark
 from scalebook.display.vector import figure_html
+from scalebook.language.colours import contrast
 from tools.notebooks import notebooks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -110,17 +113,16 @@ def test_its_colours_are_the_pages(drawing):
     assert "--c0:" in styled and COLOURS["arithmetic"][1] in styled
 
 
-CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-
-
-def test_hues_can_be_seen_and_told_apart_on_a_dark_page():
-    dark = [on_dark(x) for x in CYCLE]
-    assert len(set(dark)) == len(CYCLE) and min(contrast(x, PAGES["dark"]) for x in dark) >= 3
+def test_lines_can_be_seen_and_told_apart_on_either_page():
+    cycle = [to_hex(x["color"]) for x in plt.rcParams["axes.prop_cycle"]]
+    for page, of in (("light", str), ("dark", on_dark)):
+        drawn = [of(x) for x in cycle]
+        assert len(set(drawn)) == len(cycle) and min(contrast(x, PAGES[page]) for x in drawn) >= 3
     for pair in COLOURS.values():
         assert all(contrast(x, page) >= 3 for x, page in zip(pair, PAGES.values(), strict=True))
 
 
-@pytest.mark.parametrize("colour", ["#333333", "#888888", "#777777", "#cc3333", "#3f77a5", "#004b76", "#8c3d00"])
+@pytest.mark.parametrize("colour", ["#333333", "#888888", "#777777", "#cc3333", "#3f77a5", "#014171", "#523808"])
 def test_any_colour_is_as_easy_to_see_on_either_page(colour):
     assert contrast(on_dark(colour), PAGES["dark"]) >= min(contrast(colour, PAGES["light"]), 3.2)
 

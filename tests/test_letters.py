@@ -8,7 +8,7 @@ import pytest
 
 import scalebook.inference
 import scalebook.training  # noqa: F401  (their letters)
-from scalebook.language import NOTATION
+from scalebook.language import FORMULAS, NOTATION
 from tools.notebooks import notebooks
 
 MATH = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
@@ -23,15 +23,18 @@ COMMANDS = {
 OWN = {
     "custom-silicon": "A W",
     "tensor-parallelism": "W u",
-    "quadratic-attention": r"C O o q \Theta \Omega \omega \varepsilon",
-    "data-parallelism": r"E_\min",
-    "fewer-synchronisations": r"\eta w_k w_k+1 w_k-\delta",
+    "quadratic-attention": r"C N O o q \beta \Theta \Omega \omega \varepsilon",
+    "data-parallelism": r"E E_\min",
+    "fewer-synchronisations": r"a \eta w_k w_k+1 w_k-\delta",
     "mixed-precision-accumulation-recomputation": "T_all T_before T_kept",
     "pipeline-parallelism": "T_A T_M",
-    "modelling-a-training-step": "k_1/2",
-    "capacity-pipelines-caches-prefixes": r"\eta \lambda_i p_i",
+    "modelling-a-training-step": "n_1/2",
+    "capacity-pipelines-caches-prefixes": r"c h \eta \lambda_i p_i t_c",
     "centralised-training": "a_i w_i",
 }
+FREE = {"i", "j", "k", "n", "x", "\\pi", "\\gamma", "e"}  # what is counted, or any number
+# Said with the notation's meaning where no formula of the chapter has them.
+MEANT = {"memory-wall-of-inference": "p", "start": "p h"}
 
 
 def bare(tex):
@@ -70,8 +73,28 @@ def is_known(letter, own):
 def test_every_letter_in_prose_is_one_of_the_notation_or_of_the_chapters_derivations(path):
     cells = nbformat.read(path, as_version=4).cells
     own = of_code([x.source for x in cells if x.cell_type == "code"]) | set(OWN.get(path.stem, "").split())
-    own |= {"i", "j", "k", "n", "x", "\\pi", "\\gamma", "e"}  # what is counted, or any number
+    own |= FREE
     strange = {
         x for cell in cells if cell.cell_type == "markdown" for x in letters(cell.source) if not is_known(x, own)
     }
     assert not strange, f"no equation here knows {', '.join(sorted(strange))}: write what the notation has"
+
+
+def meant(sources):
+    """The printed forms of the letters that a chapter's code names, and of those in the formulas that it names."""
+    words = set(re.findall(r"\w+", "\n".join(sources)))
+    within = {x.name for word in words & FORMULAS.keys() for x in FORMULAS[word].rhs.free_symbols}
+    return {bare(NOTATION[word].tex) for word in (words | within) & NOTATION.keys()}
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
+def test_a_letter_alone_means_in_prose_what_it_means_in_the_chapters_formulas(path):
+    """`m` for the nodes of a limit, where the notation has micro-batches, misleads whoever has learnt the notation."""
+    cells = nbformat.read(path, as_version=4).cells
+    code = [x.source for x in cells if x.cell_type == "code"]
+    said = set(f"{OWN.get(path.stem, '')} {MEANT.get(path.stem, '')}".split()) | of_code(code) | meant(code)
+    alone = {
+        x for cell in cells if cell.cell_type == "markdown" for x in letters(cell.source) if not set(x) & set("_^")
+    }
+    other = (alone & known()) - said - (FREE - {"n"})
+    assert not other, f"the notation has {', '.join(sorted(other))} for what no formula of this chapter is about"

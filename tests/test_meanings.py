@@ -13,11 +13,13 @@ from matplotlib.colors import to_hex
 
 from scalebook.display.figures import _coloured, curve
 from scalebook.display.gantt import KINDS
-from scalebook.display.scheme import UNKNOWN, WHOLE, _in_oklab, contrast, hues, ink_on, on_dark, shades_style
+from scalebook.display.scheme import DEVICES, INKS, UNKNOWN, WHOLE, device_look, hues, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time
 from scalebook.language import FORMULAS, NOTATION, symbol
-from scalebook.language.meanings import INKS, PARTS, SHADES, coloured_terms
+from scalebook.language.colours import contrast, in_oklab, linear, of_linear
+from scalebook.language.meanings import PARTS, SHADES, coloured_terms, ink_of, meaning
 from scalebook.machine.roofline import memory_time, roofline_time
+from scalebook.tables import accelerators
 from tools.notebooks import notebooks
 
 from .support import STATED, calculators
@@ -54,7 +56,7 @@ ALL = SHADES | {"other": UNKNOWN, "whole": WHOLE}
 
 def hue(colour):
     """Which family a colour is of, by its angle in Oklab; grey is waiting."""
-    _, a, b = _in_oklab(colour)
+    _, a, b = in_oklab(colour)
     angle = degrees(atan2(b, a)) % 360
     families = {"network": (25, 90), "memory": (120, 195), "arithmetic": (210, 295), "other": (300, 385)}
     if hypot(a, b) < 0.03:
@@ -79,18 +81,66 @@ def test_kinds_differ_in_hue_and_shades_of_a_kind_from_each_other(scheme):
     for kind, own in (SHADES | {"other": UNKNOWN}).items():
         assert {hue(of(x)) for x in own} == {kind}
         for one, two in combinations(map(of, own), 2):
-            assert dist(_in_oklab(one), _in_oklab(two)) > 0.05, (kind, one, two)  # told apart where they touch
+            assert dist(in_oklab(one), in_oklab(two)) > 0.05, (kind, one, two)  # told apart where they touch
     shades = [x for own in SHADES.values() for x in own]
     assert len(set(shades)) == len(shades)
+
+
+# What protanopes, deuteranopes and tritanopes see of red, green and blue light: Machado, Oliveira and Fernandes, A
+# Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, https://doi.org/10.1109/TVCG.2009.113
+EYES = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def apart(one, two):
+    """How far two colours are from each other in Oklab, for whom they are nearest, on either page."""
+
+    def seen(colour, eye):
+        light = linear(colour)
+        return in_oklab(of_linear([sum(m * x for m, x in zip(row, light, strict=True)) for row in eye]))
+
+    return min(dist(seen(of(one), eye), seen(of(two), eye)) for eye in EYES.values() for of in (str, on_dark))
+
+
+def side_by_side():
+    """Pairs of shades: all of a kind, and of several kinds those that are in one bar, sum or maximum."""
+    wholes = [*map(list, SHADES.values()), list(UNKNOWN)]
+    for path in notebooks():
+        for _, calc in calculators(path):
+            wholes += [[SHADES[x["kind"]][x["shade"]] for x in parts] for _, parts in pieces(calc)]
+    for whole in (x for f in STATED for x in f.rhs.atoms(sympy.Add, sympy.Max)):
+        parts = [meaning(x.name for x in term.free_symbols) for term in whole.args]
+        wholes.append([x.fill for x in parts if x])
+    return {pair for whole in wholes for pair in combinations(sorted(set(whole)), 2)}
+
+
+def test_shades_side_by_side_are_told_apart_by_the_colour_blind():
+    near = {pair: far for pair in side_by_side() if (far := apart(*pair)) < 0.045}
+    assert not near, near
+
+
+def test_a_device_has_one_look_that_everyone_tells_from_the_others():
+    colours = [colour for colour, *_ in DEVICES.values()]
+    for one, two in combinations(colours, 2):
+        assert apart(one, two) > 0.09, (one, two)
+    for page, of in PAGES.values():
+        assert min(contrast(of(x), page) for x in colours) >= 3
+    for mark in (1, 2):
+        assert len({str(look[mark]) for look in DEVICES.values()}) == len(DEVICES), "a dash and a mark of its own"
+    names = {row.name: device_look(row) for row in accelerators.values()}
+    assert {look["color"] for look in names.values() if look} == set(colours), "each is of the table"
 
 
 def test_what_is_written_has_the_hue_of_what_is_drawn_and_can_be_read():
     for kind, own in INKS.items():
         for ink, shade in zip(own, SHADES[kind], strict=True):
-            assert ink == shade or contrast(shade, "#FFFFFF") < 4.5, "one colour where one will do"
             assert hue(ink) == kind and contrast(ink, "#FFFFFF") >= 4.5 and contrast(on_dark(ink), "#14181C") >= 4.5
-            assert dist(_in_oklab(ink), _in_oklab(shade)) < 0.11, (kind, ink)
-            assert dist(_in_oklab(on_dark(ink)), _in_oklab(on_dark(shade))) < 0.11, (kind, ink)
+            assert dist(in_oklab(ink), in_oklab(shade)) < 0.11, (kind, ink)
+            assert dist(in_oklab(on_dark(ink)), in_oklab(on_dark(shade))) < 0.11, (kind, ink)
 
 
 def test_one_word_has_one_colour():
@@ -116,10 +166,19 @@ def test_a_figure_draws_a_part_in_the_colour_of_its_bars(path):
             assert "color" in named and "hue" in ast.unparse(named["color"]), f"{label.value}: color=hues([...])"
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
+def test_a_line_that_is_called_by_a_device_has_that_devices_look(path):
+    cells = [x.source for x in nbformat.read(path, as_version=4).cells if x.cell_type == "code"]
+    for call in (x for source in cells if "label=" in source for x in ast.walk(ast.parse(source))):
+        labels = [ast.unparse(x.value) for x in getattr(call, "keywords", ()) if x.arg == "label"]
+        if any(re.search(r"accelerators\[|\bdevice\.name", x) for x in labels):
+            assert "look" in ast.unparse(call), f"**device_look(...): {labels}"
+
+
 def test_every_letter_with_a_meaning_is_a_letter():
     assert PARTS.keys() <= NOTATION.keys()
     for name, part in PARTS.items():
-        assert part.ink == INKS[part.kind][part.shade] and len(part.word) <= 28, name
+        assert part.ink == ink_of(part.fill) and len(part.word) <= 28, name
 
 
 def test_figures_and_pages_have_the_colours_of_bars():
@@ -139,10 +198,10 @@ def test_figures_and_pages_have_the_colours_of_bars():
 
 def test_a_sum_of_parts_is_written_in_the_colours_of_its_bars():
     assert token_time.latex == (
-        r"T_{\mathrm{tok}} = \max\left(\textcolor{#0072B2}{T_F}, \textcolor{#00875E}{T_W}\right)"
+        r"T_{\mathrm{tok}} = \max\left(\textcolor{#0072B2}{T_F}, \textcolor{#00865D}{T_W}\right)"
     )
     assert r"\textcolor{#0072B2}{⟦compute_time⟧}" in roofline_time.template()
-    assert PARTS["compute_time"].ink == "#0072B2" and PARTS["memory_time"].ink == "#00875E"
+    assert PARTS["compute_time"].ink == "#0072B2" and PARTS["memory_time"].ink == "#00865D"
 
 
 def test_every_part_of_a_sum_is_coloured_where_there_are_several():

@@ -185,3 +185,23 @@ def test_a_device_without_cores_reads_caches_as_fast_as_its_memory():
     many = decode_step(models.llama3_8b, device, **asked, cores=10**6)
     assert decode_step(models.llama3_8b, device, **asked).cache_time == many.cache_time < few.cache_time
     assert decode_step(models.llama3_8b, accelerators.h100_nvl, **asked).cores == 132
+
+
+@pytest.mark.parametrize("step", [decode_step, mixed_step, prefill_step, serve], ids=lambda x: x.name)
+def test_a_step_waits_for_its_fullest_device(step):
+    """Its experts, what is sorted for them and sent to them grow with its load, and nothing else does."""
+    ways = dict(attention_dp=16, ep=16)
+    letters = {**STEPS, serve: {"users": 512, "prompt": 1024, "output": 1024}}[step] | {"tp": 1} | ways
+    even, full = (step(models.deepseek_v3, H200.at("fp8"), **letters, fullest_share=x) for x in (1, 2))
+    assert step(models.deepseek_v3, H200.at("fp8"), **letters).pass_time == even.pass_time < full.pass_time
+    assert even.routing_time < full.routing_time < 2 * even.routing_time
+    assert even.exchange_time < full.exchange_time < 2 * even.exchange_time
+    assert even.experts_time < full.experts_time <= 2 * even.experts_time
+    same = ("weights_time", "products_time", "cache_time", "reading_time", "streams_time", "launches_time")
+    assert all(even[x] == full[x] for x in same)
+
+
+@pytest.mark.parametrize(("share", "ep", "said"), [(0.5, 8, "is no less"), (2, 1, "with ep=1 all have the same")])
+def test_no_device_is_fuller_than_the_fullest(share, ep, said):
+    asked = dict(tp=8, ep=ep, batch=8, context=4096, fullest_share=share)
+    assert said in refused(decode_step, models.deepseek_v3, H200.at("fp8"), **asked)

@@ -325,7 +325,7 @@ def test_menus_are_grouped_and_filtered(chromium, address):
     with open_page(chromium) as page:
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
-        menu, words = box.locator("[data-name=device] select"), box.get_by_label("filter the menu: device")
+        menu, words = box.locator("[data-name=device] select"), box.get_by_label("search the menu: device")
         assert {"NVIDIA", "AMD", "Google"} <= set(
             menu.evaluate("(x) => [...x.querySelectorAll('optgroup')].map((g) => g.label)")
         )

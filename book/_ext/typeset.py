@@ -17,9 +17,8 @@ from offline_assets import BOOK, MODULES, node
 from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
 
-from scalebook.display.scheme import COLOURS, SHADES, on_dark
+from scalebook.display.scheme import COLOURS, INKS, SHADES, on_dark
 from scalebook.language import NOTATION
-from scalebook.language.meanings import INKS
 
 # What is no text of a page, a tag, or an equation within text or on a line of its own.
 PIECE = re.compile(

@@ -15,8 +15,8 @@ _ZERO = "nonnegative"
 PASSES = {
     "forward": ("the forward pass of one block", "fw"),
     "again": ("what the backward pass of one block runs again", "re"),
-    "input": ("the gradient of one block's inputs", "b"),
-    "weight": ("the gradient of one block's weights", "w"),
+    "input": ("the gradient of one block's inputs", "dx"),
+    "weight": ("the gradient of one block's weights", "dw"),
     "update": ("the update of one block's weights", "o"),
 }
 KINDS = {"base": "a block inside a chunk", "edge": "the block at the end of a chunk"}
@@ -69,7 +69,7 @@ for _way, _words in WAYS.items():
     letter(
         f"{_way}_usage", "%", f"share of the arithmetic units that {_words} exchanges take", f"u_{{{_way}}}", "share"
     )
-    letter(f"{_way}_tier", "", f"network of {_words} exchanges, counted from 0", rf"n_{{{_way}}}", _ZERO)
+    letter(f"{_way}_tier", "", f"network of {_words} exchanges, counted from 0", rf"k_{{{_way}}}", _ZERO)
     letter(f"{_way}_link_time", "s", f"time of all {_words} exchanges of a step", f"N_{{{_way}}}", _ZERO)
 letter("again_link_time", "s", "time of the exchanges of a step that are run again", r"N_{\mathrm{re}}", _ZERO)
 letter(

@@ -14,15 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from scalebook.display.fitting import END, spread
-from scalebook.display.scheme import COLOURS, SHADES, hues
+from scalebook.display.lettering import END, spread
+from scalebook.display.scheme import COLOURS, SHADES, device_look, hues
 from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.language.meanings import PARTS, coloured_terms
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
-__all__ = ["COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "hues", "roofline"]
+__all__ = [
+    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "device_look", "hues", "roofline",
+]  # fmt: skip
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
@@ -87,7 +89,8 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
     ax = ax or plt.gca()
     at = np.geomspace(0.3, 3e3, 200)
     for row in rows:
-        (line,) = ax.plot(at, attainable_flops(row, intensity=at), label=_short(row))
+        look = device_look(row) | {"marker": ""}
+        (line,) = ax.plot(at, attainable_flops(row, intensity=at), label=_short(row), **look)
         ax.plot(ridge_intensity(row), row.peak_flops, "o", color=line.get_color(), label="_ridge")
     _axis(ax.xaxis, "intensity", at)
     _axis(ax.yaxis, "attainable_flops", [1, 1e3])
@@ -117,10 +120,13 @@ def curve(
     *knowns,
     answer: str | None = None,
     label: str | None = None,
+    look: dict | None = None,
     ax: Axes | None = None,
     **letters,
 ) -> Axes:
     """A formula, or a letter of a sheet, against one of its letters; in its colour if it is a part with no other label.
+
+    `look` is words of Matplotlib's `plot`, such as `device_look` gives.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -130,7 +136,7 @@ def curve(
     values = np.asarray(values, float)
     result = what(*knowns, **letters, **{against: values})
     name = what.letter if isinstance(what, Formula) else answer
-    own = dict(color=hues([name])[name]) if name in PARTS and not label else {}
+    own = look or (dict(color=hues([name])[name]) if name in PARTS and not label else {})
     drawn = result if isinstance(what, Formula) else result[name]
     ax.plot(values, drawn, label=label or NOTATION[name].meaning, **own)
     drawn = np.concatenate([np.ravel(x.get_ydata()).astype(float) for x in ax.get_lines()])

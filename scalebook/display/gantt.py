@@ -10,7 +10,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 
 from . import figures
-from .fitting import SIZE
+from .lettering import SIZE
 
 __all__ = ["gantt"]
 

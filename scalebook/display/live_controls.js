@@ -81,7 +81,7 @@ function chooser(control, id, change, spec) {
   const inputs = make("div", { class: "sb-inputs" }, select);
   row.append(inputs);
   if (control.options.length > MANY) {
-    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "find", "aria-label": `filter the menu: ${control.label}` });
+    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "search", "aria-label": `search the menu: ${control.label}` });
     const nodes = [...select.querySelectorAll("option")];
     const fits = (node) => filter.value.toLowerCase().split(/\s+/).every((word) => node.textContent.toLowerCase().includes(word));
     filter.addEventListener("input", () => {

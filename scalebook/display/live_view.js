@@ -170,7 +170,7 @@ function build(model, el, spec, first) {
     typeset(body, model);
   });
   const opened = new Set(), why = fold("sb-because", "why", (body) => { body.replaceChildren(reasons(spec, found.values, get(), opened, (node) => typeset(node, model))); typeset(body, model); });
-  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, spec.lacking.length === 1 ? "1 is not in these menus: a figure needed here is not known of it" : `${spec.lacking.length} are not in these menus: a figure needed here is not known of them`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
+  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `${spec.lacking.length} not offered: what each lacks`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
 
   const curve = spec.curve ? picture(spec, get, (value) => change(spec.curve.x)(value)) : null;
   if (curve) head.append(curve.figure);

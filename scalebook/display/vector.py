@@ -20,8 +20,11 @@ from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
-from .fitting import SIZE, fit
-from .scheme import LEAST, PHONE, contrast, following, ink_on, on_dark
+from scalebook.language.colours import contrast
+
+from .fitting import fit
+from .lettering import SIZE
+from .scheme import LEAST, PHONE, following, ink_on, on_dark
 
 __all__ = ["figure_html"]
 

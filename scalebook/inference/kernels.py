@@ -270,18 +270,20 @@ def _price(total, size, read, rates, part) -> None:
 
 
 def _add_experts(total, ops) -> None:
-    """Grouped products: of each expert that a step visits, as many rows as it has tokens."""
+    """Grouped products: of each expert that a step visits, as many rows as it has tokens on the fullest device."""
     columns = sum((op.products[0].columns for op in ops), S.Zero)
     inner, copies = ops[0].products[0].inner, x("local_experts")
     read = copies * columns * inner * x("expert_bits") / 8
     rates = x("expert_peak"), x("expert_efficiency")
-    _price(total, (x("expert_rows"), columns, inner, copies), read, rates, "experts_time")
+    rows = x("fullest_share") * x("expert_rows")
+    _price(total, (rows, columns, inner, copies), read, rates, "experts_time")
 
 
 def _add_routing(total) -> None:
     """Tokens sorted by expert, and copied, quantized, weighted and summed around the products."""
     copied = x("assigned_passes") * x("hidden") + 3 * x("expert_ffn") / x("etp")
-    moved = (2 * x("pass_tokens") * x("hidden") + x("assigned_tokens") * copied) * x("result_bits") / 8
+    worked = x("fullest_share") * x("assigned_tokens") * copied
+    moved = (2 * x("pass_tokens") * x("hidden") + worked) * x("result_bits") / 8
     total["routing_time"] += x("routing_time_least") + moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -300,7 +302,7 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
         kinds = ("all_gather", "reduce_scatter")
         there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
     else:
-        sent, near = whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sent, near = x("fullest_share") * whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
         sizes = sent * x("activation_bits") / x("result_bits"), sent
         there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
     return half + there, back

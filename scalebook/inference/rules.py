@@ -85,6 +85,13 @@ RULES = (
     Rule("half batches", "batch", lambda overlap, batch, pp: (overlap != "half_batches") | (batch >= 2 * pp),
          "overlap='half_batches' deals the sequences of a group of devices out in two, {batch} are too few for its "
          "pp={pp} stages: overlap='none' would do"),
+    Rule("fullest over mean", "fullest_share", lambda fullest_share: fullest_share >= 1,
+         "fullest_share={fullest_share} is the fullest device's load over the mean, which is no less: fullest_share=1, "
+         "where all are as full, would do"),
+    Rule("fullest of several", "fullest_share", lambda fullest_share, ep, experts: (experts == 0) | (ep > 1)
+         | (fullest_share == 1),
+         "fullest_share={fullest_share} compares devices with different experts, and with ep=1 all have the same: "
+         "fullest_share=1 would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),

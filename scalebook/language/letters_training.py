@@ -90,7 +90,7 @@ letter("input_gradient_time", "s", "gradient of the inputs, one micro-batch on o
 letter("weight_gradient_time", "s", "gradient of the weights, one micro-batch on one device", r"T_w")
 letter("transfer_time", "s", "time a tensor takes from one pipeline stage to the next", r"T_x", _ZERO)
 letter("staleness", "", "updates of the weights between a gradient's forward pass and its use", r"\delta", _ZERO)
-letter("weight_versions", "", "versions of its weights that a stage keeps", r"n_w")
+letter("weight_versions", "", "versions of its weights that a stage keeps", r"v_w")
 letter("messages", "", "tensors sent between the devices of a pipeline in one step", r"n_x", _ZERO)
 letter("pipeline_traffic", "B", "bytes sent between the devices of a pipeline in one step", r"B_{pp}", _ZERO)
 letter("pipeline_latency", "s", "time one input takes through all stages of a pipeline", r"T_{pp}")

@@ -12,31 +12,37 @@ Part(word='cache', kind='memory', shade=1)
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import sympy
 
-__all__ = ["INKS", "PARTS", "SHADES", "Part", "coloured_terms", "meaning"]
+from .colours import LIGHT, away
 
-# What bars fill and curves draw on a light page: 3.2 from it, so that no part needs an outline to be seen.
+__all__ = ["PARTS", "SHADES", "Part", "coloured_terms", "ink_of", "meaning"]
+
+# What bars fill and curves draw on a light page: 3.2 from it, so that no part needs an outline to be seen.  Found by a
+# search for shades that stay apart in one bar, also for the colour-blind (tests/test_meanings.py says how far).
 SHADES = {
-    "arithmetic": ("#0072B2", "#2E96D6", "#6C7BD8", "#004B76", "#1B8FA6", "#4348A8"),
-    "memory": ("#009E73", "#13847E", "#00563F", "#54A049", "#4B6B1F", "#6E9880"),
-    "network": ("#D55E00", "#B98200", "#7A5500", "#8C3D00", "#DF6F59", "#A98463"),
-    "waiting": ("#7A7F87", "#4F545C", "#33383F"),
+    "arithmetic": ("#0072B2", "#398FFB", "#7A81CF", "#014171", "#1F8BAB", "#2C469E"),
+    "memory": ("#009E73", "#426D28", "#4B9042", "#0D4E23", "#195F02", "#597A63"),
+    "network": ("#D55E00", "#AC5700", "#AB7C52", "#523808", "#7C5325", "#916F55"),
+    "waiting": ("#7A7F87", "#514F59", "#353A41"),
 }
-# What is written in it: the same if small letters can be read in it, 4.5 from the page, else as much darker.
-INKS = {
-    "arithmetic": ("#0072B2", "#007DBC", "#616FCB", "#004B76", "#008299", "#4348A8"),
-    "memory": ("#00875E", "#13847E", "#00563F", "#3A862F", "#4B6B1F", "#567F68"),
-    "network": ("#C85200", "#A16C00", "#7A5500", "#8C3D00", "#C15440", "#936F4F"),
-    "waiting": ("#72777F", "#4F545C", "#33383F"),
-}
+
+
+@cache
+def ink_of(shade: str) -> str:
+    """What is written in a shade: the same if small letters can be read in it, 4.5 from the page, else as much darker.
+
+    >>> ink_of("#0072B2"), ink_of("#009E73")
+    ('#0072B2', '#00865D')
+    """
+    return away(shade, LIGHT, 4.5).upper()
 
 
 class Part(NamedTuple):
-    """What a letter is, as part of a whole; `shade` counts in `SHADES` and `INKS` of its kind."""
+    """What a letter is, as part of a whole; `shade` counts in `SHADES` of its kind."""
 
     word: str
     kind: str
@@ -48,7 +54,7 @@ class Part(NamedTuple):
 
     @property
     def ink(self) -> str:
-        return INKS[self.kind][self.shade]
+        return ink_of(self.fill)
 
 
 # A letter, the shade, the word.  A term with several letters is the one that comes first.
@@ -196,7 +202,7 @@ def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())
-    [('compute_time', '#0072B2'), ('memory_time', '#00875E')]
+    [('compute_time', '#0072B2'), ('memory_time', '#00865D')]
     """
     found: dict[sympy.Expr, str] = {}
     for whole in sorted(

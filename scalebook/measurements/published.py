@@ -219,7 +219,7 @@ def _layer(rows):
     scores = [(seq, seq, wide, batch * each), (seq, wide, seq, batch * each)]
     for sizes in scores:
         found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
-    moved = 2 * batch * each * seq**2 * 4 + 2 * tokens * hidden * (10 + 8 / tp)  # softmax, mask; norms, sums, GELU
+    moved = 2 * batch * each * seq**2 * 2 + 2 * tokens * hidden * (10 + 8 / tp)  # fused softmax; norms, sums, GELU
     found[0] += stream_time(known, traffic=moved)
     found[1] += moved / known["hbm_bandwidth"]
     return Priced(*found)

@@ -2,12 +2,16 @@
 
 Runs of one model, device, version of an engine, precision and lengths are a search; its layouts and numbers of users
 are those that were measured.  Of those whose predicted time per output token, times a margin, is within the target, the
-one with the highest predicted throughput of a device is taken.
+one with the highest predicted throughput of a device is taken.  A layout is chosen for good and users are let in as it
+turns out, so layouts are judged apart too: by the most throughput that was measured of them within the target.
 
 >>> from scalebook.measurements import confront
->>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
+>>> runs = confront("serving_tpot")
+>>> found = choices(runs, tpot=0.02, margin=1.05)
 >>> found.searches, found.met > 0.9
 (123, True)
+>>> bool(layouts(runs, tpot=0.02)["predicted"].kept_p10 > 0.8)
+True
 """
 
 from collections import defaultdict
@@ -18,7 +22,7 @@ import numpy as np
 from scalebook.measurements.confrontation import Result
 from scalebook.measurements.serving import devices_of, lengths, milliseconds, users_of
 
-__all__ = ["Choices", "choices", "choices_of_knowing", "likely_margin"]
+__all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "likely_margin"]
 
 _SEARCH = ("model_path", "system", "backend", "backend_version", "precision", "gemm_quant_mode", "isl", "osl")
 _LAYOUT = ("tp_size", "attention_dp_size", "moe_ep_size")
@@ -37,6 +41,18 @@ class Choices(NamedTuple):
     kept_p10: float
     rule_met: float
     rule_kept: float
+
+
+class Layouts(NamedTuple):
+    """Of so many layouts that a rule chose: the share that can meet the target, and what these keep of the best.
+
+    What a layout keeps is its highest measured throughput of a device within the target over that of all layouts.
+    """
+
+    chosen: int
+    able: float
+    kept_median: float
+    kept_p10: float
 
 
 def choices(result: Result, tpot: float, margin: float) -> Choices:
@@ -72,33 +88,89 @@ def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
     return _chosen(result, tpot, margin, result.measured, first + (answers - 1) * result.measured)
 
 
+def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
+    """Layouts chosen in each search that has several: by prediction, the one of most devices, and of fewest.
+
+    By prediction it is the one with the highest throughput of a device within the target `tpot`, in seconds.  Where
+    several layouts have as many devices, each of them counts.
+    """
+    runs, kept = _runs(result), defaultdict(list)
+    predicted = _rate(runs, milliseconds(result.rows, "end_to_end"))
+    for places, met in _searches(result, tpot):
+        within = places[result.predicted[places] <= 1e3 * tpot]
+        if not within.size:
+            continue
+        devices = runs.devices[places]
+        said = {
+            "predicted": within[[np.argmax(predicted[within])]],
+            "most devices": places[devices == devices.max()],
+            "fewest devices": places[devices == devices.min()],
+        }
+        for rule, found in said.items():
+            for layout in {runs.layouts[i] for i in found}:
+                own = [runs.rate[i] for i in met if runs.layouts[i] == layout]
+                kept[rule].append(max(own, default=0) / runs.rate[met].max())
+    return {rule: _layouts(np.array(shares)) for rule, shares in kept.items()}
+
+
+def _layouts(kept: np.ndarray) -> Layouts:
+    able = kept[kept > 0]
+    return Layouts(len(kept), len(able) / len(kept), float(np.median(able)), float(np.quantile(able, 0.1)))
+
+
 def _ends(rows) -> tuple[np.ndarray, np.ndarray]:
     """Measured first tokens, and tokens of answers."""
     first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])
     return first, np.array([lengths(row)["output"] for row in rows])
 
 
+class _Runs(NamedTuple):
+    """What the rows say, by row; `rate` is the measured throughput of a device."""
+
+    users: np.ndarray
+    devices: np.ndarray
+    answers: np.ndarray
+    layouts: list[tuple]
+    rate: np.ndarray
+
+
+def _runs(result: Result) -> _Runs:
+    rows = result.rows
+    users, devices = (np.array([of(row) for row in rows]) for of in (users_of, devices_of))
+    first, answers = _ends(rows)
+    runs = _Runs(users, devices, answers, [tuple(row[x] for x in _LAYOUT) for row in rows], np.empty(0))
+    return runs._replace(rate=_rate(runs, first + (answers - 1) * result.measured))
+
+
+def _rate(runs: _Runs, whole) -> np.ndarray:
+    """Throughput of a device, from milliseconds from end to end."""
+    return runs.users * runs.answers / whole / runs.devices
+
+
+def _searches(result: Result, tpot: float):
+    """Rows of each search that has several layouts, and those of them that met the target, of which there are some."""
+    searches = defaultdict(list)
+    for place, row in enumerate(result.rows):
+        searches[tuple(row[x] for x in _SEARCH)].append(place)
+    for places in map(np.array, searches.values()):
+        met = places[result.measured[places] <= 1e3 * tpot]
+        if met.size and len({tuple(result.rows[i][x] for x in _LAYOUT) for i in places}) > 1:
+            yield places, met
+
+
 def _chosen(result: Result, tpot: float, margin: float, each, whole) -> Choices:
     """Choices by milliseconds per token and from end to end, predicted or known."""
-    target, rows = 1e3 * tpot, result.rows
-    users = np.array([users_of(row) for row in rows])
-    devices = np.array([devices_of(row) for row in rows])
-    first, answers = _ends(rows)
-    measured = users * answers / (first + (answers - 1) * result.measured) / devices
-    predicted = users * answers / whole / devices
-    searches = defaultdict(list)
-    for place, row in enumerate(rows):
-        searches[tuple(row[x] for x in _SEARCH)].append(place)
+    target, runs = 1e3 * tpot, _runs(result)
+    predicted = _rate(runs, whole)
     taken, ruled = [], []
-    for places in map(np.array, searches.values()):
-        met = places[result.measured[places] <= target]
+    for places, met in _searches(result, tpot):
         within = places[margin * each[places] <= target]
-        if len({tuple(rows[i][x] for x in _LAYOUT) for i in places}) < 2 or not met.size or not within.size:
+        if not within.size:
             continue
-        best = measured[met].max()
-        taken.append(_judged(within[np.argmax(predicted[within])], result.measured, measured, target, best))
-        widest = places[devices[places] == devices[places].max()]
-        ruled.append(_judged(widest[np.argmin(users[widest])], result.measured, measured, target, best))
+        best = runs.rate[met].max()
+        taken.append(_judged(within[np.argmax(predicted[within])], result.measured, runs.rate, target, best))
+        widest = places[runs.devices[places] == runs.devices[places].max()]
+        ruled.append(_judged(widest[np.argmin(runs.users[widest])], result.measured, runs.rate, target, best))
     kept, rule = ([share for is_met, share in judged if is_met] for judged in (taken, ruled))
     return Choices(
         searches=len(taken),

@@ -10,7 +10,7 @@ from scalebook.machine.kernels import typical_stream_efficiency
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, RERUN, device, optional, step, tuned, useful_seconds
+from .runs import OVERLAPPED, RERUN, device, optional, step, useful_seconds
 from .training_sweeps import UNFUSED
 
 __all__ = ["CONFRONTATIONS", "THRESHOLDS"]
@@ -25,9 +25,10 @@ _MODELS = {
 _MICROBATCHES = 8
 
 
-def _tokens(runs):
-    """Tokens a second and device."""
-    tokens = [run.global_batch * run.seq / run.devices for run in runs]
+def _tokens(runs, devices):
+    """Tokens a second and device; a run may count parts of devices."""
+    runs = list(runs)
+    tokens = [run.global_batch * run.seq / n for run, n in zip(runs, devices, strict=True)]
     least = zip(*map(useful_seconds, runs), strict=True)
     peaks = ([n / time for n, time in zip(tokens, times, strict=True)] for times in least)
     return Priced([n / run.step_time for n, run in zip(tokens, runs, strict=True)], *peaks)
@@ -152,19 +153,37 @@ def _in_tokens(row):
     return row | {"tokens_s_device": str(value / number(row, "n_devices"))}
 
 
+# What Intel's recipes for SynapseAI 1.18 say of each model, on as many devices (Llama 2 70B on half of them); sequence
+# parallelism is their default, and nothing that overlaps gradients or transfers is switched on.
+_GAUDI = {
+    "Llama 3.1 8B": dict(tp=4, recompute="selective"),
+    "Llama 3.1 70B": dict(tp=8, recompute="selective"),
+    "Llama 2 7B": dict(tp=1, recompute="selective", gradient_bits=16),
+    "Llama 2 13B": dict(tp=2, pp=2, batch=2, recompute="selective", gradient_bits=16),
+    "Llama 2 70B": dict(tp=8, pp=4, sharding="replicated"),
+}
+
+
+def _trainium_core(chip, cores):
+    """One of a chip's cores.  A ring of all cores of a node passes every link between chips once, as one of chips;
+    beyond the node a chip's cores share its port.
+    """
+    each = ("peak_flops", "hbm_bandwidth", "hbm_capacity", "scaleout_bandwidth")
+    return {x: chip[x] / cores for x in each} | dict(scaleup_size=cores * chip.scaleup_size)
+
+
 def _other_run(row):
-    """Of Gaudi's runs no layout is stated: our fastest that fits, tensor parallelism within a server."""
-    devices, sequences = number(row, "n_devices"), number(row, "global_batch")
-    is_gaudi = row["device"].startswith("Gaudi")
-    chip = accelerators.gaudi2.at("fp8") if is_gaudi else accelerators.trainium1.at("bf16")
-    options = [
-        dict(tp=tp, dp=devices / tp, sharding=sharding, recompute=recompute)
-        for tp in ((1, 2, 4, 8) if is_gaudi else (16,))  # Trainium's 32 ways count its two cores a chip
-        for sharding in (("zero1", "zero3") if is_gaudi else ("zero1",))
-        for recompute in ("none", "full")
-    ]
-    known = OVERLAPPED | dict(global_batch=sequences, seq=number(row, "seq"))
-    return tuned(models[_MODELS[row["model"]]], chip, options, chip.hbm_capacity, **known)
+    """Of Gaudi's runs the layout is that of Intel's recipe; Trainium's is in its row, counted in cores."""
+    devices = number(row, "n_devices")
+    if row["device"].startswith("Gaudi"):
+        chip, ways = accelerators.gaudi2.at("fp8"), dict(sharding="zero1") | _GAUDI[row["model"]]
+    else:  # eight key-value heads lie on 32 cores four times, and attention is run again, as in its recipe
+        chip = accelerators.trainium1.at("bf16")
+        ways = _trainium_core(chip, chip.cores) | dict(tp=32, sharding="zero1", recompute="selective")
+        devices *= chip.cores
+    known = dict(dp=devices / (ways["tp"] * ways.get("pp", 1)), global_batch=number(row, "global_batch"))
+    known |= dict(seq=number(row, "seq"), collective_cores=0)  # both have engines of their own for collectives
+    return step(models[_MODELS[row["model"]]], chip, **ways, **known)
 
 
 def _model_and(what):
@@ -193,7 +212,7 @@ CONFRONTATIONS = {
             "amd_training",
             "training_amd.csv",
             "Tokens a second and device on MI300X and MI325X, of AMD's page and of issues of its libraries.",
-            lambda rows: _tokens([_amd_run(row) for row in rows]),
+            lambda rows: _tokens(map(_amd_run, rows), [number(row, "n_gpus") for row in rows]),
             "tokens_s_device",
             "token/s",
             ("primus-projection", "rocm-te-issues"),
@@ -204,12 +223,12 @@ CONFRONTATIONS = {
         Confrontation(
             "gaudi_trainium",
             "training_gaudi_trainium.csv",
-            "Tokens a second and device on Gaudi 2 in 8 bits and Trainium 1; of Gaudi's runs the layout is as we find "
-            "it fastest.",
-            lambda rows: _tokens([_other_run(row) for row in rows]),
+            "Tokens a second and device on Gaudi 2 in 8 bits and Trainium 1; of Gaudi's runs the layout is that of "
+            "Intel's recipes.",
+            lambda rows: _tokens(map(_other_run, rows), [number(row, "n_devices") for row in rows]),
             "tokens_s_device",
             "token/s",
-            ("intel-gaudi2-training", "neuron-benchmarks"),
+            ("intel-gaudi2-training", "intel-gaudi2-recipes", "neuron-benchmarks", "neuron-recipes"),
             lambda row: "" if row["model"] in _MODELS else "of a model that is not in the table",
             _model_and(lambda row: row["device"].partition(" (")[0]),
             completed=_in_tokens,

@@ -1,0 +1,144 @@
+"""The words of a figure: lines no longer than there is room, ticks and names of lines that do not touch."""
+
+import warnings
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
+from matplotlib.transforms import blended_transform_factory
+
+__all__ = [
+    "END", "SIZE", "arrange", "break_names", "break_text", "break_words", "broken", "height_of_names", "spread",
+    "thin_ticks",
+]  # fmt: skip
+
+SIZE = 10.5  # points of the smallest letters
+LINE = 1.2 * SIZE
+END = "sb-end"  # the name of a line, at its end
+
+
+def arrange(figure, under=0.0):
+    """Give axes their places, with so many points left free under all of them; a figure too low for that grows."""
+    for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
+        if under:
+            engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            engine.execute(figure)
+        if not any("collapsed" in str(x.message) for x in warned):
+            return
+        figure.set_figheight(1.2 * figure.get_figheight())
+
+
+def spread(ax: Axes) -> None:
+    """Push the names at lines' ends apart, from the top down, so that none leaves the axes."""
+    ends = [x for x in ax.texts if x.get_gid() == END]
+    unit = ax.figure.dpi / 72
+    places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}
+    high = float("inf")
+    for text in sorted(ends, key=places.get, reverse=True):
+        half = LINE * (1 + text.get_text().count("\n")) / 2
+        high = min(high - half, places[text])
+        text.xyann = (text.xyann[0], high - places[text])
+        high -= half
+
+
+def _is_word(text):
+    return sum(x.isalpha() for x in text) > 4
+
+
+def _labels(axis):
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
+    return [(at, x) for at, x in ticks if low <= at <= high and x.get_visible() and x.get_text()]
+
+
+def height_of_names(ax):
+    """How high the axes must be for each of its names to have its lines."""
+    names = [x.get_text() for _, x in _labels(ax.yaxis)]
+    most = max((x.count("\n") + 1.3 for x in names), default=1)
+    return LINE * most * len(names) if any(map(_is_word, names)) else 0
+
+
+def _wide(text, like):
+    return 1.02 * RendererBase().get_text_width_height_descent(text, like.get_fontproperties(), False)[0]
+
+
+def broken(text, like, room):
+    """The text in lines that are no wider than there is room, broken between words."""
+    if "$" in text or max(_wide(x, like) for x in text.split("\n")) <= room:
+        return text
+    lines = []
+    for word in text.split():
+        if lines and _wide(f"{lines[-1]} {word}", like) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def break_text(text, room):
+    if text.get_text():
+        text.set_text(broken(text.get_text(), text, room))
+
+
+def break_names(ax, single):
+    """Names of bars, which would leave the bars no room."""
+    whole = ax.figure.bbox.width
+    names = [x for _, x in _labels(ax.yaxis)]
+    if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
+        places = ax.get_yticks()
+        ax.set_yticks(places, [broken(x.get_text(), x, 0.38 * whole) for x in ax.get_yticklabels()])
+
+
+def break_words(ax, single):
+    """Titles and names of axes, in as many lines as they need."""
+    figure, whole = ax.figure, ax.figure.bbox.width
+    for title in (x for x in ax.get_children() if isinstance(x, Text) and x not in ax.texts):
+        if title.get_text() and single and title.get_ha() == "left":
+            title.set_x(0)
+            title.set_transform(blended_transform_factory(figure.transFigure, title.get_transform()))
+        break_text(title, whole - 4 if single else ax.bbox.width + 4)
+    middle = (ax.bbox.x0 + ax.bbox.x1) / 2
+    break_text(ax.xaxis.label, 2 * min(middle, whole - middle) if single else ax.bbox.width + 6)
+    break_text(ax.yaxis.label, ax.bbox.height + 8)
+    for text in ax.texts:
+        if text.get_gid() == END:
+            break_text(text, 0.24 * whole if single else 0.3 * ax.bbox.width)
+
+
+def thin_ticks(ax):
+    """Leave out labels that would run into each other; words are broken, or turned, and none left out."""
+    shown = _labels(ax.xaxis)
+    if len(shown) < 2 or not _crowded(shown, 0):
+        upward = _labels(ax.yaxis)
+        if len(upward) > 2 and not any(_is_word(x.get_text()) for _, x in upward):
+            _every(ax.yaxis, upward, 1)
+        return
+    if any(_is_word(x.get_text()) for _, x in shown):
+        room = ax.bbox.width / len(shown)
+        places = ax.get_xticks()
+        ax.set_xticks(places, [broken(x.get_text(), x, room) for x in ax.get_xticklabels()])
+        arrange(ax.figure)
+        if _crowded(_labels(ax.xaxis), 0):
+            for x in ax.get_xticklabels():
+                x.set(text=x.get_text().replace("\n", " "), rotation=40, ha="right", rotation_mode="anchor")
+            ax.set_xticks(places, [x.get_text().replace("\n", " ") for x in ax.get_xticklabels()])
+        return
+    _every(ax.xaxis, shown, 0)
+
+
+def _every(axis, shown, side):
+    for step in range(1, len(shown)):
+        if not _crowded(shown[::step], side):
+            break
+    if step > 1:
+        axis.set_major_locator(FixedLocator([at for at, _ in shown[::step]]))
+
+
+def _crowded(shown, side):
+    """Whether labels touch: across, or with side=1 upward."""
+    ends = sorted(tuple(x.get_window_extent().get_points()[:, side]) for _, x in shown)
+    return any(b[0] < a[1] + (5 if side == 0 else -1) for a, b in pairwise(ends))

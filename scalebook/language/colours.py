@@ -1,0 +1,79 @@
+"""How far apart two colours look, and a colour made darker or lighter: WCAG's contrast, and Oklab, where lightness is
+as it looks.  A colour is text, #RRGGBB.
+
+>>> contrast("#000000", "#FFFFFF")
+21.0
+>>> away("#009E73", "#FFFFFF", 4.5)
+'#00865d'
+"""
+
+__all__ = ["DARK", "LIGHT", "away", "contrast", "in_oklab", "linear", "of_linear", "of_oklab"]
+
+LIGHT, DARK = "#FFFFFF", "#14181C"  # the pages that letters stand on
+
+
+def linear(colour: str) -> list[float]:
+    """Its red, green and blue as light has them, from 0 to 1."""
+    shown = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shown]
+
+
+def of_linear(light: list[float]) -> str:
+    """The colour nearest to so much red, green and blue light."""
+    held = [min(max(x, 0.0), 1.0) for x in light]
+    shown = [12.92 * x if x <= 0.0031308 else 1.055 * x ** (1 / 2.4) - 0.055 for x in held]
+    return "#" + "".join(f"{round(255 * x):02x}" for x in shown)
+
+
+def contrast(a: str, b: str) -> float:
+    """How far apart the lightness of two colours is, from 1 to 21, as WCAG 2 has it."""
+    low, high = sorted(_product([(0.2126, 0.7152, 0.0722)], linear(x))[0] for x in (a, b))
+    return (high + 0.05) / (low + 0.05)
+
+
+def in_oklab(colour: str) -> list[float]:
+    """Lightness, and where between green and red, and between blue and yellow."""
+    return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, linear(colour))])
+
+
+def of_oklab(lightness: float, a: float, b: float) -> str:
+    """The colour nearest to a place in Oklab."""
+    return of_linear(_product(_TO_RED, [x**3 for x in _product(_TO_ROOTS, (lightness, a, b))]))
+
+
+def away(colour: str, page: str, needed: float) -> str:
+    """The colour, as much darker or lighter as it takes to have so much contrast with a page; itself where it has."""
+    lightness, a, b = in_oklab(colour)
+    step = 0.004 if contrast(page, "#000000") < contrast(page, "#FFFFFF") else -0.004
+    while contrast(colour, page) < needed:
+        lightness += step
+        colour = of_oklab(lightness, a, b)
+    return colour
+
+
+def _product(matrix, vector):
+    vector = list(vector)
+    return [sum(m * x for m, x in zip(row, vector, strict=True)) for row in matrix]
+
+
+# Oklab, by B. Ottosson, 2020: https://bottosson.github.io/posts/oklab
+_TO_CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+_FROM_CONES = (
+    (0.2104542553, 0.7936177850, -0.0040720468),
+    (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+)
+_TO_ROOTS = (
+    (1.0, 0.3963377774, 0.2158037573),
+    (1.0, -0.1055613458, -0.0638541728),
+    (1.0, -0.0894841775, -1.2914855480),
+)
+_TO_RED = (
+    (4.0767416621, -3.3077115913, 0.2309699292),
+    (-1.2684380046, 2.6097574011, -0.3413193965),
+    (-0.0041960863, -0.7034186147, 1.7076147010),
+)
