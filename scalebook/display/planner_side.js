@@ -119,7 +119,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     return [h("h2", {}, price ? "Speed against cost" : "Speed against tokens a device"), draw.curve({ lines: [{ points: line }], dots, marker: { x: now[0], y: now[1] }, ends: [fastest, least], xUnit: "token/s", yUnit: price ? "$" : "token/s", xName: "tokens a second of one user", yName: "", label: `cost against speed, ${dots.length} measured runs beside it`,
       moved: (v) => { const near = line.reduce((a, b) => (Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)), k = line.indexOf(near); let users = 1; for (let i = 0; i < k; i++) users = Math.ceil(users * 1.4); if ("rate" in state.letters) state.letters.rate = Number(solve(by(users), chosen).values.request_rate.toPrecision(3)); else state.letters.users = users; sentence(); update(); } }),
       h("p", { class: "pl-soft" }, `One user alone gets ${show(fastest, "token/s", 3)}; ${price ? `no million tokens costs less than $${show(least, "", 3)}` : `a device gives at most ${show(least, "token/s", 3)}`} here. `,
-        dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the darker ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
+        dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the orange ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
   }
 
   // Up to four side by side
