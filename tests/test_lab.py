@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from scalebook.display.planner_data import planner_json
+
 from .browser import answered, chosen, drag, open_page
 from .support import calculators, python_says
 
@@ -138,6 +140,7 @@ def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
 
 def test_the_planner_says_why_in_jupyterlab(chromium, lab):
     """Equations are set by JupyterLab, in the dark too; a link leads to the site, since a notebook has no address."""
+    planner_json()  # the better part of a minute where it is not kept yet
     with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
         page.goto(lab.replace(NOTEBOOK.name, PLANNER))
         page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
