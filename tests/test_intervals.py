@@ -254,3 +254,6 @@ def test_the_page_says_it(monkeypatch):
     assert all(who in page for who in ("AIConfigurator", "Calculon", "SimuMax"))
     families = {x["family"] for x in recorded()["coverage"]}
     assert page.count("**Worst, and why.**") == len(families)
+    lost = {x for x, kept in recorded()["sets"].items() if kept.get("single", np.inf) < kept["mean"]}
+    said = set(re.findall(r"^- `(\w+)`, [\d.]+\xa0% against .* in the mean: \w", page, re.M))
+    assert said == lost, "a set that one number beats says why"

@@ -1,5 +1,6 @@
 """The page "How far to trust this book": errors, intervals and peers, from the record that `make confront` writes."""
 
+import math
 import tomllib
 
 from linking import BOOK, plain, repository
@@ -80,7 +81,8 @@ def one_set(name: str, kept: dict, covered: dict) -> list[str]:
 
 def sets() -> list[str]:
     kept, covered = recorded()["sets"], {x["name"]: x for x in recorded()["coverage"]}
-    whys = {x["name"]: " ".join(x["why"].split()) for x in _whys()}
+    said = _said()
+    whys, reasons = {x["name"]: " ".join(x["why"].split()) for x in said["families"]}, said["one_number"]
     heads = ["set", "rows", "median", "mean", "90 %", "bias", "one number", "within", "width", "worst row"]
     lines = ["## Set by set, and where the worst rows are", ""]
     by_family: dict[str, list[str]] = {}
@@ -94,13 +96,17 @@ def sets() -> list[str]:
             *([f"**Worst, and why.** {whys[family]}"] if family else []),
         ]
         lines += table(heads, [one_set(x, kept[x], covered) for x in names], "sb-one-line")
-        said = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
-        lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in said), "", "::::", ""]
+        lost = [x for x in names if kept[x].get("single", math.inf) < kept[x]["mean"]]
+        lines += [*(["**Where one number is nearer than we are, and why.**", ""] if lost else [])]
+        lines += [*(f"- `{x}`, {percent(kept[x]['single'])} against {percent(kept[x]['mean'])} in the mean: "
+                    f"{' '.join(reasons.get(x, '').split())}" for x in lost), ""]  # fmt: skip
+        each = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
+        lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in each), "", "::::", ""]
     return lines
 
 
-def _whys():
-    return tomllib.loads((BOOK / "trust.toml").read_text("utf-8"))["families"]
+def _said():
+    return tomllib.loads((BOOK / "trust.toml").read_text("utf-8"))
 
 
 def beside() -> list[str]:

@@ -13,8 +13,9 @@ from sympy import Max, ceiling, log, sqrt
 from scalebook.language import formula
 
 __all__ = [
-    "best_chunks", "bruck_all_to_all", "direct_all_to_all", "halving_all_reduce", "ring_all_gather", "ring_all_reduce",
-    "ring_reduce_scatter", "switch_all_reduce", "tree_all_reduce",
+    "best_chunks", "bruck_all_to_all", "direct_all_to_all", "halving_all_reduce", "one_shot_all_reduce",
+    "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "switch_all_reduce", "tree_all_reduce",
+    "two_shot_all_reduce",
 ]  # fmt: skip
 
 _RING = "patarasuk2009"
@@ -100,6 +101,26 @@ def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
     9.2e-05
     """
     return 2 * link_latency + (ways + 1) * collective_bytes / (ways * link_bandwidth)
+
+
+@formula("collective_time", "vllm-custom-all-reduce")
+def one_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
+    """Every device reads the buffers of all others and adds them up itself: the most bytes, and one wait.
+
+    >>> one_shot_all_reduce(collective_bytes="100 kB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
+    5.2e-06
+    """
+    return link_latency + (ways - 1) * collective_bytes / link_bandwidth
+
+
+@formula("collective_time", "vllm-custom-all-reduce")
+def two_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
+    """Every device adds up its part of all buffers, waits, and reads the other sums: as few bytes as a ring.
+
+    >>> two_shot_all_reduce(collective_bytes="1 MB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
+    1.4e-05
+    """
+    return 2 * link_latency + 2 * (ways - 1) * collective_bytes / (ways * link_bandwidth)
 
 
 @formula("collective_time", "thakur2005")

@@ -1,7 +1,8 @@
 """Attention kernels as published: TensorRT-LLM's operators, and FlashAttention's figures.
 
 An operator of TensorRT-LLM takes in the projections, turns and stores the keys, and attends.  Three numbers for
-each kind were fitted on the H100 alone; every other device is predicted from its data sheet.
+each kind were fitted on the H100, and of decoding on half of the B200's rows; every other device is predicted from its
+data sheet.
 """
 
 import numpy as np
@@ -14,16 +15,28 @@ from scalebook.attention.kernels import (
     tiled_pairs,
     unfused_traffic,
 )
+from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced, number
+from .kernels import _letters, products_seconds
 
-__all__ = ["AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL", "TILE"]
+__all__ = [
+    "AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DECODE_BLACKWELL", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL",
+    "SOFTMAX_PASSES", "TILE",
+]  # fmt: skip
 
-# Fitted by least mean |log(predicted/measured)| on the H100; a test tries neighbouring values.
+# Fitted by least mean |log(predicted/measured)| on the H100, and on the even rows of the B200, where TensorRT-LLM has
+# kernels of its own for decoding (trtllm-gen); a test tries neighbouring values.
 PREFILL = dict(launch_time=15.4e-6, bandwidth_efficiency=0.59, score_flops=26.0)
 DECODE = dict(launch_time=8.4e-6, bandwidth_efficiency=0.72, item_time=1.5e-6)
-FLASH_SCORE_FLOPS = 18.6  # on FlashAttention-3, forward, heads of 128, no mask
+DECODE_BLACKWELL = dict(launch_time=10.8e-6, bandwidth_efficiency=0.85, item_time=1.28e-6)
+# On Hopper heads that share keys and values of 16 bits take a core so long for one of them and a sequence.
+SHARED_ITEM = 4.2e-6
+BLACKWELL = ("b200", "gb200", "b300", "gb300")
+# What each kernel leaves of the softmax, on its own runs forward with heads of 128 and no mask.
+FLASH_SCORE_FLOPS = 18.6  # FlashAttention-3
+CUDNN_SCORE_FLOPS = 22.4
 
 TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
 DEVICES = {
@@ -100,6 +113,25 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
     return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
 
 
+def by_generation(rows, numbers, blackwell) -> dict:
+    """The numbers of a row's generation, letter by letter."""
+    newer = np.array([DEVICES.get(row["system"], row["system"]) in BLACKWELL for row in rows])
+    return {x: np.where(newer, blackwell[x], numbers[x]) for x in numbers}
+
+
+def _shares_on_hopper(row) -> bool:
+    old = DEVICES[row["system"]] not in BLACKWELL and row["kv_cache_dtype"] == "bfloat16"
+    return old and number(row, "num_heads") > number(row, "num_key_value_heads")
+
+
+def is_even(row) -> bool:
+    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+
+
+def calibrates_decode(row) -> bool:
+    return row["system"] == "h100_sxm" or (row["system"] == "b200_sxm" and is_even(row))
+
+
 def _prefill(rows):
     ideal = AT_PEAKS | dict(score_flops=_NOTHING)
     return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, ideal)))
@@ -107,7 +139,9 @@ def _prefill(rows):
 
 def _decode(rows):
     ideal = AT_PEAKS | dict(item_time=_NOTHING)
-    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (DECODE, ideal)))
+    numbers = by_generation(rows, DECODE, DECODE_BLACKWELL)
+    numbers["item_time"] = np.where([_shares_on_hopper(row) for row in rows], SHARED_ITEM, numbers["item_time"])
+    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (numbers, ideal)))
 
 
 def flash_rate(row, score_flops) -> float:
@@ -145,18 +179,41 @@ def _counted(row):
 
 def _flash(rows):
     peak = np.array([accelerators[DEVICES[row["gpu"]]].peak_fp16 / 1e12 for row in rows])
-    return Priced(np.array([flash_rate(row, FLASH_SCORE_FLOPS) for row in rows]), peak, peak)
+    left = {"cuDNN": CUDNN_SCORE_FLOPS}
+    found = [flash_rate(row, left.get(row["impl"], FLASH_SCORE_FLOPS)) for row in rows]
+    return Priced(np.array(found), peak, peak)
 
 
-def unfused_rate(row) -> float:
+def unfused_bound(row) -> float:
     """TFLOP/s of unfused attention if its traffic were all it waits for; the backward pass moves at least 2.5 times."""
     traffic = unfused_traffic(_shape(row), activation_bits=16)
     return _counted(row) / (traffic / accelerators[DEVICES[row["gpu"]]].hbm_bandwidth) / 1e12
 
 
+# The steps between the products of unfused attention in PyTorch, as the benchmark's own code and PyTorch's kernels
+# have them: how often each score crosses the memory bus, forward and backward.  A softmax reads its row three times,
+# once out of a cache; backward a product of gradient and weights is written first.  A mask is a tensor that is added.
+SOFTMAX_PASSES, MASK_PASSES, SOFTMAX_BACKWARD_PASSES = 3, 3, 7
+# The same of queries, keys, values and results, and of their gradients, which are turned and put together.
+TURNED, TURNED_BACKWARD = 6, 8
+
+
+def unfused_rate(row) -> float:
+    """TFLOP/s of unfused attention as PyTorch runs it: two products forward, four backward, and what lies between."""
+    shape, known = _shape(row), _letters(DEVICES[row["gpu"]], "fp16")
+    copies, seq, width = shape["batch"] * shape["heads"], shape["seq"], shape["head_dim"]
+    wide, narrow = (products_seconds([known], seq, *x, copies)[0] for x in ((seq, width), (width, seq)))
+    passes, turned, time = SOFTMAX_PASSES + MASK_PASSES * (row["causal"] == "True"), TURNED, wide + narrow
+    flops = _counted(row)
+    if row["passes"] == "fwd+bwd":
+        passes, turned = passes + SOFTMAX_BACKWARD_PASSES, turned + TURNED_BACKWARD
+        time, flops = 2 * time + 2 * narrow, 3.5 * flops
+    time += stream_time(known, traffic=2 * copies * seq * (passes * seq + turned * width))
+    return flops / time / 1e12
+
+
 def _unfused(rows):
-    predicted = np.array([unfused_rate(row) for row in rows])
-    return Priced(predicted, predicted)
+    return Priced(*(np.array([f(row) for row in rows]) for f in (unfused_rate, unfused_bound)))
 
 
 def _no_operator(row):
@@ -206,8 +263,8 @@ def _kernel(row):
 
 
 def _calibrates_flash(row):
-    kind = row["impl"], row["passes"], row["causal"], row["head_dim"]
-    return kind == ("FlashAttention-3", "fwd", "False", "128")
+    kind = row["passes"], row["causal"], row["head_dim"]
+    return row["impl"] in ("FlashAttention-3", "cuDNN") and kind == ("fwd", "False", "128")
 
 
 CONFRONTATIONS = {
@@ -235,11 +292,12 @@ CONFRONTATIONS = {
             _decode,
             "latency_ms",
             "ms",
-            ("aiconfigurator",),
+            ("aiconfigurator", "trtllm-dispatch"),
             _no_decode,
             _device_and("kv_cache_dtype"),
-            "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100",
-            lambda row: row["system"] == "h100_sxm",
+            "the launch, one bandwidth efficiency and the least time per sequence and key-value head, on the H100, and "
+            "for Blackwell on the even rows of the B200",
+            calibrates_decode,
         ),
         Confrontation(
             "attention_flash",
@@ -251,19 +309,21 @@ CONFRONTATIONS = {
             ("flash-attention-figures",),
             _no_flash,
             _kernel,
-            "the vector arithmetic per score, on FlashAttention-3 forward with heads of 128 and no mask",
+            "the vector arithmetic per score of FlashAttention-3 and of cuDNN, forward with heads of 128 and no mask",
             _calibrates_flash,
         ),
         Confrontation(
             "attention_unfused",
             "attention_flash.csv",
-            "Rate of unfused attention if each score crossed the memory bus four times: no run is faster.",
+            "Rate of unfused attention in PyTorch: its products, and what scores cross the memory bus between them.",
             _unfused,
             "tflops",
             "TFLOP/s",
-            ("flash-attention-figures",),
+            ("flash-attention-figures", "flash-attention-benchmark", "pytorch-softmax"),
             _no_unfused,
             _kernel,
+            "that one of a softmax's three reads comes out of a cache, on the runs forward without a mask",
+            lambda row: row["impl"] == "Standard" and row["causal"] == "False",
         ),
     )
 }

@@ -1,7 +1,7 @@
 """Attention kernels of other kinds: latent attention in TensorRT-LLM, and what InferSim measured on H20 and H800.
 
-The numbers fitted for grouped heads (attention.py) are used unchanged; that is the test.  Besides,
-three numbers of their own were fitted for decoding with latents, on the H100 alone.
+The numbers fitted for grouped heads (attention.py) are used unchanged for latents; that is the test.  Besides,
+three numbers of their own were fitted for decoding with latents, on the H100, and on half of the B200.
 """
 
 import numpy as np
@@ -21,15 +21,37 @@ from scalebook.attention.kernels import (
     prefill_kernel_time,
     tiled_pairs,
 )
+from scalebook.machine.kernels import typical_matmul_efficiency
 from scalebook.tables import accelerators
 
-from .attention import AT_PEAKS, BITS, DECODE, DEVICES, FLASH_SCORE_FLOPS, PREFILL, TILE, column, cores_of, short_name
+from .attention import (
+    AT_PEAKS,
+    BITS,
+    DECODE,
+    DEVICES,
+    FLASH_SCORE_FLOPS,
+    PREFILL,
+    TILE,
+    by_generation,
+    calibrates_decode,
+    column,
+    cores_of,
+    is_even,
+    short_name,
+)
 from .confrontation import Confrontation, Priced, number
 
-__all__ = ["CONFRONTATIONS", "LATENT_DECODE"]
+__all__ = ["CONFRONTATIONS", "LATENT_DECODE", "LATENT_DECODE_BLACKWELL", "READ_SHARES", "STARTED"]
 
-# Fitted by least mean |log(predicted/measured)| on the H100's decoding; a test tries neighbouring values.
+# Fitted by least mean |log(predicted/measured)| on the H100's decoding, and on the B200's even rows; a test tries
+# neighbouring values.
 LATENT_DECODE = dict(launch_time=13.5e-6, bandwidth_efficiency=0.83, item_time=5.6e-6)
+LATENT_DECODE_BLACKWELL = dict(launch_time=10.7e-6, bandwidth_efficiency=0.70, item_time=3.6e-6)
+
+# InferSim times kernels that PyTorch starts one by one; the share of the bandwidth belongs to kernel and device.  Both
+# were fitted on the even rows of decoding.
+STARTED = 22e-6
+READ_SHARES = {"H20": 0.77, "H800": 0.94}
 
 CACHED = dict(kv_rank=512, rope_dim=64)  # DeepSeek-V2 and its successors
 EXPANDED = dict(nope_dim=128, rope_dim=64, v_dim=128)
@@ -114,7 +136,8 @@ def _latent(rows):
 
 def _latent_decode(rows):
     ideal = AT_PEAKS | dict(item_time=1e-15)
-    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (LATENT_DECODE, ideal)))
+    numbers = by_generation(rows, LATENT_DECODE, LATENT_DECODE_BLACKWELL)
+    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (numbers, ideal)))
 
 
 def _no_latent(row):
@@ -140,7 +163,8 @@ def _latent_kind(row):
 # InferSim
 
 
-def _infersim_seconds(row, numbers=DECODE, score_flops=FLASH_SCORE_FLOPS):
+def _infersim_seconds(row, numbers=None, score_flops=FLASH_SCORE_FLOPS):
+    numbers = numbers or DECODE | dict(launch_time=STARTED, bandwidth_efficiency=READ_SHARES[row["gpu"]])
     device, heads = accelerators[GPUS[row["gpu"]]], row["head_config"].split("-")
     heads, second, third = (int(x) for x in heads)
     latent = row["kind"] == "mla"
@@ -160,6 +184,7 @@ def _infersim_seconds(row, numbers=DECODE, score_flops=FLASH_SCORE_FLOPS):
         own = dict(head_dim=third)
         traffic = least_traffic(shape, own, bits, kv_heads=second)
         flops = attention_flops(full_pairs, pair_width_grouped, shape, own)
+    reached = device.get("matmul_bf16") or typical_matmul_efficiency()  # groups of 64 heads and more are arithmetic
     return decode_kernel_time(
         numbers,
         batch=shape["batch"],
@@ -168,7 +193,7 @@ def _infersim_seconds(row, numbers=DECODE, score_flops=FLASH_SCORE_FLOPS):
         traffic=traffic,
         flops=flops,
         hbm_bandwidth=device.hbm_bandwidth,
-        peak_flops=device.peak_bf16,
+        peak_flops=reached * device.peak_bf16,
     )
 
 
@@ -211,23 +236,25 @@ CONFRONTATIONS = {
             _latent_decode,
             "latency_ms",
             "ms",
-            ("aiconfigurator",),
+            ("aiconfigurator", "trtllm-dispatch"),
             _no_latent_decode,
             _latent_kind,
-            "the launch, one bandwidth efficiency and the least time per sequence, on the H100",
-            lambda row: row["system"] == "h100_sxm" and row["phase"] == "generation",
+            "the launch, one bandwidth efficiency and the least time per sequence, on the H100, and for Blackwell on "
+            "the even rows of the B200",
+            lambda row: calibrates_decode(row) and not _prompt(row),
         ),
         Confrontation(
             "attention_infersim",
             "attention_infersim.csv",
-            "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, with the numbers fitted for others, "
-            "unchanged.",
+            "Time of FlashInfer's, FlashAttention-3's and FlashMLA's kernels, each started by itself.",
             _infersim,
             "latency_us",
             "us",
             ("infersim",),
             _no_infersim,
             _infersim_kind,
+            "the start of a kernel and the share of the bandwidth on each device, on the even rows of decoding",
+            lambda row: not _no_infersim(row) and row["phase"] == "decode" and is_even(row),
         ),
     )
 }

@@ -7,7 +7,8 @@ import re
 import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth, bus_bandwidth_reduce, issued_by_host, shared_ports
-from scalebook.machine.collectives import KINDS, all_reduce_hierarchical, all_reduce_ring
+from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot_all_reduce
+from scalebook.machine.collectives import KINDS, all_reduce_ring
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced, number
@@ -24,6 +25,9 @@ NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_
 # Fitted; a test fits them again.
 BENCHMARK_LAUNCH = 17e-6  # what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200
 FABRIC_LATENCY = 84e-6  # a hop of AWS's EFA, on the all-reduces of 256 KiB to 2 MiB of four nodes
+# What the rings of an all-reduce carry between two nodes, over what a send does, by the devices of a node that take
+# part: they sum on the way, and leave a node by the ports of its switches.  On half of the rows of 4 MB and more.
+NODE_RINGS = {1: 0.8, 2: 0.83, 4: 2.66, 8: 2.05}
 NODE_PORT = {"a100_dgx": 7.8e9, "h100_dgx": 35.3e9}  # bytes a second, on the sends of 30 MB and more between two nodes
 # What PyTorch's host takes to issue an all-reduce and a send, on half of the rows of less than 1 MiB within a node:
 # the median of a host's, which differ.
@@ -31,10 +35,23 @@ ISSUE = {
     "a100_dgx": (40e-6, 17e-6), "a100_pairwise_nvlink": (59e-6, 10e-6),
     "h100_dgx": (35e-6, 9e-6), "h100_pairwise_nvlink": (21e-6, 10e-6),
 }  # fmt: skip
-KERNEL_LAUNCH = {  # serving's own all-reduce on two devices, 16 KiB or less, in seconds
+# Serving's own all-reduces from a recorded graph, on two devices, 16 KiB or less, in seconds: the median of engines,
+# and what that of an engine is of it.  TensorRT-LLM's kernels wait for the data themselves, the others' for flags.
+KERNEL_LAUNCH = {
     "a100_sxm": 5.1e-6, "h100_sxm": 3.3e-6, "h200_sxm": 3.4e-6, "b200_sxm": 6.6e-6, "b300_sxm": 6.6e-6,
     "gb200": 4.6e-6, "gb300": 5.3e-6,
 }  # fmt: skip
+
+
+ENGINE_LAUNCH = {"TRTLLM": 0.83, "vLLM": 1.06, "SGLang": 1.06}
+PEER_LAUNCH = 0.08e-6  # what each further device adds, on 8 of the H100
+# Bytes a second: 36 blocks of 512 threads have 16 bytes each on their way, whatever the link would carry; of
+# TensorRT-LLM a share of the link.  On two devices of the H100.
+IN_FLIGHT, PUSHED = 265e9, 0.68
+# From how many bytes on the sums are exchanged in two shots, and from how many on NCCL is asked, by number of devices.
+TWO_SHOT = {"TRTLLM": {4: 1e6, 8: 5e5}, "vLLM": {4: 2**19, 8: 2**18}, "SGLang": {4: 2**19, 8: 2**18}}
+ASK_NCCL = {"TRTLLM": {2: 16e6, 4: 8e6, 8: 8e6}, "vLLM": dict.fromkeys((2, 4, 8), 2**23),
+            "SGLang": dict.fromkeys((2, 4, 8), 2**23 + 1)}  # fmt: skip
 
 
 def _device(row):
@@ -150,11 +167,13 @@ def _vidur(rows):
         device, known = _device(row), dict(collective_bytes=size, ways=ways, near_ways=near)
         known["scaleout_bandwidth"] = 1  # not used within a node, and not known of every device
         if near < ways:
-            known["scaleout_bandwidth"] = shared_ports(ports=1, link_bandwidth=NODE_PORT[row["node"]], crossing=near)
+            ports = 1 if row["op"] == "send_recv" else NODE_RINGS[near]
+            known["scaleout_bandwidth"] = shared_ports(
+                ports=ports, link_bandwidth=NODE_PORT[row["node"]], crossing=near
+            )
             known["far_efficiency"] = 1
-        reduce = all_reduce_hierarchical if near < ways else KINDS["all_reduce"]
         is_send = row["op"] == "send_recv"
-        f = KINDS["send"] if is_send else reduce
+        f = KINDS["send" if is_send else "all_reduce"]
         if "pairwise" in row["node"]:  # over a bridge: no switch, and nothing to pass on, for which chunks are
             known |= {"near_efficiency": 1} if is_send else {"chunk_time": 0}
         time = f(device, **known)
@@ -169,6 +188,8 @@ def _not_vidur(row):
         return "of a node that is not described here"
     if "pairwise" in row["node"] and (row["num_gpus"], row["devices_per_node"]) != ("2", "2"):
         return "between pairs of devices, over a host that is not described"
+    if row["devices_per_node"] != row["num_gpus"] and number(row, "devices_per_node") not in NODE_RINGS:
+        return "of a number of devices in a node of which nothing was measured"
     is_send = row["op"] == "send_recv" and row["devices_per_node"] == row["num_gpus"]
     if is_send and number(row, "time_ms_median") < number(row, "size_raw") / _device(row).scaleup_bandwidth * 1e3:
         return "of sends that are over before the link could have carried them"
@@ -185,8 +206,10 @@ def _vidur_group(row):
 def _vidur_fitted(row):
     if _not_vidur(row):
         return False
-    between = row["op"] == "send_recv" and row["devices_per_node"] == "1"
-    return (between and number(row, "size_raw") > 3e7) or (_is_issued(row) and _is_first(row))
+    between, size = row["devices_per_node"] != row["num_gpus"], number(row, "size_raw")
+    if between and row["op"] == "send_recv":
+        return size > 3e7
+    return _is_first(row) and (size >= 4e6 if between else _is_issued(row))
 
 
 def _is_issued(row):
@@ -202,27 +225,36 @@ def _is_first(row):
 # Serving's own kernels
 
 
+def _custom_seconds(row):
+    ways, size, engine, device = number(row, "num_gpus"), number(row, "size_bytes"), row["framework"], _device(row)
+    if size >= ASK_NCCL[engine][ways]:
+        return KINDS["all_reduce"](device, collective_bytes=size, ways=ways, near_ways=ways)
+    f = one_shot_all_reduce if size < TWO_SHOT[engine].get(ways, np.inf) else two_shot_all_reduce
+    own = PUSHED if engine == "TRTLLM" else min(device.near_efficiency, IN_FLIGHT / device.scaleup_bandwidth)
+    wait = ENGINE_LAUNCH[engine] * KERNEL_LAUNCH[row["system"]] + (ways - 2) * PEER_LAUNCH
+    rate = own * device.scaleup_bandwidth
+    return f(collective_bytes=size, ways=ways, link_bandwidth=rate, link_latency=wait)
+
+
 def _custom(rows):
-    """Every device reads the others' parts: no hops, and a launch from a recorded graph."""
-    found = []
-    for row in rows:
-        ways, size = number(row, "num_gpus"), number(row, "size_bytes")
-        own = dict(near_latency=0, collective_launch=KERNEL_LAUNCH[row["system"]])
-        f = KINDS["all_reduce"]
-        found.append(f(_device(row), collective_bytes=size, ways=ways, near_ways=ways, **own) * 1e6)
+    """Every device reads the others' parts, in one shot or two; of large messages engines leave it to NCCL."""
+    found = 1e6 * np.array([_custom_seconds(row) for row in rows])
     peak = 1e6 * _at_peak(rows, "num_gpus", "size_bytes")
-    return Priced(np.array(found), peak, peak)
+    return Priced(found, peak, peak)
 
 
 def _no_custom(row):
     if row["system"] not in DEVICES:
         return "of a device without a scale-up network: its messages cross the host"
+    if row["framework"] not in ENGINE_LAUNCH or number(row, "num_gpus") not in (2, 4, 8):
+        return "of an engine, or of a number of devices, whose choice of kernels is not described here"
     return "launched one by one, which times the host" if "eager" in row["kernel_source"] else ""
 
 
 def _custom_fitted(row):
-    small = number(row, "size_bytes") <= 2**14
-    return not _no_custom(row) and small and number(row, "num_gpus") == 2
+    ways, small, on_h100 = number(row, "num_gpus"), number(row, "size_bytes") <= 2**14, row["system"] == "h100_sxm"
+    waits = small and (ways == 2 or (on_h100 and ways == 8))
+    return not _no_custom(row) and (waits or (on_h100 and ways == 2 and number(row, "size_bytes") < 2**23))
 
 
 def _custom_group(row):
@@ -275,7 +307,8 @@ CONFRONTATIONS = {
             ("vidur",),
             _not_vidur,
             _vidur_group,
-            "the rate between two nodes, on the sends of 30 MB and more; within a node the time that the host takes to "
+            "the rate between two nodes, on the sends of 30 MB and more, and what rings carry of it, on half of the "
+            "all-reduces of 4 MB and more; within a node the time that the host takes to "
             "issue one, on half of the rows of less than 1 MiB; that a send and a pair of H100 pay nothing for chunks "
             "was seen here",
             _vidur_fitted,
@@ -287,10 +320,11 @@ CONFRONTATIONS = {
             _custom,
             "latency_us",
             "us",
-            ("aiconfigurator-nccl",),
+            ("aiconfigurator-nccl", "vllm-custom-all-reduce", "trtllm-all-reduce"),
             _no_custom,
             _custom_group,
-            "a launch for each device, on two devices and 16 KiB or less; the shares are those of `collectives`",
+            "a launch for each device and its share for each engine, on two devices and 16 KiB or less; what each "
+            "further device adds and the rates, on 8 and on 2 of the H100",
             _custom_fitted,
         ),
     )

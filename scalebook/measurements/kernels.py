@@ -250,7 +250,9 @@ def _llmcompass(rows):
 def _no_llmcompass(row):
     if row["op"] != "matmul":
         return "of kernels that are no matrix product"
-    return "" if row["gpu"] == "A100" else "of a device that the table of accelerators lacks"
+    if row["gpu"] != "A100":
+        return "of a device that the table of accelerators lacks"
+    return "" if number(row, "latency_ms") >= 0.1 else "below 100 µs, of which the host takes a part"
 
 
 # Vidur: the operators of a layer in vLLM

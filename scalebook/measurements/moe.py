@@ -93,7 +93,9 @@ def _gemm_fitted(row):
 def uneven_loads(experts, top_k, tokens, ways, exponent, draws=32):
     """Tokens of each expert on the fullest of the devices, one row for each draw of loads from a power law.
 
-    Loads are drawn with density x^-exponent and scaled so that they add up: as AIConfigurator's benchmark does.
+    Loads are drawn with density x^-exponent, scaled and rounded; what is then missing goes to the fullest that have
+    room, of equal ones to the first, and what is too much is taken from the emptiest: as AIConfigurator's benchmark
+    does (power_law_logits_v3).  A few tokens so meet in the experts of one device.
 
     >>> loads = uneven_loads(experts=128, top_k=8, tokens=16384, ways=16, exponent=1.2)
     >>> loads.shape, float(round(loads.sum(axis=1).mean() / (16384 * 8 / 16), 1))
@@ -103,6 +105,11 @@ def uneven_loads(experts, top_k, tokens, ways, exponent, draws=32):
     chance, power = np.random.default_rng(0).random((draws, int(experts))), 1 - exponent
     drawn = ((high**power - low**power) * chance + low**power) ** (1 / power)
     loads = np.round(np.minimum(drawn / drawn.sum(axis=1, keepdims=True) * tokens * top_k, tokens))
+    for one in loads:
+        while left := int(tokens * top_k - one.sum()):
+            able = np.flatnonzero(one < tokens if left > 0 else one > 0)
+            order = able[np.argsort(-one[able], kind="stable")]
+            one[order[:left] if left > 0 else order[left:]] += np.sign(left)
     loads = loads.reshape(draws, int(ways), -1)
     return loads[np.arange(draws), loads.sum(axis=2).argmax(axis=1)]
 

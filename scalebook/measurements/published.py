@@ -10,13 +10,14 @@ import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth_reduce
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import stream_time, typical_stream_efficiency
+from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
+from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced, number
-from .devices import letters_of
+from .devices import best_stream, letters_of
 from .kernels import _A100_40GB, _letters, at_peaks, products_seconds
 
 __all__ = ["CONFRONTATIONS", "XLA_START"]
@@ -106,8 +107,7 @@ def _azure_row(row):
         times = products_seconds(known, *sizes), *at_peaks(known, *sizes)
         return [2 * m * n * k / x[0] / 1e12 for x in times][::2]
     if test == "HBM Bandwidth":
-        reached = device.get("stream_efficiency") or typical_stream_efficiency()
-        return [reached * device.hbm_bandwidth / 1e12, device.hbm_bandwidth / 1e12]
+        return [best_stream(device) * device.hbm_bandwidth / 1e12, device.hbm_bandwidth / 1e12]
     if "CL Bandwidth" in test:
         ways, size = 4 if row["device"] == "GB200" else 8, _azure_size(row)
         known = dict(collective_bytes=size, ways=ways)
@@ -155,19 +155,23 @@ def _elements(row):
     return number(row, "m") * (number(row, "n") if row["n"] else 1)
 
 
+# How often an element crosses the memory bus: it is read and written, and a row that is normalized is read twice.
+_CROSSINGS = {"gelu": 2, "softmax": SOFTMAX_PASSES, "layernorm": 3}
+
+
 def _vector(rows):
-    """Billions of elements a second: each is read once and written once, 16 bits wide."""
-    known = _letters("a100", "fp16") | _A100_40GB
+    """Billions of elements a second, each 16 bits wide."""
+    known = _letters("a100", "fp16")
     counts = np.array([_elements(row) for row in rows])
-    times = stream_time(known, traffic=4 * counts)
+    times = stream_time(known, traffic=2 * counts * [_CROSSINGS[row["op"]] for row in rows])
     return Priced(counts / times / 1e9, np.full(len(rows), known["hbm_bandwidth"] / 4 / 1e9))
 
 
 def _no_vector(row):
     if row["op"] == "matmul":
         return "of products, which gemm_llmcompass holds"
-    if row["gpu"] != "A100":
-        return "of a device that the table of accelerators lacks"
+    if row["gpu"] != "A100" or row["op"] not in _CROSSINGS:
+        return "of a device that the table of accelerators lacks, or of another kernel"
     is_short = _elements(row) / (1e9 * number(row, "value")) < 100e-6
     return "below 100 µs, of which the host takes a part" if is_short else ""
 
@@ -177,6 +181,10 @@ def _no_vector(row):
 
 _SIZE, _RATE = "matrix_size_(m_n_k)", "throughput_(_tflop/s/device_)"
 _BYTES, _STREAM = "matrix_size_(bytes)", "bandwidth_(gb/s/chip)"
+
+
+# Seconds until a copy starts that a program on the device starts, not a host: on the smallest.
+XLA_COPY_START = 0.84e-6
 
 
 def _half_ironwood():
@@ -193,7 +201,8 @@ def _ironwood(rows):
             found.append([2 * size**3 / x / 1e12 for x in times])
         else:
             known, size = _letters("tpu_v7", "bf16"), 2 * number(row, _BYTES)
-            found.append([size / stream_time(known, traffic=size) / 1e9, known["hbm_bandwidth"] / 1e9])
+            alone = dict(stream_efficiency=best_stream(accelerators.tpu_v7), kernel_launch=XLA_COPY_START)
+            found.append([size / stream_time(known | alone, traffic=size) / 1e9, known["hbm_bandwidth"] / 1e9])
     found, peak = np.array(found).T
     return Priced(found, peak, peak)
 
@@ -219,7 +228,8 @@ def _layer(rows):
     scores = [(seq, seq, wide, batch * each), (seq, wide, seq, batch * each)]
     for sizes in scores:
         found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
-    moved = 2 * batch * each * seq**2 * 2 + 2 * tokens * hidden * (10 + 8 / tp)  # fused softmax; norms, sums, GELU
+    # One kernel scales, masks and normalizes scores, and nothing is dropped (megatron_wrapper.py); norms, sums, GELU.
+    moved = 2 * batch * each * seq**2 * 2 + 2 * tokens * hidden * (10 + 8 / tp)
     found[0] += stream_time(known, traffic=moved)
     found[1] += moved / known["hbm_bandwidth"]
     return Priced(*found)
@@ -293,8 +303,9 @@ CONFRONTATIONS = {
         ),
         _one(
             "vector_kernels", "vector_kernels.csv",
-            "Billions of elements a second that softmax, layer norm and GELU take in on the A100 of 40 GB.",
-            _vector, "value", "Gelement/s", ("zhang2024-llmcompass",), _no_vector, lambda row: row["op"],
+            "Billions of elements a second that softmax, layer norm and GELU take in on the A100.",
+            _vector, "value", "Gelement/s", ("zhang2024-llmcompass", "pytorch-softmax"), _no_vector,
+            lambda row: row["op"],
             optional=("latency_ms", "tflops", "k"),
         ),
         _one(
@@ -302,15 +313,17 @@ CONFRONTATIONS = {
             _ironwood, "rate", "TFLOP/s or GB/s", ("tpu-recipes",),
             lambda row: "" if row["rate"] else "of gathers, which collectives_fabric holds",
             lambda row: "products" if row[_RATE] else "copies",
-            "what products reach of the peak, on those of 16,384 and more",
-            lambda row: bool(row[_RATE]) and number(row, _SIZE) >= 16384,
+            "what products reach of the peak, on those of 16,384 and more; how long a copy takes to start, on the "
+            "smallest",
+            lambda row: float(row[_SIZE] or 0) >= 16384 if row[_RATE] else 0 < float(row[_BYTES] or 0) <= 2**21,
             completed=_of_ironwood,
             alike=lambda row: "products" if row[_RATE] else "copies",
         ),
         _one(
             "eleuther_layers", "layer_eleuther.csv",
             "Time of a whole layer forward on the A100 of 40 GB, its attention unfused.",
-            _layer, "layer_s", "s", ("anthony2024",), _no_layer, lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
+            _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer,
+            lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
             optional=("attn_s", "mlp_s"),
         ),
         _one(
