@@ -319,12 +319,12 @@ def queue_time_closed(users, output, prompt_time):
     """Users out of step: of those whose answers end with the same step as mine, half are read before me.
 
     Answers of many lengths bring users out of step in time; each of the others ends with a given step once in
-    `output - 1`.
+    `output - 1`, and never with more than each.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
     """
-    return (users - 1) / (output - 1) * prompt_time / 2
+    return (users - 1) / Max(1, output - 1, evaluate=False) * prompt_time / 2
 
 
 @formula("queue_time", "kleinrock1975", domain=SOME_USER)

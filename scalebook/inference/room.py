@@ -11,12 +11,12 @@ from sympy import Expr, Max, S, floor
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, held, on_device
 from scalebook.language import Formula, formula, symbol
-from scalebook.memory.serving import linear_memory
+from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
-    "cache_room", "cache_share_usual", "cached_tokens", "filled_serving", "filled_states", "held_weights",
-    "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped", "token_cache_hybrid",
-    "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
+    "cache_room", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
+    "held_weights", "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped",
+    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
 ]  # fmt: skip
 
 
@@ -120,6 +120,17 @@ def cache_share_usual():
     0.9
     """
     return S(9) / 10
+
+
+@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
+def cached_tokens_windows(prompt, output, layers, window, window_layers):
+    """Mean over the layers where some slide: these keep no more than a window, in engines with a pool for each kind.
+
+    >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
+    4314.0
+    """
+    whole = cached_tokens.of(prompt=prompt, output=output)
+    return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
 
 
 @formula("cache_room", "kwon2023", given=[cache_share_usual])

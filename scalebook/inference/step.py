@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 import sympy
+from sympy import Max
 
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
@@ -62,12 +63,12 @@ _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 @formula("device_batch", "huang2019 §2.3")
 def device_batch(batch, pp):
-    """A pipeline's stages work on different sequences at once.
+    """A pipeline's stages work on different sequences at once; fewer than stages leave some without any.
 
-    >>> device_batch(batch=64, pp=2)
-    32.0
+    >>> device_batch(batch=64, pp=2), device_batch(batch=1, pp=2)
+    (32.0, 1.0)
     """
-    return batch / pp
+    return Max(1, batch / pp, evaluate=False)
 
 
 @formula("pass_tokens", "pope2022 §2.1", given=[device_batch])

@@ -64,6 +64,7 @@ letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
 
 # From a step to a service.
 letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
+letter("prompts_together", "", "short prompts that a step reads beside each other", r"n_{\parallel}")
 letter(
     "mixed_time",
     "s",

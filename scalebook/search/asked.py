@@ -75,6 +75,11 @@ def asked(
             raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
     limits = tuple(x for x in limits if x.name not in set(lift))
     axes = _axes(thing, minimize, maximize, against)
+    if given := next((x for x in axes if x in fixed), None):
+        raise TypeError(
+            f"{given} is what the search finds, and {given}={letters[given]!r} says it: leave it out, or bound it, as "
+            f"in subject_to='{given} <= ...'"
+        )
     return Problem(
         thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
     )

@@ -145,7 +145,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload),
+        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen),
         *_PARTS,
         *kernels.USUAL,
         schedule.bubble,
