@@ -34,19 +34,14 @@ def __getattr__(name):
     from importlib import import_module  # here, so that the package's own import costs nothing
 
     if name in _FIRST:
-        module = import_module(f"{__name__}.{_FIRST[name]}")
-        return globals().get(
-            name, getattr(module, name)
-        )  # `search` is a package too, always the same, and can be called
+        found = getattr(import_module(f"{__name__}.{_FIRST[name]}"), name)
+        return globals().get(name, found)  # `search` is a package too, always the same, and can be called
     if not name.startswith("_"):
         from difflib import get_close_matches
 
         close = " or ".join(map(repr, get_close_matches(name, _FIRST, cutoff=0.65)))
-        said = (
-            f"did you mean {close}?"
-            if close
-            else f"it has {', '.join(_FIRST)}, and modules, which are imported by name"
-        )
+        more = f"it has {', '.join(_FIRST)}, and modules, which are imported by name"
+        said = f"did you mean {close}?" if close else more
         raise AttributeError(f"scalebook has no {name!r}; {said}", name="", obj=None)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

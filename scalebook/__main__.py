@@ -9,6 +9,7 @@ token_time           4.796 ms  is the largest of
 """
 
 import sys
+from pathlib import Path
 from textwrap import shorten
 
 from scalebook import tables
@@ -16,7 +17,7 @@ from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.parts import breakdowns, said
 from scalebook.search import search
-from scalebook.shell.named import ROWS, find, priced, read, things, value, words
+from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
 
 EXAMPLES = """\
@@ -83,6 +84,7 @@ def _given(arguments):
         key, is_letter, given = text.partition("=")
         stems = text.split(",")  # a search takes several devices
         kind = key if is_letter else next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), None)
+        kind = kind or FILES.get(Path(text).suffix)
         if kind is None:
             raise LookupError(_no_row(text))
         into = rows if kind in ROWS or kind == "precision" else texts

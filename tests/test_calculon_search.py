@@ -75,7 +75,7 @@ def documents(model, machine, devices, batch, fused=(True, False)):
     def of(x):
         return [n for n in range(1, x + 1) if x % n == 0]
 
-    has_far, nets = machine.far[0] > 0, range(len(machine.networks))
+    has_far, nets = machine.far.capacity > 0, range(len(machine.networks))
     for tp in of(devices):
         if model["hidden"] % tp or model["attn_heads"] % tp:
             continue
@@ -173,7 +173,7 @@ def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machin
             if "blocks in a stage" in str(error) or "network" in str(error):
                 continue
             run = priced(library.models[model], document, machine)
-        [one] = search(Strategies(machine), row, lift=OWN[: 3 if machine.far[0] else 2], **asked).best
+        [one] = search(Strategies(machine), row, lift=OWN[: 3 if machine.far.capacity else 2], **asked).best
         right += 1
         assert one.train_memory == pytest.approx(run.train_memory, rel=1e-9), own
         assert one.sequence_time * own["global_batch"] == pytest.approx(run.step_time, rel=1e-9), own

@@ -27,6 +27,7 @@ from scalebook.machine.kernels import (
 )
 from scalebook.measurements import confront, devices, published
 from scalebook.measurements import kernels as measured
+from scalebook.measurements.rows import SYSTEMS
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
 
@@ -231,12 +232,8 @@ def loss(rows):
 
 
 CELLS = [
-    *(
-        (x, "bfloat16", y)
-        for x in measured.DEVICES
-        for y in ("matmul_efficiency", "stream_efficiency", "kernel_launch")
-    ),
-    *((x, "fp8", "matmul_efficiency") for x in measured.DEVICES if x != "a100_sxm"),
+    *((x, "bfloat16", y) for x in SYSTEMS for y in ("matmul_efficiency", "stream_efficiency", "kernel_launch")),
+    *((x, "fp8", "matmul_efficiency") for x in SYSTEMS if x != "a100_sxm"),
     *((x, "nvfp4", "matmul_efficiency") for x in ("b200_sxm", "b300_sxm", "gb200", "gb300")),
 ]
 
@@ -246,13 +243,13 @@ def test_cells_are_where_the_calibration_puts_them(system, kind, letter, fitted,
     """No value 8 % (the launch: 25 %) to either side predicts the rows calibrated on better."""
     rows = [x for x in fitted if (x["system"], x["gemm_dtype"], x["framework"]) == (system, kind, "TRTLLM")]
     assert len(rows) > 30
-    here, letters, far = loss(rows), measured._letters, 1.25 if letter == "kernel_launch" else 1.08
+    here, letters, far = loss(rows), measured.device_letters, 1.25 if letter == "kernel_launch" else 1.08
     for factor in (far, 1 / far):
-        moved = dict(letters(measured.DEVICES[system], measured.FORMATS[kind][0]))
+        moved = dict(letters(SYSTEMS[system], measured.FORMATS[kind][0]))
         moved[letter] *= factor
-        monkeypatch.setattr(measured, "_letters", lambda *_, moved=moved: moved)
+        monkeypatch.setattr(measured, "device_letters", lambda *_, moved=moved: moved)
         assert loss(rows) > here, factor
-        monkeypatch.setattr(measured, "_letters", letters)
+        monkeypatch.setattr(measured, "device_letters", letters)
 
 
 def test_products_of_xla_start_alone():
@@ -315,7 +312,7 @@ def best_share(share, rows):
         sizes = [np.array([float(row.get(x, 1)) for row in rows]) for x in ("m", "n", "k", "batch")]
         bits = dict(fp8=8, fp8_block=8, mxfp4=4.25).get(rows[-1]["precision"], 16)
         precision = dict(fp8_block="fp8", mxfp4="fp4").get(rows[-1]["precision"], rows[-1]["precision"])
-        letters = measured._letters(rows[0]["device"], precision) | {"matmul_efficiency": share}
+        letters = measured.device_letters(rows[0]["device"], precision) | {"matmul_efficiency": share}
         own = [devices._tuned(row) if row["device"] == "mi355x" else {} for row in rows]
         seconds = measured.products_seconds([letters | x for x in own], *sizes, bits, bits)
         rates = 2 * np.prod(sizes, axis=0) / seconds / 1e12

@@ -362,3 +362,11 @@ def test_what_a_search_found_and_what_another_says():
 def test_the_module_is_small():
     for path in Path(knobs.__file__).parent.glob("knobs*.py"):
         assert path.stat().st_size < 20_000
+
+
+@pytest.mark.parametrize("value", ["0", "2.5", "nan", "inf", "-8"])
+def test_ways_are_whole(value):
+    with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
+        knobs.read(f"--tensor-model-parallel-size {value}")
+    with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
+        knobs.flags(dict(tp=float(value)))

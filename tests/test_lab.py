@@ -1,5 +1,6 @@
 """A real JupyterLab with a real kernel in a real browser: run the chapter, drag its sliders, read the numbers."""
 
+import json
 import os
 import shutil
 import socket
@@ -11,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from scalebook.display.planner_data import planner_json
+
 from .browser import answered, chosen, drag, open_page
 from .support import calculators, python_says
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK, START = (ROOT / "notebooks" / x for x in ("1-scaling-compute/memory-bottlenecks.ipynb", "start.ipynb"))
+PLANNER = "planner.ipynb"
 PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
            "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"]  # fmt: skip
 
@@ -46,6 +50,13 @@ def lab(chromium, tmp_path_factory):
     (home / "root").mkdir()
     for book in (NOTEBOOK, START):
         shutil.copy(book, home / "root")
+    cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None)
+    cell["source"] = (
+        'from scalebook.display import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
+    )
+    kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
+    book = dict(cells=[cell], metadata=kernel, nbformat=4, nbformat_minor=5)
+    (home / "root" / PLANNER).write_text(json.dumps(book), "utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -89,7 +100,7 @@ def test_chapter_in_jupyterlab(chromium, lab):
                 if answered(box) != before:
                     break
             assert answered(box) == python_says(calc, chosen(box)) != before
-        assert box.locator(".sb-equation mjx-container").count() == 1
+        assert box.locator(".sb-worked .sb-equation mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
         assert set(page.evaluate(WORDS)) == {"left"} and min(page.evaluate(LIGHT)) < 0.2
         page.get_by_role("menuitem", name="Settings", exact=True).click()
@@ -125,3 +136,36 @@ def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
         cell.click()
         page.keyboard.type("#")
         marked.wait_for()
+
+
+def test_the_planner_says_why_in_jupyterlab(chromium, lab):
+    """Equations are set by JupyterLab, in the dark too; a link leads to the site, since a notebook has no address."""
+    planner_json()  # the better part of a minute where it is not kept yet
+    with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
+        page.goto(lab.replace(NOTEBOOK.name, PLANNER))
+        page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).first.click()
+        number = page.locator(".pl-num[data-letter=tpot]")
+        number.click()
+        why = page.locator("dialog.pl-why[open]")
+        why.locator("mjx-container").nth(3).wait_for()
+        why.locator("details summary").nth(1).click()
+        why.locator("details details .pl-math mjx-container").first.wait_for()
+        assert r"\(" not in why.inner_text() and r"\[" not in why.inner_text()
+        page.keyboard.press("Escape")
+        page.get_by_role("menuitem", name="Settings", exact=True).click()
+        page.get_by_text("Theme", exact=True).first.hover()
+        page.get_by_text("JupyterLab Dark", exact=True).first.click()
+        page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")
+        number.click()
+        colour = "(x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0)"
+        assert why.evaluate(colour) > 0.6 and why.locator("mjx-container").first.evaluate(colour) > 0.6
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="link", exact=True).click()
+        assert (
+            page.locator("dialog[open] pre")
+            .inner_text()
+            .startswith("https://scalebook.github.io/scalebook/book/planner.html#plan=")
+        )
+        assert page.outside == []

@@ -29,7 +29,7 @@ from scalebook.language import (
     symbol,
     tex,
 )
-from scalebook.language.notation import nearest
+from scalebook.language.notation import OTHERS, nearest
 from scalebook.language.units import check, dimension, show_tex
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
 from scalebook.memory.serving import (
@@ -61,7 +61,7 @@ def stated(name, rhs, title="f"):
 def test_letter(name):
     x = NOTATION[name]
     assert dimension(x.unit) is not None
-    assert x.meaning and not x.meaning.endswith(".") and "$" not in x.tex
+    assert x.meaning and not x.meaning.endswith(".") and "$" not in x.tex and "\\\\" not in x.tex
     assert x.tex.count("{") == x.tex.count("}")
     assert symbol(name) == x.symbol and getattr(x.symbol, "is_nonnegative" if x.sign == "share" else f"is_{x.sign}")
 
@@ -870,3 +870,14 @@ def test_code():
     assert code.vector(["batch", "hidden", "layers"], [("flops", wide)], ["flops"])(np.array([1.0, 9.0]), 4.0, 2.0)[
         0
     ].tolist() == [4, 9]
+
+
+def test_what_others_call_a_letter_is_no_letter_and_leads_to_one():
+    for other, name in OTHERS.items():
+        assert name in NOTATION and other not in NOTATION
+        with pytest.raises(LookupError, match=f"no letter is called '{other}'; here it is '{name}'"):
+            NOTATION[other]
+    with pytest.raises(
+        LookupError, match=r"no letter is called 'precision'; a device is at one, as accelerators.h100.at"
+    ):
+        NOTATION["precision"]

@@ -200,6 +200,12 @@ class SimpleBackend(NumPy):
         return lambda: None
 
 
+def test_a_machine_that_is_slow_or_busy_is_measured_too(monkeypatch):
+    monkeypatch.setattr("scalebook.measure.probes._LONGEST", {False: 0.0})
+    products = plan(SimpleBackend())[0].run(times=1)
+    assert [(x.rows, x.columns) for x in products if x.rows in (128, 256)][:2] == [(128, 128), (256, 256)]
+
+
 # The transformer
 
 

@@ -23,7 +23,7 @@ from scalebook.measurements import (
     serving_wide,
 )
 from scalebook.measurements.collectives import KERNEL_LAUNCH
-from scalebook.measurements.load import GIB, room_for
+from scalebook.measurements.load import GIB_OVER_GB, room_for
 from scalebook.measurements.priced import priced
 from scalebook.measurements.serving import served_rows
 from scalebook.measurements.serving_choice import (
@@ -510,7 +510,7 @@ def test_medians_that_describe_a_user():
 def test_room_is_what_serve_says():
     asked = dict(tp=2, users=1, prompt=100, output=50, weight_bits=8, kv_bits=8)
     run = models.mixtral_8x7b, accelerators.h200.at("fp8")
-    said = serve(*run, **asked, cache_share=0.9, hbm_capacity=GIB * run[1].hbm_capacity).max_users
+    said = serve(*run, **asked, cache_share=0.9, hbm_capacity=GIB_OVER_GB * run[1].hbm_capacity).max_users
     assert np.floor(room_for([(run, asked)], 125, 0.9)[0]) == said
 
 

@@ -17,8 +17,9 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import CONFRONTATIONS, collectives, confront, decode, training_amd, training_long_context
 from scalebook.measurements.__main__ import main
-from scalebook.measurements.confrontation import SHOWN, _read, best_share
+from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
+from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
 from scalebook.tables import SOURCES, accelerators, models
 
@@ -274,6 +275,10 @@ def text(path):
     return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
 
 
+def test_no_two_confrontations_of_one_name():
+    assert len(CONFRONTATIONS) == sum(len(module.CONFRONTATIONS) for module in measurements._MODULES)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_set(name, tmp_path):
     """One test of each, since pytest's own work on a test is more than most of these take."""
@@ -408,7 +413,7 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     is_geforce = result.fitted & np.array([decode._class(row) == "GeForce" for row in result.rows])
     is_geforce &= np.array([not decode._is_shared(row) for row in result.rows])
     rows = [row for row, fitted in zip(result.rows, is_geforce, strict=True) if fitted]
-    engines = np.array([decode.ENGINES[row["engine"]][0] for row in rows])
+    engines = np.array([decode.ENGINES[row["engine"]].family for row in rows])
     assert set(engines) == set(decode.BLOCK_OVERHEAD)
     assert {"3090", "4090"} <= {row["gpu"].removeprefix("RTX ").split()[0] for row in rows}
     measured = 1 / result.measured[is_geforce]
@@ -439,7 +444,7 @@ def _least(known_part, unknown_part, measured):
 @pytest.mark.parametrize("engine", decode.SHARING_OVERHEAD)
 def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
     result = confront("batch1_decode")
-    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]][0] == engine for r in result.rows]
+    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]].family == engine for r in result.rows]
     rows = [row for row, fitted in zip(result.rows, result.fitted & picked, strict=True) if fitted]
     assert {row["gpu"] for row in rows} == {"A10G"}
     own = [decode.token_seconds(r, decode.reached(r), decode.BLOCK_OVERHEAD.get(engine, 0)) for r in rows]
@@ -580,7 +585,7 @@ def test_the_command_ends_quietly_when_its_reader_has_gone():
 @pytest.fixture(scope="module")
 def served():
     """A run of a dense model and one of a mixture, as the file has them."""
-    found, (rows, _) = {}, _read(FOLDER / CONFRONTATIONS["serving_tpot"].file)
+    found, (rows, _) = {}, read_rows(FOLDER / CONFRONTATIONS["serving_tpot"].file)
     for row in rows:
         if row["mode"] == "agg" and row["tp_size"] == "8.0" and row["moe_ep_size"] == "1.0" and row["isl"] == "1024":
             found.setdefault((row["model_path"], row["system"]), row)
@@ -623,5 +628,5 @@ def test_small_collectives_take_as_long_as_their_host(node, op):
         np.median([float(x["time_ms_median"]) for x in rows if collectives._is_first(x) is half]) / 1e3
         for half in (True, False)
     )
-    assert collectives.ISSUE[node][op == "send_recv"] == pytest.approx(first, rel=0.01)
+    assert collectives.ISSUE[node][op] == pytest.approx(first, rel=0.01)
     assert others == pytest.approx(first, rel=0.2)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scalebook import accelerators, confront, decoding, links, models, training_step
+from scalebook.inference import serve
 from scalebook.measurements import CONFRONTATIONS
 from scalebook.measurements.__main__ import main
 from scalebook.shell.named import find, things
@@ -87,6 +88,16 @@ def test_spaces_a_mark_of_bytes_and_a_path(tmp_path):
     (tmp_path / "mine.csv").write_text("\ufeff" + HEAD.replace(",", " , ") + ROWS.replace(",", ", "), encoding="utf-8")
     for path in (tmp_path / "mine.csv", str(tmp_path / "mine.csv")):
         assert list(confront(training_step, path).predicted) == list(own(HEAD + ROWS).predicted)
+    assert list(own("\ufeff" + HEAD.removeprefix("id,") + ROWS.splitlines()[0].removeprefix("a,")).measured) == [19.5]
+
+
+def test_what_was_measured_beside_it_is_not_given():
+    head = "model,device,precision,tp,users,prompt,output,engine"
+    row = "llama3_70b,h100,fp8,8,64,1000,300,vllm"
+    both = f"{head},tpot,ttft,end_to_end\n{row},12 ms,300 ms,9 s\n"
+    for letter, measured in (("tpot", "12 ms"), ("ttft", "300 ms"), ("end_to_end", "9 s")):
+        alone = own(f"{head},{letter}\n{row},{measured}\n", serve, letter)
+        assert own(both, serve, letter).predicted == alone.predicted
 
 
 WRONG = {
@@ -100,6 +111,7 @@ WRONG = {
         HEAD.replace("recompute", "recomput") + ROWS,
         "the column 'recomput' is neither a letter, a word .* did you mean 'recompute'",
     ),
+    "semicolons": ((HEAD + ROWS).replace(",", ";"), "parts its columns by ';': commas would do"),
     "a column of no name": (HEAD.replace("recompute", "") + ROWS, "the column '' is neither"),
     "a column twice": (HEAD.replace("pp", "tp") + ROWS, "the column 'tp' twice"),
     "a model": (

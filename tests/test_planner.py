@@ -50,9 +50,12 @@ const csv = ([s, c]) => {
   return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c);
 };
 const CALLS = {
+  best: (p) => searching.searched(row(p)).best, lacking: (p) => cases.lacking(row(p)),
+  pooled: states.pooled, write: states.write,
   answer, find, csv, pools: (p) => searching.pools(row(p)),
   config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
-  device: (x) => attempt(() => rows.device(x, null)), again: (x) => states.write(states.read(x)),
+  device: (x) => attempt(() => rows.device(x, null)), read: (x) => words.read(...x),
+  again: (x) => states.write(states.read(x)),
   ranges: ([s, c, x]) => {
     const p = states.plan(s), r = cases.of(s.job).answer(p, c), given = cases.used(r.sheet, r.known);
     return planLikely(engine, { spreadOf }).likely(p, { ...r, given }, x);
@@ -281,6 +284,46 @@ def test_two_pools_are_those_of_python(page, plan):
     assert "devices or more" in page("pools", few)["why"] or "fit on no layout" in page("pools", few)["why"]
 
 
+@pytest.mark.parametrize("plan", ASKED, ids=lambda p: p["model"])
+def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan):
+    found = page("pools", plan)
+    pools = page("pooled", found)
+    assert page("pools", plan | dict(pools=pools)) == found
+    slower = pools | dict(decode=pools["prefill"], prefill=pools["decode"])
+    other = page("pools", plan | dict(pools=slower))
+    if "why" not in other:
+        assert {x: other["decode"]["letters"][x] for x in ("tp", "ep", "attention_dp")} == {
+            x: pools["prefill"][x] for x in ("tp", "ep", "attention_dp")
+        }
+        assert other["values"]["million_cost"] >= found["values"]["million_cost"]
+    link = page("write", dict(planner("serve", rate=12.5).plan, pools=pools))
+    assert page("link", link)["is"]["pools"] == pools
+    for wrong in ({"prefill": {}}, [], {**pools, "decode": {**pools["decode"], "tp": 0.5}}):
+        assert "two pools" in page("link", page("write", dict(planner("serve", rate=12.5).plan, pools=wrong)))["error"]
+    assert "two pools" in page("link", page("write", dict(planner("serve").plan, pools=pools)))["error"]
+
+
+@pytest.mark.parametrize("device", ["mi300a", "h100_pcie", "h100_nvl"])
+def test_a_network_that_is_not_known_is_not_lent(page, device):
+    """Beyond its scale-up domain such a device prices no layout: `serve` refuses it."""
+    asked = dict(devices=8, users=16, prompt=1024, output=1024)
+    plan = dict(job="serve", model="llama3_8b", device=device, precision="bf16", engine="vllm", letters=asked, words={})
+    best = page("find", plan | dict(targets=dict(ttft=5, tpot=0.2)))["best"]
+    assert best
+    for one in best:
+        row = serve(models.llama3_8b, accelerators[device].at("bf16"), engine="vllm", **asked | one["letters"])
+        assert near(one["values"]["tpot"], row.tpot)
+
+
+@pytest.mark.parametrize(
+    ("job", "device", "lacks"), [("serve", "tpu_v5p", ["peak_vector"]), ("train", "rtx_5090", ["scaleup_size"])]
+)
+def test_cells_that_are_not_known_are_named(page, job, device, lacks):
+    plan = dict(planner(job, model="llama3_8b", device=device).plan, words={})
+    assert not page("best", plan) and page("lacking", plan) == lacks
+    assert page("lacking", planner(job).plan | dict(words={})) == []
+
+
 # What is pasted
 
 
@@ -376,6 +419,18 @@ def test_a_device_is_read_from_its_cells(page):
         "x" * 30_000,
     ):
         assert "error" in page("device", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "like", "value"),
+    [("50", "s", 0.03, 0.05), ("2", "s", 1, 2), ("60", "s", 3e6, 60 * 86400), ("60 days", "s", 0.1, 60 * 86400),
+     ("2 weeks", "s", 1, 14 * 86400), ("4", "B/s", 3.35e12, 4e12), ("80", "%", 0.75, 0.8), ("0.8", "%", 0.75, 0.8),
+     ("12,000", "token", 1e13, 12_000), ("2 thousand", "", 64, 2000),
+     ("fast", "s", 1, None), ("3 km", "B/s", 1e9, None)],
+)  # fmt: skip
+def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, value):
+    found = page("read", [text, unit, like])
+    assert found is None if value is None else near(found, value)
 
 
 # What is copied
@@ -539,6 +594,83 @@ def test_a_run_is_planned_in_a_browser(chromium, folder, width, scheme):
         assert page.locator("input[aria-label='requests a second']").input_value() and "rate" in page.url
         assert page.locator("img").count() == 0 and page.evaluate("document.documentElement.scrollWidth") <= width
         assert (page.outside, page.errors, page.missing) == ([], [], [])
+
+
+def focused(page):
+    return page.evaluate("(document.activeElement.getAttribute('aria-label') ?? '').split(':')[0]")
+
+
+def tab_to(page, label):
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if focused(page) == label:
+            return
+    raise AssertionError(f"{label} is not reached by the keyboard")
+
+
+def test_the_keyboard_alone_plans_a_service(chromium, folder):
+    """And what it has changed it still stands on."""
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        ready = lambda: page.wait_for_function(READY)  # noqa: E731
+        page.goto(folder)
+        ready()
+        tab_to(page, "train or serve")
+        page.keyboard.press("ArrowDown")
+        page.locator(".pl-num[data-letter=tpot]").wait_for()
+        assert focused(page) == "train or serve"
+        for pill, words, name in (("model", "llama 70b", "Llama 3.1 70B"), ("device", "h100", "NVIDIA H100 SXM")):
+            tab_to(page, pill)
+            page.keyboard.press("Enter")
+            assert focused(page) == f"find a {pill}"
+            page.keyboard.type(words)
+            page.keyboard.press("Enter")
+            ready()
+            assert focused(page) == pill and page.locator(".pl-pill", has_text=name).count() == 1
+        page.locator("input[aria-label=users]").focus()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("200")
+        page.keyboard.press("Enter")
+        ready()
+        assert focused(page) == "users" and "%22users%22%3A200" in page.url
+        assert page.errors == []
+
+
+def test_a_device_that_lacks_cells_is_not_said_to_be_too_small(chromium, folder):
+    with open_page(chromium, viewport={"width": 390, "height": 844}) as page:
+        plan = json.dumps(planner("serve", model="llama3_8b", device="h100", precision="bf16", users=8).plan)
+        page.goto(f"{folder}#plan={quote(plan)}")
+        page.wait_for_function(READY)
+        page.get_by_text("would do too").wait_for()  # with fewer devices
+        page.locator(".pl-pill").nth(1).click()
+        page.locator(".pl-own textarea").fill(MINE.partition("peak_vector")[0])
+        page.get_by_text("use this device").click()
+        said = page.locator(".pl-verdict", has_text="It cannot be said")
+        said.wait_for()
+        assert "(peak_vector)" in said.inner_text() and "fit" not in said.inner_text()
+        page.get_by_text("take them from NVIDIA H100 SXM").click()
+        page.wait_for_function(READY)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
+
+
+def test_two_pools_are_put_beside_and_linked(chromium, folder):
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        plan = planner("serve", model="llama3_70b", device="h200", devices=64, rate=20, prompt=4000, output=300).plan
+        page.goto(f"{folder}#plan={quote(json.dumps(plan))}")
+        page.locator(".pl-pools").get_by_text("side by side").click()
+        cell = page.locator(".pl-beside td", has_text="prompts: ")
+        cell.wait_for()
+        beside = cell.inner_text()
+        page.wait_for_function(READY)
+        page.select_option("select[aria-label=along]", "prompt")
+        page.locator(".pl-pools").get_by_text("link to these pools").click()
+        link = page.locator("dialog[open] pre").inner_text()
+        page.goto("about:blank")
+        page.goto(link)
+        page.locator(".pl-pools").get_by_text("search all pools again").wait_for()
+        cell.wait_for()
+        assert cell.inner_text() == beside
+        assert page.locator("select[aria-label=along]").input_value() == "prompt"
+        assert page.errors == []
 
 
 def test_a_notebook_has_the_same_planner(chromium, folder):

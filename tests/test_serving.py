@@ -1,5 +1,7 @@
 """A step of serving and what follows from it: parts that sum, three evaluators that agree, experts by simulation."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,14 @@ from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served
 from scalebook.inference import (
     PARTS,
     decode_step,
+    decoding,
     devices_touched,
     experts_touched,
     fullest_share,
     mixed_step,
     prefill_step,
     serve,
+    simulate_serving,
     step_sheet,
     token_cache_latent,
     visited_by_shares,
@@ -118,6 +122,54 @@ def test_more_of_a_device_is_never_slower_and_more_users_never_faster(case):
     assert rows.tpot[users == 64] == pytest.approx(before.tpot, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["llama3_70b", "deepseek_v3", "gpt_oss_120b", "glm_5", "qwen3_5_397b"])
+def test_stages_make_no_token_faster(name):
+    """A sequence goes through all layers, and its whole cache is read in each, however many stages hold them."""
+    for step, asked in ((decode_step, {}), (mixed_step, dict(read_chunk=512))):
+        one, *more = (step(models[name], H200, tp=8, pp=pp, batch=1, context=100_000, **asked) for pp in (1, 2, 8))
+        for row in more:
+            assert row.cache_time == pytest.approx(one.cache_time, rel=1e-12) and row.pass_time >= one.pass_time
+    one, *more = (serve(models[name], B200, tp=8, pp=x, users=1, prompt=1000, output=100) for x in (1, 2, 8))
+    assert all(row.tpot >= one.tpot and row.ttft >= one.ttft for row in more)
+
+
+@pytest.mark.parametrize(
+    ("users", "prompt", "output"), [(8, 4000, 100), (32, 1000, 8), (32, 1000, 240), (256, 80, 24), (512, 16, 8)]
+)
+def test_users_out_of_step_are_those_of_a_simulation(users, prompt, output):
+    """Also where more sequences end with each step than one, and their prompts are read together."""
+    model, asked = models.llama3_70b, dict(tp=8)
+
+    @functools.cache
+    def step(batch, tokens):
+        read, decoded = dict(read_chunk=tokens), dict(batch=batch, context=prompt + output / 2)
+        if not tokens:
+            return decode_step(model, H200, **asked, **decoded).pass_time
+        if not batch:
+            return prefill_step(model, H200, **asked, **read).pass_time
+        return mixed_step(model, H200, **asked, **read, **decoded).pass_time
+
+    run = simulate_serving(
+        prompt=prompt * 5 // 4, output=output * 5 // 4, users=users, step=step, requests=users * 30, warmup=users * 10,
+        shortest=0.6,
+    )  # fmt: skip
+    row = serve(model, H200, **asked, users=users, prompt=prompt, output=output, generations=10**6)
+    assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
+    assert row.end_to_end == pytest.approx(run.end_to_end.mean(), rel=0.2)
+
+
+@pytest.mark.parametrize("pp", [1, 4])
+@pytest.mark.parametrize("name", ["llama3_8b", "gpt_oss_120b", "deepseek_v3"])
+def test_longer_answers_end_no_sooner_and_more_users_are_served_no_less(name, pp):
+    """But for a tenth, by which what is read together is taken at its mean."""
+    asked = dict(tp=8, pp=pp, generations=10**6)
+    ends = serve(models[name], B200, **asked, users=64, prompt=1000, output=np.array([2, 3, 4, 8, 16, 300])).end_to_end
+    assert (ends[1:] > 0.9 * ends[:-1]).all()  # prompts waited for were once met again, and ends fell by 40 %
+    users = 2.0 ** np.arange(14)  # every prompt was once charged a step of its own, and rates fell a thousandfold
+    rates = serve(models[name], B200, **asked, users=users, prompt=20, output=30).request_rate
+    assert (rates[1:] > 0.9 * rates[:-1]).all()
+
+
 def test_the_end_of_a_request_is_its_first_token_and_the_others():
     row = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine="vllm")
     assert row.end_to_end == pytest.approx(row.ttft + 1023 * row.tpot)
@@ -127,6 +179,17 @@ def test_the_end_of_a_request_is_its_first_token_and_the_others():
     assert row.million_cost == pytest.approx(row.price_hour / 3600 / row.device_rate * 1e6)
     ideal = serve(models.llama3_70b, H200, tp=8, users=64, prompt=1024, output=1024, engine=engines.ideal)
     assert ideal.ttft < row.ttft
+
+
+@pytest.mark.parametrize("name", ["gpt_oss_20b", "gemma3_4b", "mistral_7b", "llama3_8b", "deepseek_v2_lite"])
+def test_a_user_of_serve_holds_what_a_sequence_of_decoding_does(name):
+    """Layers that slide keep a window: users who have room were once refused, six of seven of Gemma 3's."""
+    asked = dict(kv_bits=16, weight_bits=16)
+    row = serve(models[name], B200, users=2, prompt=30_000, output=2000, **asked)
+    one = decoding(models[name], B200, batch=1, context=31_000, **asked)
+    assert row.cached_tokens == pytest.approx(one.get("cached", 31_000)) and row.context == 31_000
+    held = row.cached_tokens * row.token_cache
+    assert held == pytest.approx(one.kv_cache, rel=1e-12) and row.max_users == row.cache_room // held
 
 
 def test_a_long_prompt_is_read_in_several_steps():
@@ -183,6 +246,15 @@ def test_published_numbers():
 def test_devices_touched(experts, top_k, ep):
     said = devices_touched(experts=experts, top_k=top_k, ep=ep)
     assert said == pytest.approx(devices_visited(experts, top_k, ep), rel=0.01)
+
+
+@pytest.mark.parametrize("experts", [1, 2, 5, 6, 8])
+def test_devices_touched_at_the_limits(experts):
+    """A token of all experts leaves no device out; no token visits more devices than there are, or than experts."""
+    for ep in range(1, experts + 1):
+        assert devices_touched(experts=experts, top_k=experts, ep=ep) == pytest.approx(ep, rel=3e-3)
+        said = devices_touched(experts=experts, top_k=np.arange(1.0, experts + 1), ep=ep)
+        assert (np.diff(said) >= 0).all() and (said <= np.minimum(ep, np.arange(1, experts + 1)) + 1e-9).all()
 
 
 @pytest.mark.parametrize(("ep", "tokens"), [(8, 64), (32, 512), (144, 12672)])

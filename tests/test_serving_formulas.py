@@ -28,6 +28,7 @@ from scalebook.inference.disaggregation import (
     handover_by_layers,
     handover_whole,
 )
+from scalebook.inference.experts import visited_by_shares
 from scalebook.inference.prefix import (
     computed_rate,
     lru_hit_share,
@@ -614,3 +615,25 @@ def test_a_day_of_a_fleet():
     assert fleet_cost(day) == pytest.approx(87_072)
     assert million_cost_of_fleet(day, fleet_tokens=168e9) == pytest.approx(0.518, abs=5e-4)
     assert token_energy(tdp=700, device_rate=700) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: visited_by_shares([0.5], -5), "layer_tokens must be positive, not -5"),
+        (lambda: visited_by_shares([0.5], float("nan")), "layer_tokens must be a finite number"),
+        (lambda: visited_by_shares("ab", 5), "shares are those of the tokens that pick each expert"),
+        (lambda: visited_by_shares(None, 5), "shares are those of the tokens that pick each expert"),
+        (lambda: zipf(-1, 1), "items must be a whole number from 1 up, not -1"),
+        (lambda: zipf(2.5, 1), "items must be a whole number from 1 up, not 2.5"),
+        (lambda: zipf(3, float("nan")), "skew must be a number, such as skew=1, not nan"),
+        (lambda: lru_hit_share("x", 1), "shares is a list of positive numbers"),
+        (lambda: mean_of_largest(np.exp, ways=-3), "ways must be positive, not -3"),
+        (lambda: mean_of_largest(np.exp, ways=0.5), "the largest is of one draw or more, not of 0.5"),
+        (lambda: mean_of_largest(3, ways=3), "law is a function of a standard normal deviate, not 3"),
+    ],
+)
+def test_what_is_no_law_and_no_share_is_said_in_a_sentence(call, said):
+    with pytest.raises((ValueError, TypeError)) as stopped:
+        call()
+    assert str(stopped.value).startswith(said)

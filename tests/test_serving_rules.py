@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
+from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
 
 DENSE, MOE, H200 = models.llama3_70b, models.mixtral_8x7b, accelerators.h200.at("fp8")
@@ -121,6 +123,8 @@ def test_arrays_name_the_first_that_cannot_run():
     ("letters", "said"),
     [
         (dict(users=3), "capacity finds the users: leave users out"),
+        (dict(rate=3), "capacity finds the rate: leave rate out"),
+        (dict(end_to_end=3), "serve says what end_to_end is: leave it out"),
         (dict(tp=[1, 8]), "capacity is of one way to serve: give tp one value"),
         (dict(tpot=["20 ms", "30 ms"]), "tpot must be a number"),
         (dict(tpot=[0.02, 0.03]), "capacity is of one way to serve: give tpot one value"),
@@ -130,6 +134,35 @@ def test_arrays_name_the_first_that_cannot_run():
 def test_a_capacity_is_refused_in_one_sentence(letters, said):
     asked = dict(tp=8, prompt=1000, output=300, weight_bits=8, kv_bits=8)
     assert said in refused(serve.capacity, DENSE, H200, **{**asked, **letters})
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(users=64, rate=1e9), "rate=1 billion request/s is more than these users ask for, "),
+        (dict(users=[64, 65], rate=[1, 1e9]), "rate=1 billion request/s is more than these users ask for, "),
+        (dict(users=64, rate=0), "rate=0 asks for nothing"),
+        (dict(rate=0), "rate=0 asks for nothing"),
+        (dict(rate=2, tpot=0.001), "serve says what tpot is: leave it out; serve.capacity and search find what keeps"),
+        (dict(users=2, ttft=0.001), "serve says what ttft is"),
+        (dict(users=2, end_to_end=0.001), "serve says what end_to_end is"),
+    ],
+)
+def test_what_serve_finds_is_not_given_and_no_rate_is_beyond_its_users(letters, said):
+    """It was taken as it was: a target was met by saying it, and a bill was for requests that nobody sent."""
+    assert said in refused(serve, DENSE, H200, tp=8, prompt=1024, output=256, **letters)
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(end_to_end=0.001), "end_to_end is what serve finds, its targets are tpot and ttft: subject_to="),
+        (dict(million_cost=3), "million_cost is what the search finds, and million_cost=3 says it: leave it out, or"),
+    ],
+)
+def test_what_a_search_finds_is_not_given(letters, said):
+    asked = dict(devices=16, rate=2, prompt=1024, output=256, progress=False)
+    assert said in refused(lambda *x, **y: search(serve, *x, **y), DENSE, H200, **asked, **letters)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +218,22 @@ def test_a_device_without_cores_reads_caches_as_fast_as_its_memory():
     many = decode_step(models.llama3_8b, device, **asked, cores=10**6)
     assert decode_step(models.llama3_8b, device, **asked).cache_time == many.cache_time < few.cache_time
     assert decode_step(models.llama3_8b, accelerators.h100_nvl, **asked).cores == 132
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        (dict(tpp=8), "no letter is called 'tpp'; did you mean 'tp'"),
+        (dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
+        (dict(tp=float("nan")), "tp must be a finite number, not nan"),
+        (dict(tp=[1, 2]), "tp of a server is one number, not [1, 2]"),
+        (dict(users=-3), "users must be positive, not -3"),
+        (dict(cache_share=3), "cache_share must be between 0 and 1, not 3"),
+        (dict(exchange="x"), "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'x'"),
+    ],
+)
+def test_a_server_has_no_flags_for_what_is_no_layout(letters, said):
+    assert said in refused(server_flags, "vllm", **letters)
 
 
 @pytest.mark.parametrize("step", [decode_step, mixed_step, prefill_step, serve], ids=lambda x: x.name)

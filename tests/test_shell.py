@@ -1,5 +1,6 @@
 """`python -m scalebook`: everything by its name, and one line on whatever is wrong."""
 
+import json
 import os
 import random
 import subprocess
@@ -16,6 +17,7 @@ from scalebook.shell.named import find, things
 
 from .fuzz import Record
 from .support import ROOT, SHEETS, STATED
+from .test_huggingface import CONFIGS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
 SERVE = ["serve", "llama3_70b", "h200", "tp=8", "users=64", "prompt=1024", "output=1024"]
@@ -50,6 +52,23 @@ def test_alone_it_says_what_there_is():
 @pytest.mark.parametrize("example", [x.split()[3:] for x in shell.EXAMPLES.splitlines()], ids=lambda x: x[0])
 def test_the_examples_run(example):
     assert main(example)
+
+
+def test_a_model_and_a_device_of_ones_own_are_files(tmp_path, capsys):
+    config, device = tmp_path / "config.json", tmp_path / "mine.toml"
+    config.write_text(json.dumps(CONFIGS["llama3_8b"]), "utf-8")
+    device.write_text(
+        '[mine]\nname = "Mine"\nsource = "scalebook-measure"\nhbm_bandwidth = "3.35 TB/s"\nhbm_capacity = "80 GB"\n'
+        'vendor = "Me"\npeak_bf16 = "1 PFLOP/s"\n',
+        "utf-8",
+    )
+    letters = ["dp=1", "global_batch=1", "seq=128"]
+    own = main(["training_step", str(config), "h100", *letters])
+    assert own.splitlines()[1:] == main(["training_step", "llama3_8b", "h100", *letters]).splitlines()[1:]
+    assert main(["training_step", f"model={config}", str(device), "precision=bf16", *letters])
+    assert "give the path of a config.json" in refused(["training_step", str(tmp_path / "no.json"), "h100"], capsys)
+    assert "could not be read" in refused(["training_step", "llama3_8b", str(tmp_path / "no.toml")], capsys)
+    assert "has no peak at ''" in refused(["training_step", "llama3_8b", "h100", "precision=", *letters], capsys)
 
 
 def test_the_commands_of_the_readme_are_the_examples():

@@ -344,6 +344,16 @@ def test_the_dot_is_dragged_the_curve_is_read_and_kept(chromium, address):
         box.evaluate("(x) => x.scrollIntoView()")
         box.get_by_role("button", name="pin").click()
         assert box.locator(".sb-pinned").count() and "pinned: as it began" in box.locator("figcaption").inner_text()
+        box.locator("[data-name=kv_bits] :is(input, select)").last.evaluate(
+            "(x) => x.closest('details')?.setAttribute('open', '')"
+        )
+        bits = box.locator("[data-name=kv_bits] .sb-typed")
+        bits.fill("4")
+        bits.press("Enter")
+        settled(page)
+        box.get_by_role("button", name="pin").click()
+        assert "pinned: bits per cached key or value 4 bits" in box.locator("figcaption").inner_text()
+        box.get_by_role("button", name="reset").click()
         box.evaluate("(x) => x.scrollIntoView()")
         place = box.locator(".sb-curve svg").bounding_box()
         middle = place["y"] + 100
@@ -389,7 +399,17 @@ def test_why_goes_down_to_rows(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
         box.locator(".sb-because > summary").click()
-        box.locator(".sb-because details").first.evaluate("(x) => (x.open = true)")
+        for fold in box.locator(".sb-because li summary").all()[:3]:
+            fold.click()
+        box.locator(".sb-because .katex").nth(8).wait_for()  # formulas and letters are set as elsewhere
+        said, names = box.locator(".sb-because").inner_text(), box.locator(".sb-because a").all_inner_texts()
+        assert r"\(" not in said and "Math" not in said
+        assert {x for x in re.findall(r"[a-z]{2,}_\w+", said) if x not in names} == set(), "a name of code is no word"
+        folds = box.locator(".sb-because details[open]").count()
+        box.locator(".sb-typed").first.fill("24")
+        box.locator(".sb-typed").first.press("Enter")
+        settled(page)
+        assert box.locator(".sb-because details[open]").count() == folds > 1
         links = box.locator(".sb-because a").evaluate_all("(several) => several.map((x) => x.getAttribute('href'))")
         assert any("formulas.html#formula-" in x for x in links) and any("accelerators.html" in x for x in links)
         for link in {x.partition("#")[0] for x in links}:

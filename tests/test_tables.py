@@ -197,7 +197,9 @@ def test_other_mistakes(tmp_path, text, words):
 
 def test_a_source_unlike_all_lists_none(tmp_path):
     (path := tmp_path / "mine.toml").write_text('[a]\nsource = "qqqqqq"\ncores = 4\n', "utf-8")
-    with pytest.raises(ValueError, match=r"the source 'qqqqqq' is not among the sources$"):
+    with pytest.raises(
+        ValueError, match=r"'qqqqqq' is not among the sources; of figures of one's own 'scalebook-measure' is$"
+    ):
         Table.load(path)
 
 

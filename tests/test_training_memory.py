@@ -261,6 +261,15 @@ class TestFrozen:
             assert run[letter] < 0.02 * whole[letter], letter
         assert run.weight_memory == whole.weight_memory and run.activation_memory < whole.activation_memory
 
+    @pytest.mark.parametrize("letters", [{}, dict(pp=1, dp=1), dict(stage=2, dp=1), dict(optimizer_offload=1, dp=1)])
+    def test_the_vocabulary_has_no_adapters(self, letters):
+        """It is frozen, so that a device holds the state of its blocks' adapters and no more."""
+        run = self.of(trained="lora", sharding="replicated", **letters)
+        both = run.near_blocks if "optimizer_away" in run else 0  # blocks that are held near and away
+        adapters = (run.stage_blocks + both) * run.adapter_params
+        for what, width in (("optimizer", 12), ("gradient", 4)):
+            assert run[f"{what}_memory"] + run.get(f"{what}_away", 0) == pytest.approx(adapters * width)
+
     def test_the_backward_pass_makes_gradients_of_inputs(self):
         whole, run = self.of(), self.of(trained="lora")
         assert run.weight_gradient_compute < 0.1 * whole.weight_gradient_compute

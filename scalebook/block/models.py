@@ -232,7 +232,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
 
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
-    """The same where it is served: with an indexer, linear attention in some of the blocks, gates after attention.
+    """A model's blocks where it is served: with an indexer, linear attention in some of them, gates after attention.
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True

@@ -80,7 +80,7 @@ def _listed(numbers, most=12):
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
     """Raise ValueError where either tier is too small.  `lighter` gives other choices and the memory they take."""
-    near, far = machine.near[0], machine.far[0]
+    near, far = machine.near.capacity, machine.far.capacity
     if run.train_memory > near:
         fits = next(
             (

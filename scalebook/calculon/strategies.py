@@ -18,8 +18,9 @@ from sympy import Gt, Max
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
+from scalebook.language.rules import not_whole
 from scalebook.search.space import Space, divisors, told
-from scalebook.training.rules import COUNTS, Rule, not_whole
+from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
 from scalebook.training.step import OFFLOADS
 
@@ -77,7 +78,7 @@ class Strategies:
     @cached_property
     def space(self) -> Space:
         """What a search needs to know."""
-        far = ("offload_memory <= host_capacity",) if self.machine.far[0] else ()
+        far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS,
             usual=self._usual,
@@ -104,7 +105,7 @@ class Strategies:
         """Calculon's space."""
         ways = divisors(known["devices"])
         shares = {int(np.max(known["global_batch"]) // dp) for dp in ways if dp <= np.max(known["global_batch"])}
-        away = (0, 1) if self.machine.far[0] else (0,)
+        away = (0, 1) if self.machine.far.capacity else (0,)
         tiers = tuple(range(len(self.machine.networks)))
         return {
             **_WORDS,
@@ -121,7 +122,7 @@ class Strategies:
 
     def _within(self, problem) -> tuple:
         """What Calculon goes through at all; raises ValueError for a value that it does not know."""
-        has_far, last = self.machine.far[0] > 0, len(self.machine.networks) - 1
+        has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
         for name, most in known.items():
             for x in (*problem.letters.get(name, ()), problem.fixed.get(name, 0)):
@@ -164,16 +165,10 @@ class Strategies:
         words = {n: letters.pop(n) for n in _WORDS if n in letters}
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
         networks = tuple((x.bandwidth, x.latency, x.usage) for x in self.machine.networks)
-        made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far[0]))
-        (peak, _), (vector, _), bits = (
-            self.machine.matrix[self.datatype],
-            self.machine.vector[self.datatype],
-            BITS[self.datatype],
-        )
+        made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far.capacity))
+        bits = BITS[self.datatype]
         values = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
-        values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, "peak_flops": peak, "peak_vector": vector}
-        values |= {"hbm_capacity": self.machine.near[0], "hbm_bandwidth": self.machine.near[1]}
-        values |= {"host_capacity": self.machine.far[0], "host_bandwidth": self.machine.far[1]}
+        values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, **self.machine.letters(self.datatype)}
         row = {n: Cell(float(x), self.machine.name, SOURCE) for n, x in values.items() if x}
         return made, (*knowns, Row(self.machine.name, row)), letters
 

@@ -1,12 +1,13 @@
 """Calculon's third document: a machine, whose step tables and networks become formulas.
 
 >>> from scalebook.calculon.library import systems
->>> efficiency(systems["a100_80g"].matrix["float16"][1], "flops", "flops_efficiency")(flops=2e10)
+>>> efficiency(systems["a100_80g"].matrix["float16"].steps, "flops", "flops_efficiency")(flops=2e10)
 0.9
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from sympy import Expr, Float, Ge, Integer, Piecewise, S
 
@@ -17,16 +18,34 @@ from scalebook.language.row import Cell
 from .cases import by_tier
 from .documents import BITS, SOURCE, Execution, fields
 
-__all__ = ["Network", "System", "Tables", "Tiers", "efficiency", "exact", "reached", "system"]
+__all__ = ["Engine", "Memory", "Network", "System", "Tables", "Tiers", "efficiency", "exact", "reached", "system"]
 
 Steps = tuple[tuple[float, float], ...]
 MOST, MOST_DEVICES = 10**30, 10**6
 _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
 
+class Engine(NamedTuple):
+    """What multiplies, or works on vectors, at one data type: FLOP/s at the peak, and the shares reached by size."""
+
+    peak: float
+    steps: Steps
+
+
+class Memory(NamedTuple):
+    """One tier: bytes, bytes a second, and the shares of them reached by size."""
+
+    capacity: float
+    bandwidth: float
+    steps: Steps
+
+
 @dataclass(frozen=True)
 class Network:
-    """One network: a device sends so many times the bytes, `scale · (1 + offset/ways)`, by kind of exchange."""
+    """One network: a device sends so many times the bytes, `scale · (1 + offset/ways)`, by kind of exchange.
+
+    `bandwidth` is what it reaches, in bytes a second, `printed` what its document says before the efficiency.
+    """
 
     bandwidth: float
     latency: float
@@ -34,6 +53,7 @@ class Network:
     whole: bool
     usage: float
     ops: tuple[tuple[str, float, float], ...]
+    printed: float = 0.0
 
     def scale(self, kind: str) -> Expr:
         return next(exact(scale) for name, scale, _ in self.ops if name == kind)
@@ -81,10 +101,10 @@ class System:
     """A machine as Calculon describes it."""
 
     name: str
-    matrix: dict[str, tuple[float, Steps]]
-    vector: dict[str, tuple[float, Steps]]
-    near: tuple[float, float, Steps]
-    far: tuple[float, float, Steps]
+    matrix: dict[str, Engine]
+    vector: dict[str, Engine]
+    near: Memory
+    far: Memory
     mode: str
     networks: tuple[Network, ...]
 
@@ -107,26 +127,27 @@ class System:
                     f"datatype is {datatype!r}, for which {self.name} has no {what} rate: "
                     f"{' or '.join(map(repr, tables))} would do"
                 )
-        return Tables(
-            self.mode, self.matrix[datatype][1], self.vector[datatype][1], self.near[2], self.far[2], networks
-        )
+        engines = self.matrix[datatype].steps, self.vector[datatype].steps
+        return Tables(self.mode, *engines, self.near.steps, self.far.steps, networks)
 
     @property
     def _bare(self) -> tuple[Network, ...]:
         return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the rest are letters
 
-    def row(self, given: Execution) -> Row:
-        """Its letters for an execution: rates at the datatype, both memories,
-        the network of each parallel dimension.
-        """
-        values = {
-            "peak_flops": self.matrix[given.datatype][0],
-            "peak_vector": self.vector[given.datatype][0],
-            "hbm_capacity": self.near[0],
-            "hbm_bandwidth": self.near[1],
-            "host_capacity": self.far[0],
-            "host_bandwidth": self.far[1],
+    def letters(self, datatype: str) -> dict[str, float]:
+        """Its peaks at a data type, in FLOP/s, and its memories, in bytes and bytes a second."""
+        return {
+            "peak_flops": self.matrix[datatype].peak,
+            "peak_vector": self.vector[datatype].peak,
+            "hbm_capacity": self.near.capacity,
+            "hbm_bandwidth": self.near.bandwidth,
+            "host_capacity": self.far.capacity,
+            "host_bandwidth": self.far.bandwidth,
         }
+
+    def row(self, given: Execution) -> Row:
+        """Its letters for an execution, with the network of each parallel dimension."""
+        values = self.letters(given.datatype)
         for way, tier in zip(("tp", "pp", "dp"), given.choices.tiers, strict=True):
             network = self.networks[tier]
             values |= {
@@ -181,13 +202,12 @@ def system(document, name: str = "system") -> System:
             if datatype not in BITS:
                 raise ValueError(f"a system: {engine} has the datatype {quoted(datatype)}; known are {', '.join(BITS)}")
             entry = fields(entry, f"{engine} {datatype} of a system", ("tflops", "gflops_efficiency"))
-            rates[-1][datatype] = (_number(entry, "tflops") * 1e12, _steps(entry, "gflops_efficiency", 1e9))
+            rates[-1][datatype] = Engine(_number(entry, "tflops") * 1e12, _steps(entry, "gflops_efficiency", 1e9))
     tiers = []
     for tier in ("mem1", "mem2"):
         entry = fields(given[tier], f"{tier} of a system", ("GiB", "GBps", "MB_efficiency"))
-        tiers.append(
-            (_number(entry, "GiB", least=0) * 2**30, _number(entry, "GBps") * 1e9, _steps(entry, "MB_efficiency", 1e6))
-        )
+        capacity, bandwidth = _number(entry, "GiB", least=0) * 2**30, _number(entry, "GBps") * 1e9
+        tiers.append(Memory(capacity, bandwidth, _steps(entry, "MB_efficiency", 1e6)))
     if not isinstance(given["networks"], (list, tuple)) or not given["networks"]:
         raise ValueError("a system: networks is not a list of at least one network")
     return System(name, *rates, *tiers, given["processing_mode"], tuple(map(_network, given["networks"])))
@@ -216,13 +236,15 @@ def _network(document) -> Network:
         raise ValueError(
             f"{kind}: size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}"
         )
+    printed = _number(given, "bandwidth") * 1e9
     return Network(
-        _number(given, "bandwidth") * 1e9 * _number(given, "efficiency"),
+        printed * _number(given, "efficiency"),
         _number(given, "latency", least=0),
         int(_number(given, "size")),
         given["must_be_filled"],
         _number(given, "processor_usage", least=0),
         tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()),
+        printed,
     )
 
 

@@ -21,11 +21,12 @@ from scalebook.language.row import quantity
 from .likely import ends_of, spreads_of
 from .parts import bars
 
-__all__ = ["Described", "merge", "record", "reference", "row_of", "typeset"]
+__all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "typeset"]
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
+SET = 400  # signs of TeX: longer ones say little
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
 
@@ -63,6 +64,11 @@ def row_of(row) -> dict:
         said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
         said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
     return said
+
+
+def brief(meaning: str) -> str:
+    """A meaning without what is added to it."""
+    return re.split("[,:;]", meaning)[0]
 
 
 def merge(data: dict, more: dict) -> None:
@@ -166,7 +172,8 @@ class Described:
         own = [x for x in self.inputs if any(x in row["letters"] for row in rows.values())]
         needed = [x for x in own if x not in self._at]
         lacking = {k: [x for x in needed if x not in {**self._usual, **row["letters"]}] for k, row in rows.items()}
-        left_out += [f"{rows[k]['name']} ({', '.join(x)})" for k, x in lacking.items() if x]
+        said = {x: brief(self.letter(x).meaning) for x in needed}
+        left_out += [f"{rows[k]['name']} ({', '.join(said[y] for y in x)})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
             raise TypeError(
@@ -295,9 +302,7 @@ class Described:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
-            meaning = self.letter(x).meaning
-            said = meaning if len(meaning) < 40 else x.replace("_", " ")  # a longer one stands beside the slider
-            label = f"{said}{f' ({unit})' if unit else ''}"
+            label = f"{brief(self.letter(x).meaning)}{f' ({unit})' if unit else ''}"
             words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
@@ -320,7 +325,8 @@ def _stated(name):
     if name not in FORMULAS:
         raise LookupError(f"the package states no formula {name!r}: store the notebook anew (make notebooks)")
     f = FORMULAS[name]
-    return record(f) | dict(module=f.__module__, sources=list(f.sources))
+    said = record(f) | dict(module=f.__module__, sources=list(f.sources))
+    return said if len(tex := typeset(f)[0]) > SET else said | dict(tex=tex)
 
 
 def _rows(c):

@@ -169,6 +169,9 @@ function warned(spec, values) {
   return [...words, ...held].join(" ");
 }
 
+// A meaning without what is added to it.
+export const brief = (meaning) => meaning.split(/[,:;]/)[0];
+
 export function good(value, sign) {
   if (!Number.isFinite(value)) return false;
   return sign === "real" || value > 0 || (value === 0 && sign !== "positive") ? sign !== "share" || value <= 1 : false;
@@ -199,7 +202,7 @@ export function answers(spec, state) {
   const first = spec.outputs[0];
   if (texts[0] === "none") {
     const lacking = spec.formulas.find((f) => !good(values[f.letter], f.sign))?.letter;
-    return { message: message ?? (outside(spec, values, lacking) || `no ${first.meaning} here`), texts, worked: "", values };
+    return { message: message ?? (outside(spec, values, lacking) || `what is chosen here gives no ${brief(first.meaning)}`), texts, worked: "", values };
   }
   const numbers = spec.template.replace(/⟦(\w+)⟧/g, (_, name) => showTex(values[name], spec.units[name]));
   const steps = [spec.right, numbers, showTex(values[first.letter], first.unit)].join(" \\\\ &= ");

@@ -11,7 +11,7 @@ import traitlets
 
 from scalebook.language import NOTATION, Sheet, show
 
-from .described import Described
+from .described import Described, brief
 from .scheme import shades_style
 
 __all__ = ["STORED", "Calculator", "stored"]
@@ -115,7 +115,9 @@ class Calculator(anywidget.AnyWidget):
         self.values = values
         first = spec["outputs"][0]
         if math.isnan(values[first["letter"]]):
-            self._message = message or self._outside(lacking) or f"no {first['meaning']} here"
+            self._message = (
+                message or self._outside(lacking) or f"what is chosen here gives no {brief(first['meaning'])}"
+            )
         else:
             self._message = message or self._warned()
 

@@ -74,27 +74,38 @@ function save(name, text, type) {
 
 // ---- why: from the answer down to rows and to what was chosen
 
-function reasons(spec, values, state) {
-  const root = document.documentElement.dataset.content_root, told = new Set();
+// Each letter that a formula gives folds what it is made of; `opened` are the folds that stay open while a slider moves.
+function reasons(spec, values, state, opened, set) {
+  const root = document.documentElement.dataset.content_root, first = spec.outputs[0].letter, { letters } = known(spec, state);
   const to = (path, text) => (root === undefined ? text : make("a", { href: `${root}book/reference/${path}` }, text));
-  const say = (name) => `${spec.letters[name]?.[1] ?? name}: ${Number.isFinite(values[name]) ? show(values[name], spec.units[name] ?? "") : "none"}`;
-  const item = (name, depth = 0) => {
-    const f = spec.formulas.find((x) => x.letter === name);
-    if (!f || (spec.over.includes(name) && name in known(spec, state).letters)) {
-      const control = spec.controls.find((c) => (c.options ? name in chosen(c, state).letters || (chosen(c, state).peaks && spec.by_precision.includes(name)) : c.name === name));
-      const from = !control ? "fixed here" : !control.options ? "chosen here" : undefined;
-      return make("li", {}, `${say(name)} `, make("small", {}, from ?? to(`${control.table}.html`, chosen(control, state).label)));
-    }
-    const text = `${name} = ${bare(f.js).replaceAll("Math.", "").replaceAll("*", " · ")}`;
-    const line = [say(name), " ", make("code", { class: "sb-how" }, text), " ",
-      make("small", {}, "by ", f.module ? to(`formulas.html#formula-${f.name.replaceAll("_", "-")}`, f.name) : f.name, f.sources?.length ? `, ${f.sources.join(", ")}` : "")];
-    if (!f.inputs.length) return make("li", {}, ...line);
-    if (told.has(name)) return make("li", {}, say(name), " (as above)");
-    told.add(name);
-    const inside = make("ul", {}, ...f.inputs.map((x) => item(x, depth + 1)));
-    return make("li", {}, ...line, depth < 1 ? inside : make("details", {}, make("summary", {}, "and these"), inside));
+  const say = (name) => `\\(${spec.letters[name][0]}\\) ${spec.letters[name][1]}: ${Number.isFinite(values[name]) ? plural(show(values[name], spec.units[name])) : "none"}`;
+  const cited = (source) => to(`bibliography.html#source-${source.split(" ")[0]}`, source);
+  const by = (f) => make("small", {}, ...(f.module ? ["formula ", to(`formulas.html#formula-${f.name.replaceAll("_", "-")}`, f.name)] : ["formula put together for what is chosen here"]),
+    ...(f.sources ?? []).flatMap((x, i) => [i ? "; " : " · ", cited(x)]));
+  const given = (name) => {
+    const control = spec.controls.find((c) => (c.options ? name in chosen(c, state).letters || (chosen(c, state).peaks && spec.by_precision.includes(name)) : c.name === name));
+    return make("small", {}, "— ", !control ? "fixed here" : !control.options ? "chosen here" : control.table ? to(`${control.table}.html`, chosen(control, state).label) : chosen(control, state).label);
   };
-  return make("ul", {}, item(spec.outputs[0].letter));
+  const made = (f) => {
+    const tex = f.letter === first ? spec.right : f.tex;
+    return [tex ? make("div", { class: "sb-equation", tabindex: 0, role: "group", "aria-label": `formula of ${spec.letters[f.letter][1]}` }, `\\(\\begin{aligned}${spec.letters[f.letter][0]} &= ${tex}\\end{aligned}\\)`)
+      : make("p", {}, "Its formula is too long to be set here; what it is made of stands below."), make("p", {}, by(f)), make("ul", {}, ...f.inputs.map((x) => item(x, f.letter)))];
+  };
+  const item = (name, above) => {
+    const f = spec.formulas.find((x) => x.letter === name), path = `${above} ${name}`;
+    if (!f || (spec.over.includes(name) && name in letters)) return make("li", {}, `${say(name)} `, given(name));
+    if (!f.inputs.length) return make("li", {}, `${say(name)} `, make("small", {}, "— "), by(f));
+    if (!above) return make("li", {}, say(name), ...made(f));
+    const fold = make("details", { open: opened.has(path) }, make("summary", {}, say(name)));
+    const fill = () => { if (fold.children.length < 2) fold.append(...made(f)); };
+    if (fold.open) fill();
+    fold.addEventListener("toggle", () => {
+      if (!fold.open) opened.delete(path);
+      else if (!opened.has(path)) { opened.add(path); fill(); set(fold); }
+    });
+    return make("li", {}, fold);
+  };
+  return make("ul", {}, item(first, ""));
 }
 
 // "8 tokens", "1 token": as people say it.
@@ -137,7 +148,7 @@ function build(model, el, spec, first) {
   const head = make("div", { class: "sb-head" },
     make("p", { class: "sb-answer sb-first" }, make("span", {}, spec.outputs[0].meaning), " ", labels[0]), range, message);
   const bars = make("div", { class: "sb-bars" });
-  const others = make("dl", { class: "sb-others" }, ...spec.outputs.slice(1).flatMap((x, i) => [make("dt", {}, x.meaning), make("dd", {}, labels[i + 1])]));
+  const others = make("dl", { class: "sb-others" }, ...spec.outputs.slice(1).flatMap((x, i) => [make("dt", { title: x.meaning }, brief(x.meaning)), make("dd", {}, labels[i + 1])]));
 
   // What is folded is made when it is opened, and followed while it is open.
   const fold = (kind, title, fill) => {
@@ -151,14 +162,14 @@ function build(model, el, spec, first) {
     const sum = measured(spec, found.values).find((x) => x.letter === spec.outputs[0].letter && x.rows.length === 1);
     const long = sum && sum.rows[0].pieces.length > 3;
     const tex = !found.worked ? "" : long ? `\\(\\begin{aligned}${spec.left} &= ${spec.right}\\end{aligned}\\)` : found.worked;
-    const terms = sum?.rows[0].pieces.map((x) => make("tr", {}, make("th", { scope: "row" }, make("i", { class: `sb-swatch ${hue(x)}` }), x.title), make("td", {}, show(x.value, sum.unit))));
+    const terms = sum?.rows[0].pieces.map((x) => make("tr", {}, make("th", { scope: "row" }, make("i", { class: `sb-swatch ${hue(x)}` }), x.label), make("td", {}, show(x.value, sum.unit))));
     const table = terms && make("table", {}, ...terms, make("tr", { class: "sb-total" }, make("th", { scope: "row" }, sum.meaning), make("td", {}, found.texts[0])));
     const names = [spec.outputs[0].letter, ...Object.keys(spec.units).filter((x) => spec.template.includes(`⟦${x}⟧`))];
     const legend = make("ul", { class: "sb-letters" }, ...[...new Set(names)].map((x) => make("li", {}, `\\(${spec.letters[x][0]}\\) ${spec.letters[x][1]}`)));
     body.replaceChildren(make("div", { class: "sb-equation", tabindex: 0, role: "group", "aria-label": "the formula" }, tex || "no value here"), ...(table ? [table] : []), legend);
     typeset(body, model);
   });
-  const why = fold("sb-because", "why", (body) => body.replaceChildren(reasons(spec, found.values, get())));
+  const opened = new Set(), why = fold("sb-because", "why", (body) => { body.replaceChildren(reasons(spec, found.values, get(), opened, (node) => typeset(node, model))); typeset(body, model); });
   const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `${spec.lacking.length} not offered: what each lacks`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
 
   const curve = spec.curve ? picture(spec, get, (value) => change(spec.curve.x)(value)) : null;
@@ -183,7 +194,7 @@ function build(model, el, spec, first) {
     curve && button("SVG", "save the curve as a drawing", () => save(`${name}.svg`, standalone(curve.svg), "image/svg+xml")),
     curve && button("pin", "keep this curve for comparison", () => { curve.pin(label()); refresh(); }),
     button("reset", "back to where it began", () => { curve?.clear(); set(first); refresh(); }), said);
-  const label = () => spec.controls.filter((x) => x.name !== spec.curve.x && get()[x.name] !== first[x.name]).map((x) => (x.options ? chosen(x, get()).label : `${x.name.replaceAll("_", " ")} ${exact(get()[x.name], x.unit)}`)).slice(0, 3).join(", ") || "as it began";
+  const label = () => spec.controls.filter((x) => x.name !== spec.curve.x && get()[x.name] !== first[x.name]).map((x) => (x.options ? chosen(x, get()).label : `${brief(x.label)} ${plural(exact(get()[x.name], x.unit))}`)).slice(0, 3).join(", ") || "as it began";
 
   const right = make("div", { class: "sb-right" }, head, bars, others, worked.node, why.node, buttons, shown, lacking);
   el.append(make("div", { class: "sb-columns" }, controls, right));
@@ -264,7 +275,7 @@ function picture(spec, get, move) {
     caption.classList.toggle("sb-many", caption.children.length > 4);
   };
   const named = () => [...(spec.curve.y.length > 1 || spec.curve.y[0].letter !== spec.outputs[0].letter || pinned.length ? spec.curve.y : [])
-      .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, y.meaning)),
+      .map((y, k) => make("span", { class: `sb-key sb-key-${k}`, style: own(y, "--sb-own") }, brief(y.meaning))),
     ...(band?.points ? [make("span", { class: "sb-key sb-key-band", style: own(spec.curve.y[0], "--sb-own") }, "likely (80 %)")] : []),
     ...pinned.map((x) => make("span", { class: "sb-key sb-key-pinned" }, x.label))];
   const at = (event) => {

@@ -76,10 +76,11 @@ def _short(expressions):
 
 
 def _said(js, letter):
-    """A letter's meaning, and an expression as it is written."""
+    """A letter's meaning; an expression by its word where it has one, else as it is written."""
     if re.fullmatch(r"\w+", js):
         return letter(js).meaning
-    return js.replace("Math.", "").replace("*", " · ")
+    part = _called(js, letter)
+    return js.replace("Math.", "").replace("*", " · ") if part.kind == "other" else part.word
 
 
 def addends(js: str) -> list[str]:

@@ -1,7 +1,7 @@
 // What an answer shows: whether it fits, four numbers, bars, neighbours, what would help, and the why of each number.
 
 function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
-  const { data } = engine, { h, show, unit, meaning } = words;
+  const { data } = engine, { h, show, unit, meaning, brief } = words;
   const upper = (x) => x.charAt(0).toUpperCase() + x.slice(1);
 
   // The chapter that derives a piece; what it is called, and its colour, the package says (language/meanings.py).
@@ -23,7 +23,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     ["4-inference/capacity-pipelines-caches-prefixes", "held_weights workspace"],
   ].flatMap(([place, letters]) => letters.split(" ").map((x) => [x, place])));
   const part = (x) => data.parts[x];
-  const nameOf = (x) => part(x)?.[0] ?? x.replaceAll("_", " "), look = (x) => { const [, kind, shade] = part(x) ?? ["", "waiting", 1]; return `sb-${kind}-${shade}`; };
+  const nameOf = (x) => part(x)?.[0] ?? brief(x), look = (x) => { const [, kind, shade] = part(x) ?? ["", "waiting", 1]; return `sb-${kind}-${shade}`; };
   const chapter = (x) => (CHAPTERS[x] ? h("a", { href: `${base}notebooks/${CHAPTERS[x]}.html`, class: "pl-chapter", "aria-label": `chapter on ${nameOf(x)}` }, "chapter") : null);
   function pieces(answer, letters) {
     return letters.filter((x) => answer.values[x] > 0).map((x) => ({ letter: x, name: nameOf(x), value: answer.values[x], look: look(x) }))
@@ -86,6 +86,11 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // A layout in few words.
   const NAMES = { zb_h1: "zero bubble H1", zb_h2: "zero bubble H2", zb_v: "zero bubble V", dualpipe: "DualPipe", gpipe: "GPipe", "1f1b": "1F1B", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3" };
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
+  const CALLED = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
+    recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
+  const WORD = { none: "nothing", selective: "attention", full: "everything", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(x);
+  // A step away from a layout: ways and counts by their letters, words as they are said.
+  const step = (said) => said.split(", ").map((one) => { const [name, from, , to] = one.split(" "); return /^\d+$/.test(from) ? one.replaceAll("_", " ") : `${CALLED[name]}: ${told(from)} → ${told(to)}`; }).join(", ");
   function layout(chosen, job) {
     const said = Object.entries(chosen.letters).filter(([n, x]) => x > 1 || n === "tp").map(([n, x]) => `${n.replace("attention_dp", "attention dp")} ${show(x)}`);
     const { recompute, sharding, schedule, exchange, attention, context_exchange: gathered } = chosen.words;
@@ -110,13 +115,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", { step_time: "step", device_rate: "tokens/s a device", million_cost: "a million tokens", devices: "devices" }[axis], job === "train" ? "memory" : "a token", "what changes, or why not"].map((x) => h("th", { scope: "col" }, x)))),
       h("tbody", {}, line(layout(own, job), amount(axis, best), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
         result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "another of the best", x)),
-        rows.slice(0, 14).map((x) => line(x.said.replaceAll("_", " "), by(x.value), x.second ? show(x.second, unit(result.axes[1]), 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
+        rows.slice(0, 14).map((x) => line(step(x.said), by(x.value), x.second ? show(x.second, unit(result.axes[1]), 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
   }
 
   // Why: the formula, with letters and with numbers, its source, and the same of all that it is made of.
   function why(answer, letter, state, depth = 0, seen = new Set()) {
     const f = answer.sheet.by.get(letter), value = answer.values[letter], isFormula = f && !(letter in answer.given);
-    const head = h("span", {}, `\\(${words.letter(letter)}\\) ${meaning(letter)}: `, h("b", {}, show(value, unit(letter))));
+    const head = h("span", {}, `\\(${words.letter(letter)}\\) ${meaning(letter)}: `, h("b", {}, amount(letter, value)));
     if (!isFormula) return h("div", { class: "pl-leaf" }, head, " ", origin(letter, state));
     const body = h("div", { class: "pl-body" }), fill = () => {
       if (body.childElementCount) return;
@@ -127,7 +132,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
         body.append(h("div", { class: "pl-math", tabindex: 0, role: "group", "aria-label": `formula of ${meaning(letter)}` }, words.equation(words.letter(letter), words.terms(f.root, words.letter), ...(isPlain ? [] : [filled, end]))));
       } else body.append(h("p", { class: "pl-soft" }, "A sum over all kernels of the blocks, too long to be set here; what it is made of stands below."));
       for (const x of f.domain) body.append(h("p", { class: "pl-soft" }, `It holds for ${x.words}.`));
-      const link = f.stated ? h("a", { href: `${base}book/reference/formulas.html#formula-${f.name.replaceAll("_", "-")}` }, `formula ${f.name}`) : h("span", {}, `formula ${f.name}, put together for these blocks`);
+      const link = f.stated ? h("a", { href: `${base}book/reference/formulas.html#formula-${f.name.replaceAll("_", "-")}` }, `formula ${f.name}`) : h("span", {}, "formula put together for these blocks");
       body.append(h("p", { class: "pl-source" }, link, " · ", f.sources.flatMap((x, i) => (i ? ["; ", words.cited(x)] : [words.cited(x)]))));
       for (const x of f.inputs) if (x in answer.values) body.append(why(answer, x, state, depth + 1));
       if (depth) typeset(body);
@@ -150,7 +155,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     }
     const own = data.engines[state.engine];
     if (state.job === "serve" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
-    return small("usual: what a call means that says nothing else");
+    return small("usual, where nothing else is said");
   }
 
   // Assumptions: constants and usual values that the answer rests on.
@@ -160,5 +165,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { figures, bars, table, layout, named, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { figures, bars, table, layout, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

@@ -253,5 +253,12 @@ function planCases(engine) {
     const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
     return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
   }
-  return { engine, training, serving, aim, firstWhole, usersAt, of: (job) => (job === "serve" ? serving : training), holds, peaks, at, kind, used, either, g, domainFails };
+  // What nothing says of the letters that an answer rests on: most often cells that a device of one's own was not given.
+  function lacking(plan) {
+    const thing = thingOf(plan.job), ways = plan.job === "train" ? {} : { tp: Math.min(2, plan.letters.devices), pp: 1, ep: 1, attention_dp: 1, replicas: 1 };
+    const { sheet: own, known } = thing.answer(plan, { letters: ways, words: {} });
+    return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
+  }
+  const thingOf = (job) => (job === "serve" ? serving : training);
+  return { engine, training, serving, aim, lacking, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

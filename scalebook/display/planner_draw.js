@@ -24,17 +24,20 @@ function planDraw(words) {
   }
 
   const tick = (v, unit) => (unit === "$" ? `$${show(v, "", 3)}` : show(v, unit, 3).replace(/ (tokens?|requests?)(\/s)?$/, ""));
-  const scale = (low, high, from, to, log) => {
+  // Where a value stands between two ends, and the ticks between: of times in the unit that they are said in.
+  const scale = (low, high, from, to, log, unit) => {
+    const by = unit === "s" ? [86400, 3600, 60].find((x) => (log ? low >= x : high >= 2 * x)) ?? 1 : 1;
+    [low, high] = [low / by, high / by];
     if (log) [low, high] = [Math.log10(low), Math.log10(high)];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
-    const at = (v) => from + ((to - from) * ((log ? Math.log10(v) : v) - low)) / (high - low);
-    const back = (p) => { const v = low + ((high - low) * (p - from)) / (to - from); return log ? 10 ** v : v; };
+    const at = (v) => from + ((to - from) * ((log ? Math.log10(v / by) : v / by) - low)) / (high - low);
+    const back = (p) => { const v = low + ((high - low) * (p - from)) / (to - from); return by * (log ? 10 ** v : v); };
     const span = high - low, step = log ? Math.max(1, Math.ceil(span / 4)) : 10 ** Math.floor(Math.log10(span)) / (span / 10 ** Math.floor(Math.log10(span)) > 4 ? 1 : 2);
     let ticks = [];
     if (log && span < 1.6) for (let e = Math.floor(low); e <= high; e++) for (const k of span < 0.8 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5]) { const v = Math.log10(k) + e; if (v >= low && v <= high) ticks.push(10 ** v); }
     else for (let t = Math.ceil(low / step); t * step <= high + 1e-9; t++) ticks.push(log ? 10 ** (t * step) : t * step);
     if (ticks.length > 6) ticks = ticks.filter((_, i) => i % Math.ceil(ticks.length / 6) === 0);
-    return { at, back, ticks };
+    return { at, back, ticks: ticks.map((t) => by * t) };
   };
 
   // Lines [{ points: [[x, y]], look, name }], dots [{ x, y, look, title }], a marker that moves, and a target.
@@ -42,7 +45,7 @@ function planDraw(words) {
     const width = 420, height = 250, left = 62, right = 12, top = 12, bottom = 40, all = [...lines.flatMap((l) => l.points), ...dots.map((d) => [d.x, d.y])].filter((p) => p.every((v) => Number.isFinite(v) && v > 0));
     if (!all.length) return h("p", { class: "pl-soft" }, "There is nothing to draw here.");
     const xs = all.map((p) => p[0]), ys = all.map((p) => p[1]), lowX = Math.min(...xs), highX = Math.max(...xs), lowY = Math.min(...ys), highY = Math.max(...ys), wide = (a, b) => b / a > 5;
-    const X = scale(lowX, highX, left, width - right, wide(lowX, highX)), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY);
+    const X = scale(lowX, highX, left, width - right, wide(lowX, highX), xUnit), logY = wide(lowY, highY), Y = scale(logY ? lowY / 1.1 : Math.max(0, lowY - 0.12 * (highY - lowY) || lowY * 0.9), highY * (logY ? 1.1 : 1.03), height - bottom, top, logY, yUnit);
     const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "pl-curve", role: "group", "aria-label": label });
     for (const t of Y.ticks) svg.append(s("line", { x1: left, x2: width - right, y1: Y.at(t), y2: Y.at(t), class: "pl-grid" }), s("text", { x: left - 5, y: Y.at(t) + 4, "text-anchor": "end" }, tick(t, yUnit)));
     const few = steps?.filter((_, i) => i % Math.ceil(steps.length / 5) === 0) ?? X.ticks;

@@ -8,15 +8,15 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
     const set = (x) => {
-      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${label(name)} is ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
-      if (["devices", "global_batch", "users", "rate"].includes(name) && x > 1e6) { say(`${label(name)} go up to a million here.`); input.value = said(); return; }
+      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(label(name))}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+      if (["devices", "global_batch", "users", "rate"].includes(name) && x > 1e6) { say(`${view.upper(label(name))}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
       input.value = said();
       fit();
       update();
     };
     input.addEventListener("input", fit);
-    input.addEventListener("change", () => set(words.read(input.value, unit(name))));
+    input.addEventListener("change", () => set(words.read(input.value, unit(name), store[name])));
     input.addEventListener("keydown", (e) => {
       if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
       e.preventDefault();
@@ -39,9 +39,13 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   // Menus of models and devices: a filter, groups, and one's own by pasting.
   function family(row, key, kind) { return kind === "device" ? row.words.vendor ?? "others" : /^[A-Za-z]+/.exec(row.name)?.[0] ?? "others"; }
   function pick(kind, take = (x) => taken(kind, x)) {
-    const table = kind === "model" ? data.models : data.devices, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); };
+    const table = kind === "model" ? data.models : data.devices, opener = document.activeElement, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); opener?.setAttribute("aria-expanded", "false"); opener?.focus(); };
     if (!at.pick.hidden && at.pick.dataset.kind === kind) { close(); return; }
+    at.ask.querySelector("[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
+    opener?.setAttribute("aria-expanded", "true");
     const usable = Object.entries(table).filter(([, row]) => (kind === "model" ? current().job === "serve" || !row.letters.linear_layers : cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth));
+    const version = ([, { name }]) => { const [n] = /\d+(\.\d+)?/.exec(name) ?? [0]; return n < 10 ? n : 0; };
+    if (kind === "model") usable.sort((a, b) => version(b) - version(a)); // the newest of a family first
     const list = h("div", { class: "pl-list" }), filter = h("input", { type: "search", class: "pl-filter", placeholder: `find a ${kind}`, "aria-label": `find a ${kind}` });
     const rank = (g) => { const i = ["Llama", "DeepSeek", "Qwen", "gpt", "Kimi", "GLM", "MiniMax", "Mixtral", "Mistral", "Gemma", "NVIDIA", "AMD", "Google"].indexOf(g); return i < 0 ? 99 : i; };
     const fill = () => {
@@ -50,12 +54,13 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       list.replaceChildren(...(found.length ? [...groups].sort((a, b) => rank(a[0]) - rank(b[0])).map(([g, x]) => h("div", {}, h("h2", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
     };
     filter.addEventListener("input", fill);
-    filter.addEventListener("keydown", (e) => { if (e.key === "Enter") list.querySelector("button")?.click(); if (e.key === "Escape") close(); });
-    const paste = h("textarea", { rows: 6, "aria-label": kind === "model" ? "a config.json" : "a device's cells", spellcheck: "false", placeholder: kind === "model" ? '{"model_type": "llama", "num_hidden_layers": 32, ...}' : 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = "8 TB/s"\npeak_bf16 = "2.25 PFLOP/s"' });
+    filter.addEventListener("keydown", (e) => { if (e.key === "Enter") { e.preventDefault(); list.querySelector("button")?.click(); } if (e.key === "ArrowDown") { e.preventDefault(); list.querySelector("button")?.focus(); } });
+    at.pick.onkeydown = (e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } };
+    const paste = h("textarea", { rows: 8, "aria-label": kind === "model" ? "a config.json" : "a device's cells", spellcheck: "false", placeholder: kind === "model" ? '{"model_type": "llama", "num_hidden_layers": 32, ...}' : 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = "8 TB/s"\npeak_bf16 = "2.25 PFLOP/s"\npeak_vector = "75 TFLOP/s"\nscaleup_bandwidth = "900 GB/s"\nscaleup_size = 8\nscaleout_bandwidth = "50 GB/s"' });
     const wrong = h("p", { class: "pl-wrong", role: "alert" });
     const read = (own) => { try { const found = own(); close(); take(found); } catch (error) { wrong.textContent = `${view.upper(error.message)}.`; } };
     const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
-      : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `the rest as ${states.device(current().device).name}`)];
+      : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `use it, with the rest from ${states.device(current().device).name}`)];
     at.pick.dataset.kind = kind;
     at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
     at.pick.hidden = false;
@@ -63,16 +68,13 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     filter.focus();
   }
   // The layout, each of its letters and words the best that is found or one that is chosen.
-  const SAID = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
-    recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
-  const WORD = { none: "nothing", selective: "attention", full: "everything", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" };
   function layout(space, chosen, isOpen) {
     const state = current(), change = (name, value) => { if (value === "") delete state.fixed[name]; else state.fixed[name] = name in states.WORDS ? value : Number(value); update(); };
     const one = (name, values, word = (x) => x) => {
       const own = state.fixed[name], now = own ?? (chosen ? { ...chosen.letters, ...chosen.words }[name] : undefined), all = own === undefined || values.includes(own) ? values : [...values, own];
-      return h("label", {}, h("span", {}, SAID[name] ?? name), h("select", { class: "pl-field", onchange: (e) => change(name, e.target.value) }, h("option", { value: "", selected: own === undefined }, `best${now !== undefined && own === undefined ? `: ${word(now)}` : ""}`), all.map((x) => h("option", { value: x, selected: x === own }, word(x)))));
+      return h("label", {}, h("span", {}, view.CALLED[name]), h("select", { class: "pl-field", onchange: (e) => change(name, e.target.value) }, h("option", { value: "", selected: own === undefined }, `best${now !== undefined && own === undefined ? `: ${word(now)}` : ""}`), all.map((x) => h("option", { value: x, selected: x === own }, word(x)))));
     };
-    const letters = states.LAYOUT[state.job].filter((x) => space.letters[x] && (space.letters[x].length > 1 || x in state.fixed)), told = (x) => WORD[x] ?? view.named(x);
+    const letters = states.LAYOUT[state.job].filter((x) => space.letters[x] && (space.letters[x].length > 1 || x in state.fixed)), { told } = view;
     const names = state.job === "train" ? ["schedule", "sharding", "recompute", "attention", "context_exchange"] : Object.keys(space.words), fixed = Object.keys(state.fixed).length;
     return h("details", { class: "pl-choice", open: isOpen }, h("summary", {}, fixed ? `Layout: ${fixed} chosen here, the rest searched` : "Choose the layout yourself"),
       h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told))), state.job === "train" ? h("p", { class: "pl-soft" }, "Where nothing is chosen the search tries 1F1B with and without chunks, ZeRO-1 to 3, and running nothing or everything again.") : null);

@@ -4,7 +4,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const worker = planWorker([planEngine, planCases, planPools, planSearch], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
-  const { h, show, unit, meaning } = words;
+  const { h, show, unit, meaning, brief } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
 
@@ -23,19 +23,21 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
-    const loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
+    const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
+    const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
-      ? [verb, " ", model, " on ", field("devices"), " × ", device, ", batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, ", for ", field("train_tokens", state.letters, false), " tokens."]
-      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }),
-        ", first token within ", field("ttft", state.targets, false), ", ", field("tpot", state.targets, false), " a token."])));
+      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", keep(precision, ","), " for ", field("train_tokens", state.letters, false), " tokens."]
+      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
+        " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
+    if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
   }
 
   // From users to the rate that they ask for, and back.
   function turned(to) {
     const { letters } = state, known = answer?.sheet.by.has("request_rate") ? answer.values : {};
     if (to === "rate") { letters.rate = Number((known.request_rate ?? 20).toPrecision(2)); delete letters.users; }
-    else { letters.users = known.users ?? 64; delete letters.rate; }
+    else { letters.users = known.users ?? 64; delete letters.rate; delete state.pools; }
     curveOf = { x: to, y: to === "rate" ? "million_cost" : "tpot" };
     sentence();
     update();
@@ -45,16 +47,18 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   function settle() {
     if (!states.precisions(state).includes(state.precision)) { const all = states.precisions(state); state.precision = ["bf16", "fp8", "fp16"].find((x) => all.includes(x)) ?? all[0]; }
     state.fixed = {};
+    delete state.pools;
     const keep = states.usual(state.job);
     for (const x of Object.keys(state.letters)) if (!(x in keep)) delete state.letters[x];
   }
+  const remember = () => { if (linked) history.replaceState(null, "", states.write(state)); };
   const say = (said) => { at.said.textContent = said; };
 
   // The answer: the best layout, found by a search, then what stands beside it.
   const task = (n) => (x) => (n === turn ? x : new Promise(() => {}));
   async function update() {
     const now = ++turn, only = task(now), plan = states.plan(state);
-    if (linked && changed) history.replaceState(null, "", states.write(state));
+    if (changed) remember();
     changed = true;
     say("");
     root.firstChild.setAttribute("aria-busy", "true");
@@ -87,6 +91,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     paint(plan);
     const only = task(now);
     worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
+    fewer(only);
     help(plan, only);
     pools(plan, only);
     points(plan, only);
@@ -101,9 +106,30 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.`), pinned));
   }
 
+  // How few devices would keep to the targets too, of a service for so many users.
+  async function fewer(only) {
+    if (state.job === "train" || "rate" in state.letters) return;
+    let least;
+    for (let devices = Math.floor(state.letters.devices / 2); devices >= 1; devices = Math.floor(devices / 2)) {
+      const other = states.plan(state, { letters: { devices }, fixed: {} }), found = await worker.ask("fewer", { plan: other }).then(only);
+      if (!found.best.length) break;
+      least = [devices, found.best[0], solve(other, found.best[0]).values];
+    }
+    if (!least) return;
+    const [devices, layout, values] = least;
+    at.verdict.append(h("p", {}, `${show(devices)} × ${states.device(state.device).name} would do too: `, h("b", {}, view.layout(layout, "serve")), `, ${show(values.tpot, "s", 3)} a token${values.million_cost ? `, ${view.amount("million_cost", values.million_cost)} a million tokens` : ""} `,
+      h("button", { type: "button", class: "pl-btn", onclick: () => { state.letters.devices = devices; state.fixed = {}; sentence(); update(); } }, "do that")));
+  }
+
   // Nothing fits: the smallest change that would do.
   async function nothing(plan, now) {
     for (const x of Object.values(part)) x.replaceChildren();
+    const lacking = cases.lacking(plan), { h100 } = data.devices;
+    if (lacking.length) {
+      const cells = lacking.map((x) => `${brief(x)} (${x})`), take = lacking.every((x) => x in h100.letters) ? h("button", { type: "button", class: "pl-btn", onclick: () => { for (const x of lacking) state.letters[x] = h100.letters[x]; update(); } }, `take ${lacking.length === 1 ? "it" : "them"} from ${h100.name}`) : null;
+      at.verdict.replaceChildren(h("p", { class: "pl-bad" }, h("b", {}, "It cannot be said."), ` Of ${plan.device.name} is not known: ${cells.join(", ")}. `, take));
+      return;
+    }
     const only = task(now), name = plan.device.name, try_ = async (said, more, change) => {
       const found = await worker.ask("search", { plan: states.plan(state, more) }).then(only);
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
@@ -124,7 +150,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     }
     if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
       const { missing } = cases.serving.answer(plan, { letters: { tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: state.letters.devices }, words: {} }), lacks = missing.device_rate;
-      if (lacks?.outside && !/room/.test(lacks.outside.words)) head.replaceChildren(h("b", {}, "It cannot be done so."), ` ${view.upper(meaning(lacks.formula.letter).split(/[,:;]/)[0])} holds for ${lacks.outside.words} only.`, " Looking for the smallest change that would do …");
+      if (lacks?.outside && !/room/.test(lacks.outside.words)) head.replaceChildren(h("b", {}, "It cannot be done so."), ` ${view.upper(brief(lacks.formula.letter))} holds for ${lacks.outside.words} only.`, " Looking for the smallest change that would do …");
     }
     const fixed = Object.keys(state.fixed).length ? await try_("another layout", { fixed: {} }, () => (state.fixed = {})) : null;
     if (fixed) list.append(fixed);
@@ -171,17 +197,6 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     }
     paintBinds();
   }
-  // The same rate from two pools, one that reads prompts and one that writes answers.
-  async function pools(plan, only) {
-    part.pools.replaceChildren();
-    if (plan.letters.rate === undefined || Object.keys(state.fixed).length) return;
-    const found = await worker.ask("pools", { plan }).then(only), own = answer.values, title = h("h2", {}, "Or in two pools");
-    if (found.why) { part.pools.replaceChildren(title, h("p", { class: "pl-soft" }, `Prompts read on devices of their own: ${found.why}.`)); return; }
-    const there = { state, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } }, { values } = found;
-    const link = (x) => h("button", { type: "button", class: "pl-link", "aria-label": `${meaning(x)}: why`, onclick: () => open(x, there) }, view.amount(x, values[x])), cost = values.million_cost === undefined ? "devices" : "million_cost";
-    const laid = (x, many) => [h("b", {}, `${show(many)} ${many === 1 ? "device" : "devices"}`), ` (${view.layout(x, "serve")})`];
-    part.pools.replaceChildren(title, h("p", {}, "Prompts read on ", laid(found.prefill, values.prefill_devices), ", answers written on ", laid(found.decode, values.decode_devices), ": ", link("ttft"), " to the first token, ", link("tpot"), " a token, ", link(cost), cost === "devices" ? " in all" : " for a million tokens", `: ${Math.abs(values[cost] / own[cost] - 1) < 0.005 ? "as much as" : `${show(Math.abs(values[cost] / own[cost] - 1), "%", 2)} ${values[cost] < own[cost] ? "less" : "more"} than`} in one pool. `, h("small", {}, "Each prompt's cache is sent over the network once; the wait before it is read is a queue of its own.")));
-  }
   function paintBinds() {
     const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));
     const of = state.job === "train" ? "step" : "token";
@@ -190,10 +205,10 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   }
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
-  const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, searching,
+  const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
     get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
-  const side = planSide(more), { points, compare, open } = side;
+  const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side });
   function paint(plan) {
     const stages = [];
     if (state.job === "train" && answer.values.pp > 1 && answer.values.pp <= 256) {
@@ -210,7 +225,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   // Begin: with a link, with what a notebook asks, or with the usual.
   let wrong = "";
   if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
-  const follow = () => { try { const found = states.read(location.hash); if (found) state = found; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  const follow = () => { try { const found = states.read(location.hash); if (found) state = found; if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
   if (linked) { follow(); addEventListener("hashchange", () => { wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
   sentence();
   update();

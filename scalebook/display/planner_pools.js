@@ -1,5 +1,6 @@
 // The cheapest two pools that serve a rate: prompts read on devices of one layout, answers written on devices of another.
-// It gives what serve.apart gives (scalebook/inference/pools.py), in the same order.
+// It gives what serve.apart gives (scalebook/inference/pools.py), in the same order; of a plan that names its two
+// layouts (`pools`) these alone, in as few copies as will do.
 
 function planPools(cases, plan, most = 2e7) {
   const { engine, g } = cases, { rate, devices, output } = plan.letters, { ttft, tpot } = plan.targets, thing = cases.serving;
@@ -8,19 +9,23 @@ function planPools(cases, plan, most = 2e7) {
   const own = { ...plan, letters: { ...plan.letters, users: 1 } };
   for (const x of ["rate", "devices"]) delete own.letters[x];
 
+  const is = (which, { letters, words }) => !plan.pools || ["tp", "ep", "attention_dp", "exchange"].every((x) => ({ ...letters, ...words })[x] === plan.pools[which][x]);
+
   // All layouts: how long each reads a prompt, and how few copies of it write answers fast enough.
   const layouts = [];
   let known;
   for (const exchange of several ? ["all_reduce", "all_to_all", "gather"] : [undefined]) {
     const words = several ? { exchange } : {}, at = thing.at(own, { letters: {}, words: { exchange: exchange ?? "all_reduce" } }), still = { ...at.known };
     known = at.known;
-    if (!(known.scaleout_bandwidth > 0)) return { why: "the device's network is not known" };
+    if (!({ ...plan.device.letters, ...plan.letters }.scaleout_bandwidth > 0)) return { why: "the device's network is not known" };
     for (const x of ["tp", "ep", "attention_dp", "replicas", "users"]) delete still[x];
     const given = cases.used(at.own, still), outputs = ["cache_room", "max_users", "chunks_of_prompt", "mixed_time", "token_time"];
     const { at: [place, price], out } = engine.compile([at.own], new Set(Object.keys(given)), [["tp", "ep", "attention_dp"], ["replicas", "users"]], outputs, false)(given);
     for (const tp of all) for (const ep of several ? all.filter((x) => x <= plan.model.letters.experts) : [1]) for (const groups of several ? all : [1]) {
       if (tp * groups > devices) continue;
-      const letters = { tp, ep, attention_dp: groups }, values = thing.derived({ ...known, replicas: 1, ...letters, ...words });
+      const letters = { tp, ep, attention_dp: groups };
+      if (!is("prefill", { letters, words }) && !is("decode", { letters, words })) continue;
+      const values = thing.derived({ ...known, replicas: 1, ...letters, ...words });
       if (thing.rules.some((r) => cases.holds(r, values) === false)) continue;
       place(tp, ep, groups);
       const step = (users, replicas = 1) => { price(replicas, users); return out[5]; };
@@ -37,14 +42,14 @@ function planPools(cases, plan, most = 2e7) {
     }
   }
   if (!layouts.length) return { why: `the weights fit on no layout of ${g(devices)} devices or fewer` };
-  const writers = layouts.filter((x) => x.fits);
+  const readers = layouts.filter((x) => is("prefill", x)), writers = layouts.filter((x) => x.fits && is("decode", x));
   if (!writers.length) return { why: `no pool that writes takes ${g(1e3 * tpot)} ms a token: the fastest step has ${g(1e3 * Math.min(...layouts.map((x) => x.least)))} ms` };
-  if (layouts.length * writers.length > most) return { why: "there are too many pairs for a page: ask serve.apart in Python" };
+  if (readers.length * writers.length > most) return { why: "there are too many pairs for a page: ask serve.apart in Python" };
 
   // Every pair: what is sent between them rests on both, and a queue of prompts is as full as the first token allows.
   const price = known.price_hour, cache = (known.prompt * known.layers * known.kv_width * known.kv_bits) / 8, before = (a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
   let best, carried = false, fastest = Infinity, fewest = Infinity;
-  for (const r of layouts) for (const w of writers) {
+  for (const r of readers) for (const w of writers) {
     const sent = cache / Math.min(r.link, w.link), fixed = known.first_overhead + r.read + sent + (known.first_tokens - 1) * w.write;
     if (!(sent <= r.read)) continue;
     carried = true;

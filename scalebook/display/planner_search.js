@@ -114,14 +114,12 @@ function planSearch(cases) {
     const moved = job === "train" ? [["tp", "cp", "ep", "batch"], ["pp", "chunks"]] : [["tp", "pp", "ep", "attention_dp", "replicas", "scaleout_bandwidth"], ...(rate === undefined ? [] : [["users"]])];
     // All sheets are priced together, so that what they share is computed once.
     const still = { ...s.known };
-    let lent;
     for (const one of priced) {
       if (job === "train") one.sheet = thing.sheet(plan, one.all, fixedWords.offload);
       else {
-        const { own, known } = thing.at(plan, { letters: {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
+        const { own, known } = thing.at(plan, { letters: plan.letters.devices > 1 ? { tp: 2 } : {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
         one.sheet = own;
         Object.assign(still, known);
-        lent = known.scaleout_bandwidth;
       }
       one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known));
     }
@@ -131,7 +129,7 @@ function planSearch(cases) {
     let priced1 = -1;
     const rejected = {}, out = (name, n = 1) => (rejected[name] = (rejected[name] ?? 0) + n);
     let count = 0, fitting = 0, kept = [], front = [], mark = Date.now(), done = 0;
-    const known = plan.device.letters, near = known.scaleup_bandwidth;
+    const { scaleup_bandwidth: near, scaleup_size: domain, scaleout_bandwidth: far } = { ...plan.device.letters, ...plan.letters }; // within a domain no other network is asked for
     const compare = (a, b) => a[0] - b[0] || a[2] - b[2] || a[3] - b[3];
     function take(value, other, combo, row, letters) {
       const entry = [value, other, combo, row, letters];
@@ -185,7 +183,7 @@ function planSearch(cases) {
           if (job === "train") {
             if (priced1 !== order) { priceAt[0](v.tp, v.cp, v.ep, v.batch); priced1 = order; }
             priceAt[1](v.pp, v.chunks);
-          } else priceAt[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, lent ?? (v.tp * v.pp * v.attention_dp <= known.scaleup_size ? near : NaN));
+          } else priceAt[0](v.tp, v.pp, v.ep, v.attention_dp, v.replicas, far ?? (v.tp * v.pp * v.attention_dp <= domain ? near : NaN));
         }
         if (rate !== undefined) priceAt[1](asked1(i));
         if (found[at] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[at + place[x]])))) { out("a formula holds"); continue; }

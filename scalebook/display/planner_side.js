@@ -1,20 +1,24 @@
 // What stands beside the answer: curves, plans side by side, how far to trust it, assumptions, buttons, and the why.
 
-function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, solve, pick, say, engine, data, base, get, set, update, sentence, replace, typeset }) {
+function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, get, set, update, sentence, replace, typeset, linked, remember }) {
   const { trust, runsOf } = planEvidence({ states, words, part, h, show, data, get });
   const copyable = (title, text, file, type = "text/plain", more = null) => {
     const area = h("pre", { tabindex: 0 }, text), done = h("span", { role: "status" });
-    const copy = () => Promise.resolve(navigator.clipboard?.writeText(text)).then(() => (done.textContent = " copied"), () => (done.textContent = " mark the text and copy it"));
+    const copy = () => (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(() => (done.textContent = " copied"), () => (done.textContent = " mark the text and copy it"));
     const save = () => { const link = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: file }); link.click(); };
     at.out.replaceChildren(h("h2", {}, title), area, h("p", { class: "pl-soft" }, more), h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: copy }, "copy"), " ", file ? h("button", { type: "button", class: "pl-btn", onclick: save }, `save ${file}`) : null, " ", h("button", { type: "button", class: "pl-btn", onclick: () => at.out.close() }, "close"), done));
     at.out.showModal();
   };
 
+  const linkTo = (state) => `${linked ? location.href.split("#")[0] : `${base}book/planner.html`}${states.write(state)}`; // a notebook has no address of its own
+  // Two pools as an answer like others: their letters, and of what they are made.
+  const apart = (state, found) => ({ state, laid: found, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } });
+
   // Why
   function open(letter, of = get()) {
     const { state, answer, chosen } = of;
     const all = h("div", { class: "pl-tree" }, view.why(answer, letter, { plan: states.plan(state), state: { ...state, usual: states.usual(state.job) }, chosen }));
-    at.why.replaceChildren(h("h2", {}, `Why ${show(answer.values[letter], unit(letter))}?`), h("p", { class: "pl-soft" }, "Open a line to see what it is made of, down to the cells of the tables and their sources."), all, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: () => at.why.close() }, "close")));
+    at.why.replaceChildren(h("h2", {}, `Why ${view.amount(letter, answer.values[letter])}?`), h("p", { class: "pl-soft" }, "Open a line to see what it is made of, down to the cells of the tables and their sources."), all, h("p", {}, h("button", { type: "button", class: "pl-btn", onclick: () => at.why.close() }, "close")));
     at.why.showModal();
     at.why.focus(); // a summary would lose it while its letter is set, and the keys with it
     typeset(all);
@@ -38,7 +42,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     if (x === "devices") { // the best layout of each number
       set({ along: [[here, answer.values[y]]] });
       paintCurve();
-      const counts = [-3, -2, -1, 1, 2, 3].map((i) => here * 2 ** i).filter((n) => Number.isInteger(n) && n >= 1 && n <= 1e6).sort((a, b) => Math.abs(Math.log(a / here)) - Math.abs(Math.log(b / here)));
+      const counts = [2, 0.5, 4, 0.25, 8, 0.125, 1.5, 3, 0.75, 6, 0.375].map((by) => here * by).filter((n) => Number.isInteger(n) && n >= 1 && n <= 1e6);
       for (const n of counts) {
         const other = states.plan(state, { letters: { devices: n }, fixed: Object.fromEntries(Object.entries(state.fixed).filter(([word]) => word in states.WORDS)) }), found = await worker.ask("curve", { plan: other }).then(only);
         if (found.best.length) { set({ along: [...get().along, [n, solve(other, found.best[0]).values[y]]].sort((a, b) => a[0] - b[0]) }); paintCurve(); }
@@ -70,6 +74,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     return isWhole(x) ? (rising ? Math.floor(a + 1e-9) : Math.ceil(a - 1e-9)) : a;
   }
   let target = null;
+  const choose_ = (curveOf) => { set({ curveOf }); get().state.curve = [curveOf.x, curveOf.y]; remember(); };
   const move = (value) => {
     const { state, curveOf: { x } } = get(), found = isWhole(x) ? Math.max(1, Math.round(value)) : value;
     state.letters[x] = found;
@@ -79,16 +84,16 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   };
   function paintCurve() {
     const { state, answer, along, curveOf } = get(), [xs, ys] = curveLetters(state.job, answer), { x, y } = curveOf;
-    const option = (which) => (n) => h("option", { value: n, selected: n === curveOf[which] }, n === "price_hour" ? "price an hour" : meaning(n).split(/[,:;]/)[0]);
-    const choose = (which, list) => h("select", { class: "pl-field", "aria-label": which === "x" ? "along" : "what", onchange: (e) => { set({ curveOf: { ...curveOf, [which]: e.target.value } }); target = null; points(states.plan(state), (v) => v); } }, list.map(option(which)), which === "x" ? h("optgroup", { label: "any other" }, others(state.job, get()).map(option("x"))) : null);
+    const option = (which) => (n) => h("option", { value: n, selected: n === curveOf[which] }, brief(n));
+    const choose = (which, list) => h("select", { class: "pl-field", "aria-label": which === "x" ? "along" : "what", onchange: (e) => { choose_({ ...curveOf, [which]: e.target.value }); target = null; points(states.plan(state), (v) => v); } }, list.map(option(which)), which === "x" ? h("optgroup", { label: "any other" }, others(state.job, get()).map(option("x"))) : null);
     target ??= answer.values[y] * 0.8;
     const said = h("p", { class: "pl-solved", role: "status" }), solved = () => {
       const found = reached(target);
-      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(meaning(y).split(/[,:;]/)[0])} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x.replaceAll("_", " ")}`}`)), found === null ? "" : " ", found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
+      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(brief(y))} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x === "devices" ? x : brief(x)}`}`)), found === null ? "" : " ", found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
     };
-    const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : meaning(x).split(/[,:;]/)[0], yName: "",
-      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
-    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y)); if (v > 0) { target = v; paintCurve(); } } });
+    const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : brief(x), yName: "",
+      label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]).filter((n) => Number.isInteger(Math.log2(n / answer.values[x])) || !isWhole(x)) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
+    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y), target); if (v > 0) { target = v; paintCurve(); } } });
     const hadFocus = document.activeElement?.matches(".pl-marker") && part.curve.contains(document.activeElement);
     part.curve.replaceChildren(h("h2", {}, "Against one unknown"), h("p", {}, choose("y", ys), " against ", choose("x", xs)), drawn, h("p", { class: "pl-soft" }, "Drag the dot, or the dashed target: ", asked), said);
     if (hadFocus) part.curve.querySelector(".pl-marker")?.focus({ preventScroll: true });
@@ -114,7 +119,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     return [h("h2", {}, price ? "Speed against cost" : "Speed against tokens a device"), draw.curve({ lines: [{ points: line }], dots, marker: { x: now[0], y: now[1] }, ends: [fastest, least], xUnit: "token/s", yUnit: price ? "$" : "token/s", xName: "tokens a second of one user", yName: "", label: `cost against speed, ${dots.length} measured runs beside it`,
       moved: (v) => { const near = line.reduce((a, b) => (Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)), k = line.indexOf(near); let users = 1; for (let i = 0; i < k; i++) users = Math.ceil(users * 1.4); if ("rate" in state.letters) state.letters.rate = Number(solve(by(users), chosen).values.request_rate.toPrecision(3)); else state.letters.users = users; sentence(); update(); } }),
       h("p", { class: "pl-soft" }, `One user alone gets ${show(fastest, "token/s", 3)}; ${price ? `no million tokens costs less than $${show(least, "", 3)}` : `a device gives at most ${show(least, "token/s", 3)}`} here. `,
-        dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the darker ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
+        dots.length ? `Dots: ${dots.length} public runs of this model (InferenceX and NVIDIA)${dots.some((d) => d.look.includes("own")) ? ", the orange ones on this device" : ""}; lengths and targets differ.` : "No public run of this model is at hand.")];
   }
 
   // Up to four side by side
@@ -123,7 +128,8 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     paintCompare(all);
     for (const own of state.beside) {
       const other = states.plan(own), found = await worker.ask("beside", { plan: other }).then(only).catch(() => null);
-      all.push(found?.best.length ? { state: own, chosen: found.best[0], answer: solve(other, found.best[0]) } : { state: own });
+      if (own.pools) all.push(found && !found.why ? apart(own, found) : { state: own });
+      else all.push(found?.best.length ? { state: own, chosen: found.best[0], answer: solve(other, found.best[0]) } : { state: own });
       paintCompare(all);
     }
   }
@@ -137,15 +143,15 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const pin = () => { state.beside.push({ ...states.copy({ ...state, beside: [] }), fixed: Object.fromEntries(Object.entries({ ...get().chosen.letters, ...get().chosen.words }).filter(([n]) => states.LAYOUT[job].includes(n) || n in states.WORDS)) }); update(); };
     const room = state.beside.length < 3, buttons = h("p", {}, "Side by side: ", room ? [["another device", add("device")], ["another model", add("model")], ["this layout, pinned", pin]].flatMap(([said, go]) => [h("button", { type: "button", class: "pl-btn", onclick: go }, `+ ${said}`), " "]) : "four are the most.");
     if (all.length < 2) { part.compare.replaceChildren(buttons); return; }
-    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : ["ttft", "tpot", "device_rate", "million_cost", "filled"];
+    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : [...(all.some((a) => "rate" in a.state.letters) ? ["devices"] : []), "ttft", "tpot", "device_rate", "million_cost", "filled"];
     const best = Object.fromEntries(letters.map((x) => [x, Math[x === "mfu" || x === "device_rate" ? "max" : "min"](...all.flatMap((a) => a.answer?.values[x] ?? []))]));
-    const isBest = (x, v) => v !== undefined && v === best[x] && all.some((a) => a.answer && a.answer.values[x] !== v);
-    const name = (x) => `${show(x.letters.devices)} × ${states.device(x.device).name}`;
+    const isBest = (x, v) => v !== undefined && v === best[x] && all.some((a) => a.answer?.values[x] !== undefined && a.answer.values[x] !== v);
+    const name = (x) => `${"rate" in x.letters ? "at most " : ""}${show(x.letters.devices)} × ${states.device(x.device).name}`;
     const head = all.map((a, i) => h("th", { scope: "col" }, name(a.state), h("br"), h("small", {}, `${states.model(a.state.model).name}, ${a.state.precision}`), i ? [" ", h("button", { type: "button", class: "pl-link", "aria-label": `leave out ${name(a.state)}`, onclick: () => { state.beside.splice(i - 1, 1); update(); } }, "×"), " ",
       h("button", { type: "button", class: "pl-link", onclick: () => { const rest = [...state.beside]; rest.splice(i - 1, 1, { ...states.copy({ ...state, beside: [] }) }); replace({ ...states.copy(a.state), beside: rest }); } }, "go there")] : null));
     part.compare.replaceChildren(h("h2", {}, "Side by side"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "plans side by side" }, h("table", { class: "pl-beside" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "pl-hidden" }, "what")), head)), h("tbody", {},
-      h("tr", {}, h("th", { scope: "row" }, "layout"), all.map((a) => h("td", {}, a.answer ? view.layout(a.chosen, job) : "does not fit, or cannot run"))),
-      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, x === "filled" ? "share of the memory" : meaning(x).split(/[,:;]/)[0]), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: isBest(x, v) ? "pl-best" : undefined }, v === undefined ? "–" : h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${meaning(x).split(/[,:;]/)[0]}, ${view.amount(x, v)}: why`, onclick: () => open(x, a) }, view.amount(x, v)), isBest(x, v) ? h("small", {}, " best") : null); })))))), buttons);
+      h("tr", {}, h("th", { scope: "row" }, "layout"), all.map((a) => h("td", {}, a.laid ? `prompts: ${view.layout(a.laid.prefill, job)}; answers: ${view.layout(a.laid.decode, job)}` : a.answer ? view.layout(a.chosen, job) : "does not fit, or cannot run"))),
+      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, x === "filled" ? "share of the memory" : x === "devices" ? x : brief(x)), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: isBest(x, v) ? "pl-best" : undefined }, v === undefined ? "–" : h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${brief(x)}, ${view.amount(x, v)}: why`, onclick: () => open(x, a) }, view.amount(x, v)), isBest(x, v) ? h("small", {}, " best") : null); })))))), buttons);
   }
 
   function assume(plan) {
@@ -155,7 +161,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const line = (x) => {
       const f = answer.sheet.by.get(x), isGiven = x in state.letters;
       const input = h("input", { class: "pl-field", size: 11, "aria-label": meaning(x), value: x in answer.values ? show(answer.values[x], unit(x)) : "", placeholder: unit(x), onchange: (e) => {
-        const v = words.read(e.target.value, unit(x));
+        const v = words.read(e.target.value, unit(x), answer.values[x]);
         if (!engine.good(x, v)) { say(`${meaning(x)} is a quantity${unit(x) ? ` such as 3 ${unit(x)}` : ""}.`); return; }
         state.letters[x] = v;
         update();
@@ -170,11 +176,10 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   function buttons() {
     const { state, answer, chosen } = get(), button = (said, go) => [h("button", { type: "button", class: "pl-btn", onclick: go }, said), " "];
     const frameworks = data.flags ? Object.entries(data.flags[state.job]) : [];
-    const link = () => `${location.href.split("#")[0]}${states.write(state)}`;
-    part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", link())), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
+    part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
       button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen), "plan.csv", "text/csv")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
       frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
   }
   function paint(plan) { target = null; trust(); assume(plan); buttons(); }
-  return { points, compare, open, paint };
+  return { points, compare, open, paint, copyable, linkTo, apart };
 }

@@ -13,9 +13,11 @@ function planState({ engine, cases, words, rows }) {
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
     job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine,
-    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {},
+    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
   });
-  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => state.job === "train" || x in data.precisions);
+  const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
+  const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
+  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => state.job === "train" || x in data.precisions).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
 
   // A link. Whatever is not just as a page writes it is refused in one sentence, and nothing of it is used.
   const write = (state) => `#plan=${encodeURIComponent(JSON.stringify(state))}`;
@@ -73,6 +75,18 @@ function planState({ engine, cases, words, rows }) {
       if (has(WORDS, n) ? !WORDS[n].includes(v) : !LAYOUT[job].includes(n) || !Number.isInteger(v) || v < 1 || v > 1e6) refuse("its layout is not one");
     }
     state.fixed = { ...fixed };
+    if (said.curve !== undefined) {
+      if (!Array.isArray(said.curve) || said.curve.length !== 2 || !said.curve.every((n) => has(data.letters, n))) refuse("its curve is of no letters");
+      state.curve = [...said.curve];
+    }
+    if (said.pools !== undefined) { // two layouts, the one that reads prompts and the one that writes answers
+      if (!("rate" in state.letters) || !isObject(said.pools)) refuse("its two pools are none");
+      state.pools = Object.fromEntries(["prefill", "decode"].map((which) => {
+        const own = said.pools[which];
+        if (!isObject(own) || POOL.some((n) => !Number.isInteger(own[n]) || own[n] < 1 || own[n] > 1e6) || (own.exchange !== undefined && !WORDS.exchange.includes(own.exchange))) refuse("its two pools are none");
+        return [which, Object.fromEntries([...POOL, "exchange"].filter((n) => own[n] !== undefined).map((n) => [n, own[n]]))];
+      }));
+    }
     if (!Array.isArray(said.beside ?? []) || (said.beside ?? []).length > 3) refuse("more than four plans side by side");
     state.beside = depth ? [] : (said.beside ?? []).map((x) => checked(x, refuse, 1));
     return state;
@@ -101,6 +115,11 @@ function planState({ engine, cases, words, rows }) {
     lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
     return lines.join("\n");
   }
+  function pythonApart(state) {
+    const { letters, targets } = state, said = python(state, { letters: {}, words: {} }), args = Object.entries(targets).map(([n, x]) => `    ${n}=${py(x)},`);
+    return said.replace("row = serve(", "found = serve.apart(").replace(/\n\)\nprint.*/s, `\n    devices=${letters.devices},\n${args.join("\n")}\n)\nprint(found)`);
+  }
+  const pooled = (found) => Object.fromEntries(["prefill", "decode"].map((which) => [which, Object.fromEntries([...POOL.map((n) => [n, found[which].letters[n]]), ...Object.entries(found[which].words)])]));
   const cell = (x) => { const text = `${x ?? ""}`; return /^[=+@\t-]/.test(text) && Number.isNaN(Number(text)) ? `"'${text.replaceAll('"', '""')}"` : /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const csv = (lines) => lines.map((x) => x.map(cell).join(",")).join("\n");
   function sheet(state, answer, chosen) {
@@ -138,5 +157,5 @@ function planState({ engine, cases, words, rows }) {
     return [[command, ...said].join(" "), ...(alike && ep > 1 && ep < devices ? [`# ${name} deals experts to all ${devices} devices: no flag deals them to ${ep} and splits each over ${devices / ep}`] : []),
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
-  return { START, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, sheet, csv, flags };
+  return { START, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, pythonApart, pooled, sheet, csv, flags };
 }

@@ -43,19 +43,20 @@ function planWords(engine) {
     if (size && round(value / 1000 ** step) >= 1000 && step < high) step++;
     return `${grouped(round(value / 1000 ** step))} ${PREFIX[step + 4]}${unit}`;
   }
-  // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the letter's unit as it is shown.
-  function read(text, unit, bare = 1) {
+  // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the unit
+  // that the value in its place, `like`, is shown in.
+  function read(text, unit, like) {
     const found = /^\s*(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(String(text).slice(0, 60));
     if (!found) return NaN;
     const number = Number(found[1].replace(/[,_ ]/g, "")), rest = found[2].trim();
-    if (!rest) return number * bare;
+    if (!rest) return unit === "%" && like !== undefined && number > 1 ? number / 100 : like > 0 && !PLAIN.has(unit) ? number * read(`1 ${show(like, unit).split(" ")[1]}`, unit) : number;
     if (unit === "%") return rest === "%" ? number / 100 : NaN;
     const words = { thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12, quadrillion: 1e15, quintillion: 1e18 };
     const [first, ...more] = rest.split(" ");
     if (first in words) return number * words[first];
     if (unit === "s") {
-      const sizes = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60, h: 3600, days: 86400, day: 86400 };
-      return number * (sizes[rest] ?? NaN);
+      const sizes = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400 };
+      return number * (sizes[rest] ?? sizes[rest.replace(/s$/, "")] ?? NaN);
     }
     const singular = Object.entries(PLURAL).find(([, y]) => y === rest)?.[0] ?? rest;
     if (singular === unit) return number;
@@ -67,7 +68,8 @@ function planWords(engine) {
   // Letters and formulas as TeX.
   const letter = (name) => notation[name]?.[0] ?? `\\mathrm{${name.replaceAll("_", "\\_")}}`;
   const unit = (name) => notation[name]?.[2] ?? "";
-  const meaning = (name) => notation[name]?.[1] ?? name;
+  const meaning = (name) => notation[name]?.[1] ?? name.replaceAll("_", " ");
+  const brief = (name) => (name === "price_hour" ? "price an hour" : meaning(name).split(/[,:;]/)[0]); // without what is added to it
   const plain = (text) => text.replace(/[%$#&_{}]/g, "\\$&");
   function number(value, of) {
     const [digits, ...rest] = show(value, unit(of)).split(" "), said = digits.replace(/×10\^(-?\d+)/, "\\times 10^{$1}").replaceAll(",", "{,}").replace("%", "\\%").replace("$", "\\$");
@@ -148,5 +150,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, show, read, letter, unit, meaning, terms, equation, sizeOf, number, cited, grouped };
+  return { h, s, show, read, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
 }

@@ -17,7 +17,7 @@ function planWorker(functions, data, text) {
           port.postMessage({ id, done: true, rows: searching.neighbours(plan, searching.space(plan), chosen, plan.job === "serve") });
           return;
         }
-        if (kind === "pools") { port.postMessage({ id, done: true, rows: searching.pools(plan) }); return; }
+        if (kind === "pools" || (kind === "beside" && plan.pools)) { port.postMessage({ id, done: true, rows: searching.pools(plan) }); return; }
         const running = searching.search(plan);
         for (;;) {
           const { value: { space, layouts, ...value }, done } = running.next();

@@ -23,7 +23,7 @@ __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = files(__name__.rpartition(".")[0])
 _PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
-          "evidence", "side", "worker", "page")  # fmt: skip
+          "evidence", "side", "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(

@@ -47,7 +47,7 @@ def read_launch_grouped():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_grouped():
-    """The same operator reads the cache at this share of the bandwidth.
+    """TensorRT-LLM's attention reads a cache of grouped keys and values at this share of the bandwidth.
 
     >>> read_efficiency_grouped()
     0.72
@@ -57,7 +57,7 @@ def read_efficiency_grouped():
 
 @formula("item_time", _HERE)
 def read_item_grouped():
-    """A core of the same operator spends at least this on a sequence and key-value head.
+    """A core spends at least this on a sequence and key-value head in TensorRT-LLM's attention.
 
     >>> read_item_grouped()
     1.5e-06
@@ -77,7 +77,7 @@ def read_launch_latent():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_latent():
-    """The same operator reads latents at this share of the bandwidth.
+    """TensorRT-LLM's absorbed attention reads latents at this share of the bandwidth.
 
     >>> read_efficiency_latent()
     0.83
@@ -87,7 +87,7 @@ def read_efficiency_latent():
 
 @formula("item_time", _HERE)
 def read_item_latent():
-    """A core of the same operator spends at least this on a sequence.
+    """A core spends at least this on a sequence in TensorRT-LLM's absorbed attention.
 
     >>> read_item_latent()
     5.6e-06
@@ -107,7 +107,7 @@ def prompt_launch():
 
 @formula("prompt_efficiency", _HERE)
 def prompt_efficiency():
-    """The same operator writes the cache at this share of the bandwidth.
+    """TensorRT-LLM's attention over a prompt writes the cache at this share of the bandwidth.
 
     >>> prompt_efficiency()
     0.59
@@ -177,7 +177,7 @@ def expert_peak_same(peak_flops):
 
 @formula("expert_efficiency", _EXPERTS)
 def expert_efficiency_same(matmul_efficiency):
-    """And reach as much of that peak.
+    """Where nothing else is said, experts reach as much of their peak as other products.
 
     >>> expert_efficiency_same(matmul_efficiency=0.7)
     0.7

@@ -83,7 +83,7 @@ def least_million_cost_alone(price_hour, devices, added_time):
 
 @formula("device_rate", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devices):
-    """The same where devices read the prompts too: `output` times the capacity of an open loop at this `tpot`.
+    """Where devices read the prompts too: `output` times the capacity of an open loop at this `tpot`.
 
     >>> device_rate_served_at(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot="20 ms",
     ...                       devices=8)

@@ -43,6 +43,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}
     if "users" in letters:
         raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
+    if "rate" in letters:
+        raise TypeError("capacity finds the rate: leave rate out, or ask serve what so many requests a second get")
     asked = letters | dict(generations=LONG)
     fewest = 1
     if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half

@@ -12,6 +12,7 @@ import numpy as np
 from sympy import Max, Min, log, sqrt
 
 from scalebook.language import formula
+from scalebook.language.row import quantity
 
 __all__ = [
     "assigned_tokens", "devices_touched", "expert_rows", "experts_touched", "fullest_share", "layer_tokens",
@@ -51,7 +52,11 @@ def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
     >>> round(visited_by_shares([8 / 256] * 256, tokens=64), 2)
     222.44
     """
-    shares = np.array(list(shares), float)
+    try:
+        shares = np.array(list(shares), float)
+    except (TypeError, ValueError):
+        shares = np.array(None, float)
+    tokens = quantity("layer_tokens", tokens)
     if shares.ndim != 1 or not len(shares) or not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError("shares are those of the tokens that pick each expert, between 0 and 1")
     return float(np.sum(1 - (1 - shares) ** tokens))
@@ -91,13 +96,14 @@ def expert_rows(assigned_tokens, local_experts):
 def devices_touched(experts, top_k, ep):
     """A device is left out where none of a token's different experts is its own.
 
-    Of the product of its experts' chances, one after another, each is taken at the middle one's: right to 0.2 %.
+    Of the product of its experts' chances, one after another, each is taken at the middle one's: right to 0.2 %.  None
+    is left out where a token visits nearly all experts.
 
-    >>> round(devices_touched(experts=256, top_k=8, ep=8), 2)
-    5.29
+    >>> round(devices_touched(experts=256, top_k=8, ep=8), 2), devices_touched(experts=6, top_k=6, ep=2)
+    (5.29, 2.0)
     """
     own = experts / ep
-    return ep * (1 - (1 - top_k / (experts - (own - 1) / 2)) ** own)
+    return ep * (1 - Max(0, 1 - top_k / (experts - (own - 1) / 2), evaluate=False) ** own)
 
 
 @formula("fullest_share", "raab1998 theorem 1", given=[assigned_tokens])

@@ -13,7 +13,9 @@ vllm serve MODEL --tensor-parallel-size 2 --data-parallel-size 4 --enable-expert
 import math
 from typing import NamedTuple
 
+from scalebook.inference.step import SERVING
 from scalebook.language.notation import either, quoted
+from scalebook.language.row import quantity
 
 __all__ = ["SERVERS", "Flag", "Server", "server_flags"]
 
@@ -83,7 +85,7 @@ SERVERS = {
 def server_flags(engine: str, **letters) -> str:
     """The command of a server for a way to serve, in letters and words of `serve`; lengths and users where given.
 
-    Raises ValueError for an engine whose flags are not known.
+    Raises ValueError for an engine whose flags are not known and for what is no layout, LookupError for no letter.
 
     >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024).split(" ", 4)[-1]
     '8 --max-model-len 2048 --max-num-seqs 64'
@@ -94,18 +96,31 @@ def server_flags(engine: str, **letters) -> str:
     """
     if engine not in SERVERS:
         raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
-    server, known = SERVERS[engine], dict.fromkeys(("tp", "pp", "ep", "attention_dp", "replicas"), 1) | letters
+    given = {n: x if n in SERVING.words else _one(n, x) for n, x in letters.items()}
+    for name, choices in SERVING.words.items():
+        if name in given and given[name] not in choices:
+            raise ValueError(f"{name} is {either(map(repr, choices))}, not {quoted(given[name])}")
+    if said := next(filter(None, (SERVING.wrong(n, x) for n, x in given.items() if n not in SERVING.words)), None):
+        raise ValueError(said)
+    server, known = SERVERS[engine], dict.fromkeys(("tp", "pp", "ep", "attention_dp", "replicas"), 1) | given
     said = [server.command, *(x for flag in server.flags if (x := _said(flag, known)))]
     devices, ep, copies = known["tp"] * known["attention_dp"], known["ep"], known["replicas"]
     notes = []
     if server.all_experts and 1 < ep < devices:
         notes.append(
-            f"# {server.name} deals experts to all {devices} devices: "
-            f"no flag deals them to {ep} and splits each over {devices // ep}"
+            f"# {server.name} deals experts to all {devices:g} devices: "
+            f"no flag deals them to {ep:g} and splits each over {devices / ep:g}"
         )
     if copies > 1:
-        notes.append(f"# {copies} such servers behind one router")
+        notes.append(f"# {copies:g} such servers behind one router")
     return "\n".join([" ".join(said), *notes])
+
+
+def _one(name: str, value) -> float:
+    """The number of a letter; raises what `quantity` does, and TypeError for several."""
+    if not isinstance(number := quantity(name, value), float):
+        raise TypeError(f"{name} of a server is one number, not {quoted(value)}")
+    return number
 
 
 def _said(flag: Flag, known) -> str:

@@ -10,7 +10,7 @@ Little's law they are as many as wait for an answer at the rate that is asked fo
 ...                output=300, tpot="30 ms", progress=False)
 >>> best = found.best[0]
 >>> best.device, best.tp, best.replicas, best.row.users, best.row.tpot <= 0.03
-('NVIDIA H200 SXM', 4.0, 7.0, 435.0, True)
+('NVIDIA H200 SXM', 4.0, 7.0, 434.0, True)
 """
 
 from collections.abc import Callable, Mapping
@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from scalebook.inference.capacity import LONG
-from scalebook.inference.rules import COUNTS, RULES, not_whole, reason
+from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
+from scalebook.language.rules import not_whole
 from scalebook.search import search
 from scalebook.search.space import Space
 
@@ -35,6 +36,7 @@ __all__ = [
     "most_users",
     "part",
     "posed",
+    "refuse_no_rate",
     "users_at_rate",
     "users_for",
 ]
@@ -254,7 +256,7 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
 def users_for(serve, knowns: tuple, letters: Mapping) -> float:
     """The users of one service who ask for `rate`; raises ValueError, with the most there is, where it is too high."""
     users = _found(serve, knowns, letters, users_at_rate)
-    row = serve(*knowns, **letters, users=users)
+    row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:
         copies = np.ceil(letters.get("replicas", 1) * row.rate / row.request_rate)
         raise ValueError(
@@ -268,11 +270,21 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
 # What a search asks
 
 
+def refuse_no_rate(rate) -> None:
+    """Raise ValueError for requests that never come."""
+    if not np.all(quantity("rate", rate) > 0):
+        raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
+
+
 def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     """What is searched where a rate, targets or the most devices are given, and the letters that are left."""
     if not letters.keys() & {"rate", "devices", "pools", *TARGETS}:
         return serve, letters
     letters = dict(letters)
+    if "end_to_end" in letters:
+        raise TypeError(
+            "end_to_end is what serve finds, its targets are tpot and ttft: subject_to='end_to_end <= ...' bounds it"
+        )
     devices = letters.pop("devices", None)
     targets = tuple((n, quantity(n, letters.pop(n))) for n in TARGETS if letters.get(n) is not None)
     has_users = "users" in letters
@@ -280,8 +292,8 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
         raise TypeError(
             "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"
         )
-    if isinstance(rate := letters.get("rate"), int | float | str) and not quantity("rate", rate) > 0:
-        raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
+    if isinstance(letters.get("rate"), int | float | str):
+        refuse_no_rate(letters["rate"])
     if devices is None and not has_users:
         raise TypeError("a search of layouts needs the most devices that may be used: give devices=...")
     for name, x in (("devices", devices), *targets):

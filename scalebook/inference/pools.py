@@ -22,10 +22,12 @@ import numpy as np
 
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
-from scalebook.inference.rules import RULES, not_whole
+from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
+from scalebook.language.notation import either
 from scalebook.language.row import gather, quantity
+from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.asked import each
 from scalebook.search.columns import Columns
@@ -82,21 +84,32 @@ class _Layouts:
     def __init__(self, serve, knowns, letters, devices: float, exchange: str):
         self.device = next((x.name for x in knowns if isinstance(x, Row) and "hbm_bandwidth" in x), "")
         self.exchange = exchange
-        words = {"exchange": exchange} if exchange else {}
+        words = {n: x for n, x in (("exchange", exchange), ("overlap", letters.get("overlap"))) if x}
+        lacking = [x for x in NETWORK if not any(x in row for row in (*knowns, letters) if isinstance(row, Mapping))]
+        if self.device and lacking:
+            raise ValueError(
+                f"{self.device} has no {either(lacking)}, which two pools need: give "
+                f"{', '.join(f'{x}=...' for x in lacking)}"
+            )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
         cells = gather(rows, left)
         self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
+        asked = {i for x in ("max_users", "mixed_time", "token_time") for i in part(sheet, x).inputs}
+        if lacking := sorted(asked - {*self.known, *_LETTERS, "users"}):
+            need = f"one value of {either(lacking)}" if self.device else "a device's row, such as accelerators.h100"
+            raise TypeError(f"two pools need {need}")
         lists = list(_lists(letters, self.known, devices))
         tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
         holds = tp * groups <= devices
         columns = {"tp": tp, "ep": ep, "attention_dp": groups}
         for rule in RULES:
-            if (fine := rule.of({**self.known, **columns, **words})) is not None:
+            if "batch" not in rule.needs and (fine := rule.of({**self.known, **columns, **words})) is not None:
                 holds &= fine
         self.sheet, self.columns = sheet, columns
         self._keep(holds)
         self._keep(self.at("cache_room", 1.0) > 0)
-        self._keep(self.at("max_users", 1.0) >= self.columns["attention_dp"])
+        self.each = 2.0 if letters.get("overlap") == "half_batches" else 1.0  # sequences that a group needs to decode
+        self._keep(self.at("max_users", 1.0) >= self.each * self.columns["attention_dp"])
         self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
         if not self.link:
@@ -139,6 +152,7 @@ class _Layouts:
             return users - rate * output * self.at("token_time", users, places, copies[places])
 
         users = np.minimum(first_whole(above, copies * most), copies * most)
+        users = np.maximum(users, self.each * self.columns["attention_dp"] * copies)
         time = self.at("token_time", users, None, copies)
         return {
             "time": time,
@@ -178,6 +192,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
+    if np.any(quantity("pp", letters.get("pp", 1)) != 1):
+        raise ValueError("two pools have no pipelines: leave pp out, more tp would hold more")
     if asked["load"] >= 1:
         raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
     if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:

@@ -9,9 +9,12 @@ the least recently used goes first, `lru_hit_share` finds it as the root of an e
 0.01311
 """
 
+from numbers import Integral, Real
+
 import numpy as np
 
 from scalebook.language import Sheet, formula
+from scalebook.language.notation import quoted
 
 __all__ = [
     "computed_rate", "lru_hit_share", "prefix_caching", "prompt_time_prefix", "prompt_time_prefix_attention", "zipf",
@@ -65,6 +68,10 @@ def zipf(items: int, skew: float) -> np.ndarray:
     >>> zipf(3, skew=1).round(3).tolist()
     [0.545, 0.273, 0.182]
     """
+    if not isinstance(items, Integral) or isinstance(items, bool) or items < 1:
+        raise ValueError(f"items must be a whole number from 1 up, not {quoted(items)}")
+    if not isinstance(skew, Real) or not np.isfinite(skew):
+        raise ValueError(f"skew must be a number, such as skew=1, not {quoted(skew)}")
     weights = np.arange(1, items + 1, dtype=float) ** -skew
     return weights / weights.sum()
 
@@ -83,7 +90,10 @@ def lru_hit_share(shares, held: float) -> float:
         ...
     ValueError: a cache holds more than none and fewer than all of 2 items, not 3; with all held everything is found
     """
-    shares = np.asarray(shares, float)
+    try:
+        shares = np.asarray(shares, float)
+    except (TypeError, ValueError):
+        shares = np.array(None, float)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError("shares is a list of positive numbers, how often each item is asked for")
     if not 0 < held < len(shares):

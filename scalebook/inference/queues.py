@@ -260,7 +260,7 @@ def queue_time_prompts(prompt_time, prompt_load):
 
 @formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=READABLE)
 def queue_time_open(prompt_time, prompt_load, token_time):
-    """The same where a server without prompts takes a step: half a step more, exactly so if steps are equally long.
+    """Prompts on a server that takes steps where it has none: half a step more, exactly so if steps are equally long.
 
     All prompts that wait are read before the next step; to the queue of prompts, steps are vacations of its server.
     Where they are read beside a step, as in `simulate_serving`, the first token comes at least that step later.
@@ -319,12 +319,12 @@ def queue_time_closed(users, output, prompt_time):
     """Users out of step: of those whose answers end with the same step as mine, half are read before me.
 
     Answers of many lengths bring users out of step in time; each of the others ends with a given step once in
-    `output - 1`.
+    `output - 1`, and never with more than each.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
     """
-    return (users - 1) / (output - 1) * prompt_time / 2
+    return (users - 1) / Max(1, output - 1, evaluate=False) * prompt_time / 2
 
 
 @formula("queue_time", "kleinrock1975", domain=SOME_USER)

@@ -11,12 +11,12 @@ from sympy import Expr, Max, S, floor
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, held, on_device
 from scalebook.language import Formula, formula, symbol
-from scalebook.memory.serving import linear_memory
+from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
-    "cache_room", "cache_share_usual", "cached_tokens", "filled_serving", "filled_states", "held_weights",
-    "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped", "token_cache_hybrid",
-    "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
+    "cache_room", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
+    "held_weights", "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped",
+    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
 ]  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
 
 @cache
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """The same as a formula of a sheet.
+    """The weights of a device's part of the blocks as a formula of a sheet.
 
     >>> held_weights(LLAMA, None).letter
     'held_weights'
@@ -122,6 +122,17 @@ def cache_share_usual():
     return S(9) / 10
 
 
+@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
+def cached_tokens_windows(prompt, output, layers, window, window_layers):
+    """Mean over the layers where some slide: these keep no more than a window, in engines with a pool for each kind.
+
+    >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
+    4314.0
+    """
+    whole = cached_tokens.of(prompt=prompt, output=output)
+    return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
+
+
 @formula("cache_room", "kwon2023", given=[cache_share_usual])
 def cache_room(hbm_capacity, cache_share, held_weights, workspace):
     """What weights and work space leave; below zero where they do not fit.
@@ -169,7 +180,7 @@ def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, h
 def filled_states(
     batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
 ):
-    """The same with a state of each sequence.
+    """How full memory is where sequences also keep a state, which does not grow with their tokens.
 
     >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
     ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)

@@ -6,46 +6,33 @@ Traceback (most recent call last):
 ValueError: tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from scalebook.language import rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
+from scalebook.language.rules import not_whole
 
-__all__ = ["COUNTS", "NETWORK", "RULES", "Rule", "check", "not_whole", "reason"]
+__all__ = ["COUNTS", "NETWORK", "RULES", "Rule", "check", "reason"]
 
 COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
 NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # what devices that share a model need
 _MOST = 1024  # values tried
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """A condition on letters and words: its name, the letter to change, and the sentence where it does not hold.
+class Rule(rules.Rule):
+    """A condition on a way of serving, of which a call may leave out what it means where it says nothing.
 
     >>> next(x for x in RULES if x.name == "pp within layers").of({"pp": np.array([64, 256]), "layers": 128})
     array([ True, False])
     """
 
-    name: str
-    letter: str
-    holds: Callable
-    says: str
-
-    @cached_property
-    def needs(self) -> tuple[str, ...]:
-        """The letters and words that it is about."""
-        return tuple(inspect.signature(self.holds).parameters)
-
-    def of(self, values: Mapping[str, Any]):
-        """Whether it holds, of numbers or of arrays; None where something is not known."""
-        values = _derived(values)
-        return self.holds(*(values[x] for x in self.needs)) if all(x in values for x in self.needs) else None
+    def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """With what a call means that says nothing of it."""
+        return _derived(values)
 
 
 RULES = (
@@ -151,18 +138,6 @@ def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) ->
             said = {n: x if isinstance(x, str) else f"{x:g}" for n, x in known.items() if n in _ABOUT}
             said["group"] = f"{known['tp'] * known['attention_dp']:g}"
             return rule.says.format_map(said) + ("" if "would do" in rule.says else _listed(rule, values, lifted))
-    return None
-
-
-def not_whole(letter: str, value: float) -> str | None:
-    """The sentence for a number that does not count anything.
-
-    >>> not_whole("tp", 2.5)
-    'tp=2.5 is no whole number: tp=2 or 3 would do'
-    """
-    if value % 1 or value < 1:
-        near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1]
-        return f"{letter}={value:.12g} is no whole number: {letter}={either(near)} would do"
     return None
 
 

@@ -13,20 +13,23 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Max, S, ceiling
+from sympy import Max, Min, S, ceiling
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, queues, room, trust
 from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.halves import parts_of_step
 from scalebook.inference.kernels import PARTS, Work, put
-from scalebook.inference.layouts import posed, users_for
+from scalebook.inference.layouts import posed, refuse_no_rate, users_for
 from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
-__all__ = ["Serve", "mixed_formulas", "prompt_time_beside", "serve", "serve_sheet", "steps_of_prompt"]
+__all__ = [
+    "Serve", "mixed_formulas", "prompt_time_beside", "prompts_met_out_of_step", "prompts_of_step", "serve",
+    "serve_sheet", "steps_of_prompt",
+]  # fmt: skip
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -61,17 +64,32 @@ def steps_of_prompt(prompt, chunk_tokens):
     return ceiling(prompt / chunk_tokens)
 
 
+@formula("prompts_together", "agrawal2024 §4.2", "little1961")
+def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
+    """Where more sequences end with a step than one, as many prompts are read in the next, as far as it may read.
+
+    A sequence lasts for `output - 1` steps, so that part of the others ends with each.
+
+    >>> prompts_of_step(batch=64, output=300, pp=1, prompt=1000, chunk_tokens=8192)
+    1.0
+    >>> [prompts_of_step(batch=601, output=101, pp=1, prompt=p, chunk_tokens=8192) for p in (100, 4096)]
+    [6.0, 2.0]
+    """
+    ending = (batch - 1) / (pp * Max(1, output - 1, evaluate=False))
+    return Max(1, Min(ending, chunk_tokens / prompt, evaluate=False), evaluate=False)
+
+
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
-def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, pp):
-    """What reading a prompt adds to the steps that it is read in.
+def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
+    """What reading a prompt adds to the steps that it is read in, its part of what several read together add.
 
     A pipeline's stages work on different sequences, so each waits only for as long as a stage takes.
 
-    >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms")
+    >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
     >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
     (0.08, 0.04)
     """
-    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False) / pp
+    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False) / (prompts_together * pp)
 
 
 @formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
@@ -111,6 +129,18 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
     """
     steps = first_tokens - 1 + wait_steps
     return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
+
+
+@formula("prompts_met", "little1961")
+def prompts_met_out_of_step(output):
+    """Each other user sends one prompt in my time: half of those who end with my step I wait for, the rest I meet.
+
+    So a request has each other's prompt once in all, before its first token or after it.
+
+    >>> prompts_met_out_of_step(output=201), prompts_met_out_of_step(output=2)
+    (0.9975, 0.5)
+    """
+    return 1 - 1 / (2 * Max(1, output - 1, evaluate=False))
 
 
 @formula("end_to_end", "little1961")
@@ -158,9 +188,10 @@ def devices_serving(tp, pp, attention_dp, replicas):
 
 
 _SERVING = (
-    batch_of_users, context_mean, steps_of_prompt, prompt_time_beside, token_time_step, wait_half_step, ttft_served,
+    batch_of_users, context_mean, steps_of_prompt, prompts_of_step, prompt_time_beside, token_time_step,
+    wait_half_step, ttft_served, prompts_met_out_of_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, room.cached_tokens, room.cache_room, room.workspace_usual,
+    devices_serving, room.cached_tokens_windows, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -174,7 +205,7 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """A step that reads an equal part of a prompt beside the other sequences of its group.
+    """A step that reads an equal part of a prompt, or several short ones, beside the other sequences of its group.
 
     A prompt's parts meet half of it in the mean.
 
@@ -184,8 +215,9 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
     """
     x, work = symbol, Work("mixed", exchange, overlap)
     part = x("prompt") / x("chunks_of_prompt")
-    others = Max(0, x("device_batch") - 1 / (work.passes * x("pp")), evaluate=False)
-    given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2, x("prompts"): S.One, x("device_batch"): others}
+    others = Max(0, x("batch") - x("prompts_together"), evaluate=False) / (work.passes * x("pp"))
+    given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2}
+    given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
 
     def reading(f: Formula) -> Formula:
@@ -213,7 +245,8 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
 def _queue() -> Formula:
     """The wait of a benchmark's mean request among the users of one group, whose prompts are read in steps."""
     f = queues.queue_time_benchmark
-    wait = f.of(users=symbol("batch"), prompt_time=symbol("chunks_of_prompt") * symbol("mixed_time"))
+    each = symbol("chunks_of_prompt") * symbol("mixed_time") / (symbol("prompts_together") * symbol("pp"))
+    wait = f.of(users=symbol("batch"), prompt_time=each)
     several = [x for x in f.domain if x.letters == ("output",)]
     return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__, domain=several)
 
@@ -251,8 +284,9 @@ class Serve(Step):
     raises.
     """
 
-    usual = Step.usual | {"replicas": 1, "generations": 10, "prompts_met": 1}
+    usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
+    finds = ("tpot", "ttft", "end_to_end")  # what is measured of a service, and asked of it, never known
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -274,9 +308,27 @@ class Serve(Step):
         return apart(self, *knowns, **letters)
 
     def __call__(self, *knowns, **letters) -> Row:
+        if targets := [x for x in self.finds if x in letters]:
+            raise TypeError(
+                f"serve says what {targets[0]} is: leave it out; serve.capacity and search find what keeps to a tpot "
+                "or a ttft"
+            )
+        if "rate" in letters:
+            refuse_no_rate(letters["rate"])
         if "rate" in letters and "users" not in letters:
             letters = {"generations": LONG, **letters}
             letters["users"] = users_for(self, knowns, letters)
+        row = self.priced(*knowns, **letters)
+        if "rate" in letters and "request_rate" in row and np.any(over := row.rate > row.request_rate * (1 + 1e-9)):
+            rate, most = (np.broadcast_to(x, np.shape(over))[over][0] for x in (row.rate, row.request_rate))
+            raise ValueError(
+                f"rate={show(rate, 'request/s')} is more than these users ask for, {show(most, 'request/s')}: leave "
+                "users out, and as many as wait for an answer are taken"
+            )
+        return row
+
+    def priced(self, *knowns, **letters) -> Row:
+        """The same of so many users, whatever the rate."""
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)

@@ -72,6 +72,8 @@ def simulate_serving(
         raise ValueError(f"requests={number} in chunks of {chunk} may take over {MOST_STEPS:,} steps: fewer would do")
     if (step is None) == (base_time is None) or (step and (added_time, prompt_time) != (0, 0)):
         raise ValueError("give either base_time and what is added to it, or step, a function of batch and tokens read")
+    if step is not None and not callable(step):
+        raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(step)}")
     step = step or _linear(prompt, base_time, added_time, prompt_time)
     rate = None if rate is None else _number("rate", rate)
     prompts, outputs, arrivals = drawn(number, prompt, output, shortest, rate, seed)
@@ -102,7 +104,10 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         if budget == chunk and not batch:
             now = arrivals[len(starts)]
             continue
-        count, seconds = 1, float(step(batch, chunk - budget))
+        count, seconds = 1, step(batch, chunk - budget)
+        if not isinstance(seconds, Real):
+            raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(seconds)}")
+        seconds = float(seconds)
         if not now < now + seconds < inf:
             raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: one of longer times would")
         if budget == chunk:  # steps are equal until a sequence ends, or a request comes and finds room

@@ -12,15 +12,17 @@ from functools import cache
 
 import numpy as np
 import sympy
+from sympy import Max
 
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
 from scalebook.inference.kernels import PARTS, Work
-from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, not_whole, reason
+from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reason
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
+from scalebook.language.rules import not_whole
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
@@ -62,12 +64,12 @@ _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 @formula("device_batch", "huang2019 §2.3")
 def device_batch(batch, pp):
-    """A pipeline's stages work on different sequences at once.
+    """A pipeline's stages work on different sequences at once; fewer than stages leave some without any.
 
-    >>> device_batch(batch=64, pp=2)
-    32.0
+    >>> device_batch(batch=64, pp=2), device_batch(batch=1, pp=2)
+    (32.0, 1.0)
     """
-    return batch / pp
+    return Max(1, batch / pp, evaluate=False)
 
 
 @formula("pass_tokens", "pope2022 §2.1", given=[device_batch])

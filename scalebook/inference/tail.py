@@ -17,6 +17,8 @@ import numpy as np
 from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 
 from scalebook.language import Sheet, formula
+from scalebook.language.notation import quoted
+from scalebook.language.row import quantity
 
 __all__ = [
     "any_slow", "gamma_function", "mean_of_largest", "normal_largest", "slowest_exponential", "slowest_normal",
@@ -128,6 +130,10 @@ def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> flo
     >>> [round(mean_of_largest(lambda z: z, ways=x), 3) for x in (8, 72, 16_384)]  # normal, without the limit
     [1.424, 2.388, 3.971]
     """
+    if not callable(law):
+        raise TypeError(f"law is a function of a standard normal deviate, not {quoted(law)}")
+    if np.any((ways := quantity("ways", ways)) < 1):
+        raise ValueError(f"the largest is of one draw or more, not of {ways:g}")
     z, step = np.linspace(-10, 14, 4801, retstep=True)
     below = np.array([erfc(-x / 2**0.5) / 2 for x in z])
     weight = ways * np.exp((ways - 1) * np.log(below) - z**2 / 2) / (2 * np.pi) ** 0.5

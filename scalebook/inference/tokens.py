@@ -156,7 +156,7 @@ CHANGES = {
 
 @formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
 def token_time_fitting(compute_time, memory_time):
-    """The same where weights and caches fit: what does not fit has no time.
+    """The longer of computing and reading, where weights and caches fit: what does not fit has no time.
 
     >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
     0.005

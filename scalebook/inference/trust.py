@@ -29,7 +29,7 @@ def band_low():
 
 @formula("band_high", _SEEN)
 def band_high():
-    """And nine of ten are below so much of it.
+    """Of the measured times per output token that are public, nine of ten are below so much of the prediction.
 
     >>> band_high()
     1.3
@@ -39,7 +39,7 @@ def band_high():
 
 @formula("first_band_low", _SEEN)
 def first_band_low():
-    """The same of first tokens, of which queues and hosts make the most.
+    """Of measured times to first tokens, of which queues and hosts make the most, nine of ten are above so much.
 
     >>> first_band_low()
     0.76
@@ -49,7 +49,7 @@ def first_band_low():
 
 @formula("first_band_high", _SEEN)
 def first_band_high():
-    """And of first tokens, the high end.
+    """Of measured times to first tokens, nine of ten are below so much of the prediction.
 
     >>> first_band_high()
     1.9

@@ -84,7 +84,7 @@ letter(
 )
 letter("logits_memory", "B", "logits one device holds while the loss is taken", r"M_{\mathrm{logit}}", _ZERO)
 letter("train_memory", "B", "memory training takes on one device", r"M_{\mathrm{train}}")
-letter("filled", "", "memory that training takes over the capacity of the device", r"\phi")
+letter("filled", "", "share of a device's memory that is taken", r"\phi")
 letter("wall_params", "", "parameters of the largest model for which training finds room", r"N_{\max}")
 
 # The machine.

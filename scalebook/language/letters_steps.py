@@ -75,6 +75,7 @@ letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
 
 # From a step to a service.
 letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
+letter("prompts_together", "", "short prompts that a step reads beside each other", r"n_{\parallel}")
 letter(
     "mixed_time",
     "s",
@@ -185,4 +186,4 @@ letter(
 )
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
 letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
-letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\\Box}", _ZERO)
+letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)

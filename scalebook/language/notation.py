@@ -96,6 +96,19 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
+# What others call a letter, by words that are no misspelling of it.
+OTHERS = {
+    other: name
+    for name, others in {
+        "devices": "gpus n_gpus num_gpus world_size", "seq": "seq_len sequence_length", "users": "concurrency",
+        "rate": "qps rps", "tp": "tensor_parallel tensor_parallel_size", "batch": "batch_size micro_batch_size",
+        "pp": "pipeline_parallel pipeline_parallel_size", "dp": "data_parallel data_parallel_size",
+        "prompt": "isl input_len input_tokens", "output": "osl output_len output_tokens", "layers": "num_layers",
+    }.items()
+    for other in others.split()
+}  # fmt: skip
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """Say which of the words come nearest to a mistyped one, or list them when none does.
 
@@ -103,8 +116,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     "did you mean 'h100'?"
     >>> nearest("zzz", ["h100", "a100"])
     'there are: a100, h100'
+    >>> nearest("world_size", ["devices", "tp"])
+    "here it is 'devices'"
     """
     words, word = sorted(words), str(word)[:80].lower().strip("'")  # it may come quoted
+    if OTHERS.get(word) in words:
+        return f"here it is {OTHERS[word]!r}"
     close = get_close_matches(word, words, n=3, cutoff=0.65)
     if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
         close = [w for w in words if word in w][:4]
@@ -133,11 +150,17 @@ class Letter:
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
 
 
+_ROWS = {
+    **dict.fromkeys(("precision", "dtype"), "a device is at one, as accelerators.h100.at('fp8')"),
+    **dict.fromkeys(("model", "device"), "its row is given by position, as models.llama3_8b or accelerators.h100"),
+}
+
+
 class Notation(dict):
     """Letters by name; a name that is missing is answered with the nearest ones."""
 
     def __missing__(self, name):
-        raise LookupError(f"no letter is called {quoted(name)}; {nearest(word(name), self)}")
+        raise LookupError(f"no letter is called {quoted(name)}; {_ROWS.get(name) or nearest(word(name), self)}")
 
     def __repr__(self):
         return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")

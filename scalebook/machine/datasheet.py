@@ -38,7 +38,7 @@ def printed_flops(peak_flops, sparsity_gain, printed_devices):
 
 @formula("printed_links", "nvidia-h100-whitepaper section 4.7")
 def printed_links(scaleup_bandwidth, directions, printed_devices):
-    """The same of links: what leaves a device and what comes in are added up, and often all devices too.
+    """The headline of links: what leaves a device and what comes in are added up, and often all devices too.
 
     >>> printed_links(scaleup_bandwidth="450 GB/s", directions=2, printed_devices=1) / 1e9
     900.0

@@ -64,7 +64,7 @@ def tile_rows():
 
 @formula("tile_columns", _TILES)
 def tile_columns():
-    """As for the rows.
+    """The columns of the smallest tile that a library falls back to: as many as its rows.
 
     >>> tile_columns()
     64.0
@@ -263,7 +263,7 @@ def matmul_time_split(
     kernel_launch,
     split_time,
 ):
-    """The same where fewer tiles than cores share the inner size: into as many splits as there are cores for a tile,
+    """A product of fewer tiles than cores, whose inner size is shared: in as many splits as a tile has cores,
     or as many as are worth their time.
 
     With as many tiles as cores or more it is `matmul_time`.

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> str:
         if given.save:
             mine.save(given.save)
     except OSError as error:
-        parser.exit(2, f"{given.save} could not be written: {error.strerror}\n")
+        parser.exit(2, f"{error.filename or given.save or 'a file'} could not be written: {error.strerror}\n")
     except (LookupError, TypeError, ValueError) as error:
         parser.exit(2, f"{sentence(error)}\n")
     next_ = f'accelerators.read("{given.save}")' if given.save else "--save my.toml writes the row"

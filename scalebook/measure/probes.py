@@ -79,9 +79,9 @@ def plan(on: Backend, quick: bool = False) -> list[Probe]:
 
 
 def _products(on, precision, quick, times):
-    """Squares up to the largest that the time allows, and thin ones on the way to it."""
+    """Squares up to the largest that the time allows, two at least, and thin ones on the way to it."""
     side, squares = 64, []
-    while not squares or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
+    while len(squares) < 2 or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
         side *= 2
         squares.append(_product(on, precision, side, side, side, times=1))
     sides = [x.rows for x in squares]

@@ -52,42 +52,17 @@ from .own import Own, confront_own
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find"]
 
+# In the order in which the list and the trust page have them.
+_MODULES = (
+    decode, attention, collectives, attention_kernels, kernels, cards, devices, moe, moe_exchange, offload,
+    offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
+    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, training_amd,
+    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
+    serving_disaggregated, serving_wide, serving_slo, calculon,
+)  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
-    **decode.CONFRONTATIONS,
-    **attention.CONFRONTATIONS,
-    **collectives.CONFRONTATIONS,
-    **attention_kernels.CONFRONTATIONS,
-    **kernels.CONFRONTATIONS,
-    **cards.CONFRONTATIONS,
-    **devices.CONFRONTATIONS,
-    **moe.CONFRONTATIONS,
-    **moe_exchange.CONFRONTATIONS,
-    **offload.CONFRONTATIONS,
-    **offload_published.CONFRONTATIONS,
-    **training_memory.CONFRONTATIONS,
-    **pipeline.CONFRONTATIONS,
-    **stragglers.CONFRONTATIONS,
-    **training.CONFRONTATIONS,
-    **training_papers.CONFRONTATIONS,
-    **training_seconds.CONFRONTATIONS,
-    **training_megatron.CONFRONTATIONS,
-    **training_mlperf_51.CONFRONTATIONS,
-    **training_sweeps.CONFRONTATIONS,
-    **training_torchtitan.CONFRONTATIONS,
-    **published.CONFRONTATIONS,
-    **training_amd.CONFRONTATIONS,
-    **training_tpu.CONFRONTATIONS,
-    **training_long_context.CONFRONTATIONS,
-    **serving.CONFRONTATIONS,
-    **serving_static.CONFRONTATIONS,
-    **serving_mlperf.CONFRONTATIONS,
-    **serving_amd.CONFRONTATIONS,
-    **serving_load.CONFRONTATIONS,
-    **serving_disaggregated.CONFRONTATIONS,
-    **serving_wide.CONFRONTATIONS,
-    **serving_slo.CONFRONTATIONS,
-    **calculon.CONFRONTATIONS,
+    name: confrontation for module in _MODULES for name, confrontation in module.CONFRONTATIONS.items()
 }
 
 

@@ -1,6 +1,5 @@
-"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them;
-with the name of a sheet,
-a formula or training_step it holds measurements of your own against it."""
+"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them; with the
+name of a sheet, a formula or training_step it holds measurements of your own against it."""
 
 import argparse
 import json

@@ -5,6 +5,8 @@ each kind were fitted on the H100, and of decoding on half of the B200's rows; e
 data sheet.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_grouped
@@ -19,30 +21,37 @@ from scalebook.inference import assumptions
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
-from .kernels import _letters, products_seconds
+from .confrontation import Confrontation, Priced
+from .kernels import device_letters, products_seconds
+from .rows import SYSTEMS, is_even, number, numbers
 
 __all__ = [
-    "AT_PEAKS", "BITS", "CONFRONTATIONS", "DECODE", "DECODE_BLACKWELL", "DEVICES", "FLASH_SCORE_FLOPS", "PREFILL",
-    "SOFTMAX_PASSES", "TILE", "reading", "reading_rows",
+    "BITS", "CONFRONTATIONS", "DECODE", "DECODE_AT_PEAKS", "DECODE_BLACKWELL", "DEVICES", "FLASH_SCORE_FLOPS",
+    "NOTHING", "PREFILL", "PREFILL_AT_PEAKS", "SOFTMAX_PASSES", "TILE", "reading", "readings_of",
 ]  # fmt: skip
 
 _READ = ("launch_time", "bandwidth_efficiency", "item_time")
 _USUAL = {"grouped": assumptions.GROUPED, "latent": assumptions.LATENT}
 
 
-def reading(kind: str, device=None) -> dict:
-    """What a device takes to read a cache of a kind: as its row says, and where it does not, as the H100.
+def reading(kind: str, device: Mapping | None = None) -> dict[str, float]:
+    """What serving takes of a device that reads a kind of cache: its row's, and what that lacks as on the H100.
 
     >>> reading("grouped")
     {'launch_time': 8.4e-06, 'bandwidth_efficiency': 0.72, 'item_time': 1.5e-06}
     """
-    own = device if device is not None else {}
+    own = {} if device is None else device
     return {x: own.get(f"{f.letter}_{kind}", f()) for x, f in zip(_READ, _USUAL[kind], strict=True)}
 
 
-# Fitted by least mean |log(predicted/measured)| on the H100, and on the even rows of the B200, where TensorRT-LLM has
-# kernels of its own for decoding (trtllm-gen); a test tries neighbouring values.
+def readings_of(rows, kind: str) -> dict[str, np.ndarray]:
+    """The same of the device of each row."""
+    found = {row["system"]: reading(kind, device_of(row)) for row in {row["system"]: row for row in rows}.values()}
+    return {x: np.array([found[row["system"]][x] for row in rows]) for x in _READ}
+
+
+# What serving assumes of the operators, by least mean |log(predicted/measured)| on the H100; and on the even rows of
+# the B200, where TensorRT-LLM has kernels of its own for decoding (trtllm-gen).  A test tries neighbouring values.
 PREFILL = dict(
     launch_time=assumptions.prompt_launch(),
     bandwidth_efficiency=assumptions.prompt_efficiency(),
@@ -55,28 +64,23 @@ SHARED_ITEM = 4.2e-6
 FLASH_SCORE_FLOPS = 18.6  # FlashAttention-3
 CUDNN_SCORE_FLOPS = 22.4
 
-TILE = 128  # queries per tile of these kernels (Shah et al. 2024, table of tile sizes)
-DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300", "A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100",
-}  # fmt: skip
+TILE = assumptions.one_tile()
+DEVICES = SYSTEMS | {"A100-SXM4-80GB": "a100", "H100-SXM5-80GB": "h100"}
 BITS = {"bfloat16": 16, "fp8": 8}
 PEAKS = {"bfloat16": "peak_bf16", "fp8": "peak_fp8"}
 # Blackwell Ultra has twice the special function units, which NVIDIA calls twice the attention-layer acceleration.
 FAST_EXPONENTIAL = ("b300", "gb300")
 
-_NOTHING = 1e-15
-AT_PEAKS = dict(launch_time=_NOTHING, bandwidth_efficiency=1.0)  # what the roofline says: no launch, all of memory
+NOTHING = 1e-15  # seconds or operations: a formula's letters are more than zero
+# What the roofline says of both operators: no launch, all of memory, and of each nothing but products and traffic.
+_AT_PEAKS = dict(launch_time=NOTHING, bandwidth_efficiency=1.0)
+PREFILL_AT_PEAKS = _AT_PEAKS | dict(score_flops=NOTHING)
+DECODE_AT_PEAKS = _AT_PEAKS | dict(item_time=NOTHING)
 
 
 def cores_of(device) -> int:
     """GB200, B300 and GB300 do not publish theirs: taken as those of the B200."""
     return device.get("cores") or accelerators.b200.cores
-
-
-def column(rows, name) -> np.ndarray:
-    """The positive numbers of a column."""
-    return np.array([number(row, name) for row in rows])
 
 
 def device_of(row):
@@ -87,12 +91,14 @@ def device_of(row):
 def _knowns(rows):
     """What the formulas need to know of the rows of an operator, letter by letter."""
     devices = [device_of(row) for row in rows]
+    names = ("batch_size", "num_heads", "head_dim", "num_key_value_heads", "isl")
+    batch, heads, head_dim, kv_heads, prompt = numbers(rows, *names)
     return dict(
-        batch=column(rows, "batch_size"),
-        heads=column(rows, "num_heads"),
-        head_dim=column(rows, "head_dim"),
-        kv_heads=column(rows, "num_key_value_heads"),
-        context=column(rows, "isl") + np.array([float(row["step"]) for row in rows]),
+        batch=batch,
+        heads=heads,
+        head_dim=head_dim,
+        kv_heads=kv_heads,
+        context=prompt + np.array([float(row["step"]) for row in rows]),
         kv_bits=np.array([BITS[row["kv_cache_dtype"]] for row in rows]),
         hbm_bandwidth=np.array([d.hbm_bandwidth for d in devices]),
         cores=np.array([cores_of(d) for d in devices]),
@@ -109,7 +115,7 @@ def prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.
     fast = np.array([DEVICES[row["system"]] in FAST_EXPONENTIAL for row in rows])
     return prefill_kernel_time(
         _knowns(rows),
-        seq=column(rows, "isl"),
+        seq=numbers(rows, "isl")[0],
         query_tile=TILE,
         launch_time=launch_time,
         query_bits=np.array([BITS[row["attn_dtype"]] for row in rows]),
@@ -130,19 +136,9 @@ def decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.nda
     return decode_kernel_time({x: knowns[x] for x in decode_kernel_time.compose(least_traffic).inputs})
 
 
-def reading_rows(rows, kind) -> dict[str, np.ndarray]:
-    """What the device of each row takes to read a cache of a kind."""
-    numbers = [reading(kind, device_of(row)) for row in rows]
-    return {x: np.array([own[x] for own in numbers]) for x in _READ}
-
-
 def _shares_on_hopper(row) -> bool:
     old = "item_time_grouped" not in device_of(row) and row["kv_cache_dtype"] == "bfloat16"
     return old and number(row, "num_heads") > number(row, "num_key_value_heads")
-
-
-def is_even(row) -> bool:
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
 
 
 def calibrates_decode(row) -> bool:
@@ -150,15 +146,13 @@ def calibrates_decode(row) -> bool:
 
 
 def _prefill(rows):
-    ideal = AT_PEAKS | dict(score_flops=_NOTHING)
-    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, ideal)))
+    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, PREFILL_AT_PEAKS)))
 
 
 def _decode(rows):
-    ideal = AT_PEAKS | dict(item_time=_NOTHING)
-    numbers = reading_rows(rows, "grouped")
-    numbers["item_time"] = np.where([_shares_on_hopper(row) for row in rows], SHARED_ITEM, numbers["item_time"])
-    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (numbers, ideal)))
+    found = readings_of(rows, "grouped")
+    found["item_time"] = np.where([_shares_on_hopper(row) for row in rows], SHARED_ITEM, found["item_time"])
+    return Priced(*(1e3 * decode_seconds(rows, **x) for x in (found, DECODE_AT_PEAKS)))
 
 
 def flash_rate(row, score_flops) -> float:
@@ -217,7 +211,7 @@ TURNED, TURNED_BACKWARD = 6, 8
 
 def unfused_rate(row) -> float:
     """TFLOP/s of unfused attention as PyTorch runs it: two products forward, four backward, and what lies between."""
-    shape, known = _shape(row), _letters(DEVICES[row["gpu"]], "fp16")
+    shape, known = _shape(row), device_letters(DEVICES[row["gpu"]], "fp16")
     copies, seq, width = shape["batch"] * shape["heads"], shape["seq"], shape["head_dim"]
     wide, narrow = (products_seconds([known], seq, *x, copies)[0] for x in ((seq, width), (width, seq)))
     passes, turned, time = SOFTMAX_PASSES + MASK_PASSES * (row["causal"] == "True"), TURNED, wide + narrow

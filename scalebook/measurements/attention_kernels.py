@@ -25,27 +25,26 @@ from scalebook.machine.kernels import typical_matmul_efficiency
 from scalebook.tables import accelerators
 
 from .attention import (
-    AT_PEAKS,
     BITS,
     DECODE,
+    DECODE_AT_PEAKS,
     DEVICES,
     FLASH_SCORE_FLOPS,
     PREFILL,
+    PREFILL_AT_PEAKS,
     TILE,
     calibrates_decode,
-    column,
     cores_of,
-    is_even,
     reading,
-    reading_rows,
+    readings_of,
     short_name,
 )
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import is_even, number, numbers
 
 __all__ = ["CONFRONTATIONS", "LATENT_DECODE", "LATENT_DECODE_BLACKWELL", "READ_SHARES", "STARTED"]
 
-# Fitted by least mean |log(predicted/measured)| on the H100's decoding, and on the B200's even rows; a test tries
-# neighbouring values.
+# As DECODE: on the H100's decoding, and on the B200's even rows.
 LATENT_DECODE, LATENT_DECODE_BLACKWELL = reading("latent"), reading("latent", accelerators.b200)
 
 # InferSim times kernels that PyTorch starts one by one; the share of the bandwidth belongs to kernel and device.  Both
@@ -79,7 +78,7 @@ def _device_letters(rows):
 def latent_prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops) -> np.ndarray:
     """Seconds of the operator for a prompt: latents stored, parts turned, then attention with the latents expanded."""
     bits, device, peak_vector = _device_letters(rows)
-    shape = dict(batch=column(rows, "batch_size"), heads=column(rows, "num_heads"), seq=column(rows, "isl"))
+    shape = dict(zip(("batch", "heads", "seq"), numbers(rows, "batch_size", "num_heads", "isl"), strict=True))
     heads = shape["batch"] * shape["seq"] * shape["heads"]
     keys, values = EXPANDED["nope_dim"] + EXPANDED["rope_dim"], EXPANDED["v_dim"]
     append = latent_append_traffic(shape, CACHED, kv_bits=bits, activation_bits=16)
@@ -102,8 +101,8 @@ def latent_prefill_seconds(rows, launch_time, bandwidth_efficiency, score_flops)
 def latent_decode_seconds(rows, launch_time, bandwidth_efficiency, item_time) -> np.ndarray:
     """Seconds of the operator for one new token a sequence: all heads read the same latents."""
     bits, device, _ = _device_letters(rows)
-    context = column(rows, "isl") + np.array([float(row["step"]) for row in rows])
-    shape = dict(batch=column(rows, "batch_size"), heads=column(rows, "num_heads"), seq=1, context=context)
+    batch, heads, prompt = numbers(rows, "batch_size", "num_heads", "isl")
+    shape = dict(batch=batch, heads=heads, seq=1, context=prompt + np.array([float(row["step"]) for row in rows]))
     return decode_kernel_time(
         device,
         batch=shape["batch"],
@@ -123,20 +122,19 @@ def _prompt(row):
 def _latent(rows):
     found, prompts = np.empty(len(rows)), np.array([_prompt(row) for row in rows])
     ideal = np.empty(len(rows))
-    for picked, seconds, numbers, own in [
-        (prompts, latent_prefill_seconds, PREFILL, "score_flops"),
-        (~prompts, latent_decode_seconds, DECODE, "item_time"),
+    for picked, seconds, fitted, at_peaks in [
+        (prompts, latent_prefill_seconds, PREFILL, PREFILL_AT_PEAKS),
+        (~prompts, latent_decode_seconds, DECODE, DECODE_AT_PEAKS),
     ]:
         if picked.any():
             some = [row for row, here in zip(rows, picked, strict=True) if here]
-            found[picked] = seconds(some, **numbers)
-            ideal[picked] = seconds(some, **AT_PEAKS, **{own: 1e-15})
+            found[picked], ideal[picked] = seconds(some, **fitted), seconds(some, **at_peaks)
     return Priced(1e3 * found, 1e3 * ideal)
 
 
 def _latent_decode(rows):
-    ideal = AT_PEAKS | dict(item_time=1e-15)
-    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (reading_rows(rows, "latent"), ideal)))
+    found = readings_of(rows, "latent")
+    return Priced(*(1e3 * latent_decode_seconds(rows, **x) for x in (found, DECODE_AT_PEAKS)))
 
 
 def _no_latent(row):
@@ -162,17 +160,17 @@ def _latent_kind(row):
 # InferSim
 
 
-def _infersim_seconds(row, numbers=None, score_flops=FLASH_SCORE_FLOPS):
-    numbers = numbers or DECODE | dict(launch_time=STARTED, bandwidth_efficiency=READ_SHARES[row["gpu"]])
-    device, heads = accelerators[GPUS[row["gpu"]]], row["head_config"].split("-")
-    heads, second, third = (int(x) for x in heads)
+def _infersim_seconds(row, fitted=None, score_flops=FLASH_SCORE_FLOPS):
+    fitted = fitted or DECODE | dict(launch_time=STARTED, bandwidth_efficiency=READ_SHARES[row["gpu"]])
+    device = accelerators[GPUS[row["gpu"]]]
+    heads, second, third = map(int, row["head_config"].split("-"))
     latent = row["kind"] == "mla"
     if row["phase"] == "prefill":
         seq = number(row, "seq_len")
         width = pair_width_latent(heads=1, nope_dim=second, rope_dim=third, v_dim=second) if latent else 2 * third
         pairs = heads * tiled_pairs(seq=seq, context=seq, query_tile=TILE)
         score = 2 * width / device.peak_bf16 + score_flops / device.peak_vector
-        return numbers["launch_time"] + pairs * score
+        return fitted["launch_time"] + pairs * score
     shape = dict(batch=number(row, "batch_size"), heads=heads, seq=1, context=number(row, "kv_len"))
     bits = dict(kv_bits=DTYPES[row["kv_dtype"]], query_bits=16, activation_bits=16)
     if latent:
@@ -185,7 +183,7 @@ def _infersim_seconds(row, numbers=None, score_flops=FLASH_SCORE_FLOPS):
         flops = attention_flops(full_pairs, pair_width_grouped, shape, own)
     reached = device.get("matmul_bf16") or typical_matmul_efficiency()  # groups of 64 heads and more are arithmetic
     return decode_kernel_time(
-        numbers,
+        fitted,
         batch=shape["batch"],
         kv_heads=1 if latent else second,
         cores=device.cores,
@@ -197,8 +195,8 @@ def _infersim_seconds(row, numbers=None, score_flops=FLASH_SCORE_FLOPS):
 
 
 def _infersim(rows):
-    ideal = (AT_PEAKS | dict(item_time=1e-15), 0)
-    return Priced(*(np.array([1e6 * _infersim_seconds(row, *x) for row in rows]) for x in ((), ideal)))
+    said = np.array([1e6 * _infersim_seconds(row) for row in rows])
+    return Priced(said, np.array([1e6 * _infersim_seconds(row, DECODE_AT_PEAKS, score_flops=0) for row in rows]))
 
 
 def _no_infersim(row):

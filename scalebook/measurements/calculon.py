@@ -17,7 +17,8 @@ from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, librar
 from scalebook.calculon import priced as price
 from scalebook.language.notation import quoted
 
-from .confrontation import Confrontation, Measurement, Priced, Result, _read
+from .confrontation import Confrontation, Priced, Result
+from .rows import Measurement, read_rows
 
 __all__ = ["CONFRONTATIONS", "OUTPUTS", "Outputs", "priced"]
 
@@ -239,7 +240,7 @@ class _Runs(Confrontation):
 
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
-        rows, _ = _read(files("scalebook.measurements") / self.file if path is None else Path(path))
+        rows, _ = read_rows(files("scalebook.measurements") / self.file if path is None else Path(path))
         known = (row for row in rows if row["model"] in library.models and row["system"] in library.systems)
         refused = {row["row_id"]: said for row in known if isinstance(said := priced(row), str)}
         return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)}, refused=refused)

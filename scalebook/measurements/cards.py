@@ -7,10 +7,10 @@ import numpy as np
 
 from scalebook.tables import accelerators
 
-from .attention import AT_PEAKS, BITS, DECODE, DEVICES, decode_seconds
-from .confrontation import Confrontation, Priced, number
-from .kernels import DEVICES as PRODUCTS
+from .attention import BITS, DECODE, DECODE_AT_PEAKS, DEVICES, decode_seconds
+from .confrontation import Confrontation, Priced
 from .kernels import FORMATS, at_peaks, products_seconds
+from .rows import SYSTEMS, is_even, numbers
 
 __all__ = ["CONFRONTATIONS", "gemm_seconds", "read_seconds"]
 
@@ -20,7 +20,7 @@ _LETTERS = ("peak_flops", "hbm_bandwidth", "cores", "kernel_launch", "matmul_eff
 
 def gemm_seconds(rows, **reached) -> np.ndarray:
     """Seconds of linear layers for rows of gemm_cards.csv, their inputs turned into the format of the product."""
-    m, n, k = (np.array([number(row, x) for row in rows]) for x in "mnk")
+    m, n, k = numbers(rows, *"mnk")
     formats = [FORMATS[row["gemm_dtype"]] for row in rows]
     devices = [accelerators[CARDS[row["system"]]].at(f[0]) for row, f in zip(rows, formats, strict=True)]
     letters = [{x: d[x] for x in _LETTERS} | reached for d in devices]
@@ -41,17 +41,13 @@ def read_seconds(rows, share=None) -> np.ndarray:
 def _products(rows):
     bits = [np.array([FORMATS[row["gemm_dtype"]][i] for row in rows]) for i in (1, 2)]
     devices = [accelerators[CARDS[row["system"]]].at(FORMATS[row["gemm_dtype"]][0]) for row in rows]
-    roofline, peak = at_peaks(devices, *(np.array([number(row, x) for row in rows]) for x in "mnk"), 1, *bits)
+    roofline, peak = at_peaks(devices, *numbers(rows, *"mnk"), 1, *bits)
     return Priced(1e3 * gemm_seconds(rows), 1e3 * roofline, 1e3 * peak)
 
 
 def _reads(rows):
     named = [{**row, "system": CARDS[row["system"]]} for row in rows]
-    return Priced(1e3 * read_seconds(rows), 1e3 * decode_seconds(named, **AT_PEAKS, item_time=1e-15))
-
-
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+    return Priced(1e3 * read_seconds(rows), 1e3 * decode_seconds(named, **DECODE_AT_PEAKS))
 
 
 def _no_read(row):
@@ -64,7 +60,7 @@ def _no_read(row):
 
 def _no_product(row):
     if row["system"] not in CARDS:
-        return "of a device that is described elsewhere" if row["system"] in PRODUCTS else "of a device not known"
+        return "of a device that is described elsewhere" if row["system"] in SYSTEMS else "of a device not known"
     return "" if row["gemm_dtype"] in FORMATS else "in a format that is not described here"
 
 
@@ -86,7 +82,7 @@ CONFRONTATIONS = {
             _no_product,
             _card("gemm_dtype"),
             "what products reach of each peak and streams of the bandwidth, on even rows",
-            lambda row: not _no_product(row) and _is_even(row),
+            is_even,
         ),
         Confrontation(
             "attention_cards",
@@ -99,7 +95,7 @@ CONFRONTATIONS = {
             _no_read,
             _card("kv_cache_dtype"),
             "the share of the bandwidth at which caches are read, on even rows",
-            lambda row: not _no_read(row) and _is_even(row),
+            is_even,
         ),
     )
 }

@@ -11,13 +11,13 @@ from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot
 from scalebook.machine.collectives import KINDS, all_reduce_ring
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import SYSTEMS, number
 
 __all__ = ["BENCHMARK_LAUNCH", "CONFRONTATIONS", "FABRIC_LATENCY", "KERNEL_LAUNCH", "NODE_PORT"]
 
 DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300", "a100_dgx": "a100", "h100_dgx": "h100",
+    **SYSTEMS, "a100_dgx": "a100", "h100_dgx": "h100",
     "a100_pairwise_nvlink": "a100", "h100_pairwise_nvlink": "h100_nvl",  # a bridge has the links of an A100 too
 }  # fmt: skip
 NAMES = {x.replace("all_to_all", "alltoall"): x for x in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}
@@ -32,8 +32,9 @@ NODE_PORT = {"a100_dgx": 7.8e9, "h100_dgx": 35.3e9}  # bytes a second, on the se
 # What PyTorch's host takes to issue an all-reduce and a send, on half of the rows of less than 1 MiB within a node:
 # the median of a host's, which differ.
 ISSUE = {
-    "a100_dgx": (40e-6, 17e-6), "a100_pairwise_nvlink": (59e-6, 10e-6),
-    "h100_dgx": (35e-6, 9e-6), "h100_pairwise_nvlink": (21e-6, 10e-6),
+    "a100_dgx": dict(all_reduce=40e-6, send_recv=17e-6), "h100_dgx": dict(all_reduce=35e-6, send_recv=9e-6),
+    "a100_pairwise_nvlink": dict(all_reduce=59e-6, send_recv=10e-6),
+    "h100_pairwise_nvlink": dict(all_reduce=21e-6, send_recv=10e-6),
 }  # fmt: skip
 # Serving's own all-reduces from a recorded graph, on two devices, 16 KiB or less, in seconds: the median of engines,
 # and what that of an engine is of it.  TensorRT-LLM's kernels wait for the data themselves, the others' for flags.
@@ -92,7 +93,7 @@ def _sums_in_switch(row):
 
 
 def _nccl_fitted(row):
-    return not _no_nccl(row) and (row["op_name"] in ("all_gather", "reduce_scatter") or _sums_in_switch(row))
+    return row["op_name"] in ("all_gather", "reduce_scatter") or _sums_in_switch(row)
 
 
 def _nccl_group(row):
@@ -151,8 +152,6 @@ def _small_on_h200(row):
 
 
 def _published_fitted(row):
-    if _not_published(row):
-        return False
     largest = "B200" in row["system"] and number(row, "size_bytes") > 1.6e10
     return largest or _small_between_nodes(row) or _small_on_h200(row)
 
@@ -178,7 +177,7 @@ def _vidur(rows):
             known |= {"near_efficiency": 1} if is_send else {"chunk_time": 0}
         time = f(device, **known)
         if near == ways:
-            time = issued_by_host(collective_time=time, issue_time=ISSUE[row["node"]][is_send])
+            time = issued_by_host(collective_time=time, issue_time=ISSUE[row["node"]][row["op"]])
         found.append(time * 1e3)
     return Priced(np.array(found), 1e3 * _at_peak(rows, "num_gpus", "size_raw"))
 
@@ -204,8 +203,6 @@ def _vidur_group(row):
 
 
 def _vidur_fitted(row):
-    if _not_vidur(row):
-        return False
     between, size = row["devices_per_node"] != row["num_gpus"], number(row, "size_raw")
     if between and row["op"] == "send_recv":
         return size > 3e7
@@ -254,7 +251,7 @@ def _no_custom(row):
 def _custom_fitted(row):
     ways, small, on_h100 = number(row, "num_gpus"), number(row, "size_bytes") <= 2**14, row["system"] == "h100_sxm"
     waits = small and (ways == 2 or (on_h100 and ways == 8))
-    return not _no_custom(row) and (waits or (on_h100 and ways == 2 and number(row, "size_bytes") < 2**23))
+    return waits or (on_h100 and ways == 2 and number(row, "size_bytes") < 2**23)
 
 
 def _custom_group(row):
@@ -290,11 +287,9 @@ CONFRONTATIONS = {
             ("bekman-network",),
             _not_published,
             _published_group,
-            "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; "
-            "the hop between "
-            "nodes, on those of 256 KiB to 2 MiB of four nodes; "
-            "the shares that the B200's switch and network reach, on those "
-            "of 16 GiB; the rest is that of `collectives`",
+            "what starting from PyTorch adds, on the all-reduces of less than 1 MiB on one node of H200; the hop "
+            "between nodes, on those of 256 KiB to 2 MiB of four nodes; the shares that the B200's switch and network "
+            "reach, on those of 16 GiB; the rest is that of `collectives`",
             _published_fitted,
         ),
         Confrontation(

@@ -6,13 +6,9 @@
 (120, True)
 """
 
-import csv
-import gzip
 import html
-import zlib
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -26,15 +22,14 @@ from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
 
+from .rows import Measurement, number, read_rows
+
 __all__ = ["Confrontation", "Priced", "Readings", "Result"]
 
 SHOWN = 6  # lines of errors that a page shows at once
 
-Measurement = dict[str, str]  # one line of a CSV file
-
-
 _FIGURES = ("mean", "median", "p90", "worst", "bias", "single")
-_TIMES = ("s", "ms", "us", "µs", "d")
+TIMES = ("s", "ms", "us", "µs", "d")
 
 
 class Priced(NamedTuple):
@@ -73,10 +68,11 @@ class Confrontation:
     `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
     `measured`, alone or as Priced, with what devices do at their peaks.  `left_out` says why a row is left out ("" for
     one that is kept), `group` which kind of row it is.  `calibrated` says which numbers were fitted and on which rows;
-    `calibrates` picks those rows, and the summary leaves them out.  Another file may lack the columns that are
-    `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the columns that follow
-    from a row's own.  Rows that are `alike` can share one number; of a file of several quantities each has its own.
-    `readings` are the predictions, a line for each way to read rows that do not say all, and as many lines of chances.
+    `calibrates` picks those among the rows that are kept, and the summary leaves them out.  Another file may lack the
+    columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
+    columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
+    each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
+    lines of chances.
     """
 
     name: str
@@ -116,12 +112,12 @@ class Confrontation:
         return self._confronted(None)
 
     def _confronted(self, path):
-        own, columns = _read(files("scalebook.measurements") / self.file)
+        own, columns = read_rows(files("scalebook.measurements") / self.file)
         rows, where = own, self.file
         if path is not None:
             if not isinstance(path, str | PathLike):
                 raise TypeError(f"other measurements are given as the path of a CSV file, not as {quoted(path)}")
-            rows, found = _read(Path(path))
+            rows, found = read_rows(Path(path))
             where = str(path) if len(str(path)) <= 160 else quoted(str(path))
             if lacking := [c for c in columns if c not in found and c not in self.optional]:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
@@ -143,7 +139,8 @@ class Confrontation:
                 raise ValueError(f"{where} has no row to confront {self.name} with: all are {next(reversed(left_out))}")
             kept = [row for row, is_faster in zip(kept, faster, strict=True) if not is_faster]
             priced, measured = Priced(*(x if x is None else x[~faster] for x in priced)), measured[~faster]
-        known = {row["row_id"] for row in own if self.calibrates(row)}
+        whole = map(self.completed, own)
+        known = {row["row_id"] for row in whole if not self.left_out(row) and self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted
         with np.errstate(over="ignore"):
@@ -160,8 +157,7 @@ class Confrontation:
         """Which rows beat the peak of their devices by more than figures are rounded: a thousandth."""
         if priced.peak is None:
             return np.zeros(len(measured), bool)
-        is_time = self.unit in _TIMES
-        return measured < 0.999 * priced.peak if is_time else measured > 1.001 * priced.peak
+        return measured < 0.999 * priced.peak if self.unit in TIMES else measured > 1.001 * priced.peak
 
     def _priced(self, where, rows) -> Priced:
         """The predictions; raises ValueError, naming the file, the row and its column, where there is none."""
@@ -347,36 +343,3 @@ def best_share(x: np.ndarray) -> np.ndarray:
     found = np.empty(len(x))
     found[order] = (1 / weights)[at]
     return found
-
-
-def number(row: Measurement, column: str) -> float:
-    """A positive number out of a row; raises ValueError, naming row and column, for anything else."""
-    try:
-        value = float(row[column])
-        if not 0 < value < np.inf:
-            raise ValueError
-    except (TypeError, ValueError):
-        raise ValueError(f"{row['row_id']}: {column} is {quoted(row[column])}, not a positive number") from None
-    return value
-
-
-def _read(source) -> tuple[list[Measurement], list[str]]:
-    """The rows and the names of the columns of a CSV file, by its path (.gz too) or open for reading text.
-
-    Raises ValueError, naming the file, for one that cannot be read, is no CSV file in UTF-8 or has a cell too many.
-    """
-    is_open = hasattr(source, "read")
-    where = "the file" if is_open else quoted(str(source))
-    opened = gzip.open if str(source).endswith(".gz") else open
-    try:
-        with nullcontext(source) if is_open else opened(source, "rt", encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            rows = [{"row_id": row.get("id", str(number))} | row for number, row in enumerate(reader, 1)]
-            names = reader.fieldnames or []
-    except OSError as error:
-        raise ValueError(f"cannot read {where}: {error.strerror or brief(error)}") from None
-    except (ValueError, EOFError, csv.Error, zlib.error) as error:  # no UTF-8, a field without end, a file that was cut
-        raise ValueError(f"{where} is no CSV file in UTF-8: {brief(error)}") from None
-    if long := next((row for row in rows if None in row), None):
-        raise ValueError(f"{where}, row {quoted(long['row_id'])}: it has more cells than there are columns")
-    return rows, names

@@ -1,17 +1,15 @@
 """Decoding as published: one sequence on graphics cards, and batches on eight MI300X.
 
 The floor is what the formulas say with nothing calibrated: every byte read once, at the bandwidth
-of the data sheet.  No measurement may be faster.  What is measured is slower for two reasons, and
-each has one number: memory gives less than its peak, which is the hardware's matter and taken as
-one efficiency, and each block costs a delay of its own, which is the engine's matter.  Memory of data
-centres gives more
-than the cores of llama.cpp's kernels ask for: a core has only so many loads under way, and takes in so many bytes a
-clock.  Devices that take turns hand over what they have, and what one that captures no graph starts kernel by kernel
-costs more.
+of the data sheet.  No measurement may be faster.  What is measured is slower for two reasons, and each has one number:
+memory gives less than its peak, which is the hardware's matter and taken as one efficiency, and each block costs a
+delay of its own, which is the engine's matter.  Memory of data centres gives more than the cores of llama.cpp's kernels
+ask for: a core has only so many loads under way, and takes in so many bytes a clock.  Devices that take turns hand over
+what they have, and what one that captures no graph starts kernel by kernel costs more.
 """
 
 import re
-from hashlib import md5
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +17,8 @@ from scalebook.inference.tokens import decode_rate, decode_traffic, ridge_batch,
 from scalebook.machine.roofline import memory_time
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import is_half, number
 
 __all__ = [
     "BANDWIDTH_EFFICIENCY", "BLOCK_OVERHEAD", "CONFRONTATIONS", "METAL_OVERHEAD", "TURN_TIME", "VLLM_MI300X_OVERHEAD",
@@ -57,18 +56,28 @@ MODELS = {
     "Llama-33B": "llama1_33b", "Llama-3.1-70B FP8-KV": "llama3_70b", "Llama-3.1-405B FP8-KV": "llama3_405b",
 }  # fmt: skip
 
-# The engine, the mean context of the run in tokens, and whether several devices take turns, each with layers of its
-# own, or read at once, each with a part of every matrix (llama.cpp did so until January 2024, pull request 4766).
-TURNS, AT_ONCE = False, True
+
+class Engine(NamedTuple):
+    """How a row's engine runs: `context` is the mean of the run, in tokens.
+
+    Several devices take turns, each with layers of its own, or read at once, each with a part of every matrix
+    (llama.cpp did so until January 2024, pull request 4766).
+    """
+
+    family: str
+    context: float
+    at_once: bool = False
+
+
 ENGINES = {
-    "llama.cpp (May 2024)": ("llama.cpp 2024", 512, TURNS),  # the column of 1,024 tokens after none
-    "llama.cpp llama-bench": ("llama.cpp 2025", 64, TURNS),  # 128 tokens after none
-    "llama cpp": ("llama.cpp 2023", 72, AT_ONCE),  # 128 tokens after a prompt of 8
-    "MLC LLM": ("MLC LLM", 136, AT_ONCE),  # 256 tokens after a prompt of 8
-    "Exllama V2": ("ExLlamaV2", 136, TURNS),
-    "exllamav2": ("ExLlamaV2", 136, TURNS),  # not stated; taken as in the line above
-    "exllama": ("ExLlama", 136, TURNS),
-    "vLLM": ("vLLM", 136, AT_ONCE),
+    "llama.cpp (May 2024)": Engine("llama.cpp 2024", 512),  # the column of 1,024 tokens after none
+    "llama.cpp llama-bench": Engine("llama.cpp 2025", 64),  # 128 tokens after none
+    "llama cpp": Engine("llama.cpp 2023", 72, at_once=True),  # 128 tokens after a prompt of 8
+    "MLC LLM": Engine("MLC LLM", 136, at_once=True),  # 256 tokens after a prompt of 8
+    "Exllama V2": Engine("ExLlamaV2", 136),
+    "exllamav2": Engine("ExLlamaV2", 136),  # not stated; taken as in the line above
+    "exllama": Engine("ExLlama", 136),
+    "vLLM": Engine("vLLM", 136, at_once=True),
 }
 
 # Bits per weight, scales included.
@@ -114,7 +123,7 @@ def _alone(row):
     """The class of a run on one device; runs on several are apart, since what they send is not in the floor."""
     if number(row, "n_gpus") == 1:
         return _class(row)
-    return "several, sharing matrices" if ENGINES[row["engine"]][2] else "several, taking turns"
+    return "several, sharing matrices" if ENGINES[row["engine"]].at_once else "several, taking turns"
 
 
 def _no_floor(row):
@@ -136,22 +145,19 @@ def _no_floor(row):
 def _no_rate(row):
     if reason := _no_floor(row):
         return reason
-    family = ENGINES[row["engine"]][0]
-    return (
-        ""
-        if family in (SHARING_OVERHEAD if _is_shared(row) else BLOCK_OVERHEAD)
-        else f"of {family}, which has too few runs on GeForce cards to calibrate on"
-    )
+    family = ENGINES[row["engine"]].family
+    is_known = family in (SHARING_OVERHEAD if _is_shared(row) else BLOCK_OVERHEAD)
+    return "" if is_known else f"of {family}, which has too few runs on GeForce cards to calibrate on"
 
 
 def _is_shared(row) -> bool:
     """Whether several devices read at once, each a part of every matrix."""
-    return ENGINES[row["engine"]][2] and number(row, "n_gpus") > 1
+    return ENGINES[row["engine"]].at_once and number(row, "n_gpus") > 1
 
 
 def reached(row) -> float:
     """The share of the bandwidth: what memory gives, or what cores that wait for their loads ask for."""
-    if not ENGINES[row["engine"]][0].startswith("llama.cpp"):
+    if not ENGINES[row["engine"]].family.startswith("llama.cpp"):
         return BANDWIDTH_EFFICIENCY
     clocks = next((x for name, x in CORE_CLOCKS.items() if row["gpu"].startswith(name)), np.inf)
     return min(BANDWIDTH_EFFICIENCY, CORE_BYTES * clocks / (number(row, "spec_bw_gbs") * 1e9))
@@ -159,7 +165,7 @@ def reached(row) -> float:
 
 def overhead(row) -> float:
     """What a block costs besides its traffic, in seconds."""
-    family = ENGINES[row["engine"]][0]
+    family = ENGINES[row["engine"]].family
     if _class(row) == "Apple":
         return METAL_OVERHEAD
     return BLOCK_OVERHEAD.get(family, 0) + (SHARING_OVERHEAD[family] if _is_shared(row) else 0)
@@ -167,7 +173,7 @@ def overhead(row) -> float:
 
 def turns(row) -> float:
     """How often a token passes from one device to the next."""
-    return 0 if ENGINES[row["engine"]][2] else number(row, "n_gpus") - 1
+    return 0 if ENGINES[row["engine"]].at_once else number(row, "n_gpus") - 1
 
 
 def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
@@ -175,7 +181,7 @@ def token_seconds(row, efficiency: float = 1, overhead: float = 0) -> float:
 
     The contexts of `ENGINES` matter little: twice as long, they lower no rate by more than 3 %.
     """
-    context = ENGINES[row["engine"]][1]
+    context = ENGINES[row["engine"]].context
     model, bits = models[MODELS[row["model"]]], _weight_bits(row)
     traffic = decode_traffic(model, batch=1, context=context, weight_bits=bits, kv_bits=16)
     readers = number(row, "n_gpus") if _is_shared(row) else 1
@@ -195,13 +201,11 @@ def _rate(rows):
 
 def _is_half(row) -> bool:
     """Whether a device is of the half of its class that a number is fitted on."""
-    return int(md5(row["gpu"].encode()).hexdigest(), 16) % 2 == 0
+    return is_half(row["gpu"])
 
 
 def _is_fitted(row) -> bool:
     """Cards that one of the numbers was fitted on."""
-    if _no_rate(row):
-        return False
     if _is_shared(row):
         return row["gpu"].startswith("A10G")
     a100 = row["engine"].startswith("llama.cpp") and row["gpu"].startswith("A100") and number(row, "n_gpus") == 1
@@ -307,7 +311,7 @@ CONFRONTATIONS = {
             _batch,
             "the block overhead and the time of a byte that devices sum, on the 70B model at batch 1 and on its curve "
             "of short prompts; the bandwidth efficiency is that of batch1_decode",
-            lambda row: not _no_latency(row) and _is_fitted_batch(row),
+            _is_fitted_batch,
         ),
     )
 }

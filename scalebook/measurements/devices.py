@@ -13,8 +13,9 @@ from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
 from .collectives import BENCHMARK_LAUNCH
-from .confrontation import Confrontation, Priced, number
-from .kernels import _letters, at_peaks, products_seconds
+from .confrontation import Confrontation, Priced
+from .kernels import at_peaks, device_letters, products_seconds
+from .rows import is_even, number, numbers
 
 __all__ = [
     "AITER",
@@ -52,10 +53,6 @@ _FORMATS = {
 }
 
 
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
-
-
 def _is_large(row):
     return all(number(row, x) >= 1024 for x in "mnk")
 
@@ -75,7 +72,7 @@ def letters_of(row, precision: str, scaled: bool) -> dict:
     """What a row's device and the kernels that its library chose have, with a scale for each block or without."""
     device = accelerators[row["device"]]
     return (
-        _letters(row["device"], precision)
+        device_letters(row["device"], precision)
         | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if scaled else {})
         | ({"matmul_efficiency": device.at(precision).training_efficiency} if _trains(row) else {})
         | (_tuned(row) if row["source"].startswith("aiter") else {})
@@ -84,7 +81,7 @@ def letters_of(row, precision: str, scaled: bool) -> dict:
 
 def _rates(rows):
     """TFLOP/s."""
-    m, n, k = (np.array([number(row, x) for row in rows]) for x in "mnk")
+    m, n, k = numbers(rows, *"mnk")
     copies = np.array([float(row.get("batch", 1)) for row in rows])
     formats = [_FORMATS[row["precision"]] for row in rows]
     devices = [
@@ -115,9 +112,9 @@ def _amd_group(row):
 def _amd_fitted(row):
     """Of the MI300X in 16 bits there are too few rows to leave half of them out."""
     if row["device"] == "mi355x" and row["source"].startswith("aiter"):
-        return _is_even(row)
+        return is_even(row)
     is_own = row["source"].split()[0] in ("Azure", "Primus") or row["precision"] == "fp8_block"
-    return _is_large(row) and ((row["device"], row["precision"]) == ("mi300x", "bf16") or (is_own and _is_even(row)))
+    return _is_large(row) and ((row["device"], row["precision"]) == ("mi300x", "bf16") or (is_own and is_even(row)))
 
 
 # The best products
@@ -179,7 +176,7 @@ def _fabric_group(row):
 
 def _fabric_fitted(row):
     small = number(row, "size_bytes") < 2**20 if row["mode"] == "graph" else not row["mode"]
-    return row["source"].startswith("RCCL") and small and number(row, "size_bytes") >= 1024 and _is_even(row)
+    return row["source"].startswith("RCCL") and small and number(row, "size_bytes") >= 1024 and is_even(row)
 
 
 # Links to the host

@@ -21,11 +21,12 @@ from scalebook.machine.kernels import (
 )
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import SYSTEMS, is_even, number, numbers
 
 __all__ = [
-    "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START", "at_peaks",
-    "gemm_seconds", "products_seconds",
+    "A100_40GB", "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START",
+    "at_peaks", "device_letters", "gemm_seconds", "products_seconds",
 ]  # fmt: skip
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
@@ -42,10 +43,6 @@ SCALED_BLOCKS = {"h100": 0.547, "h200": 0.568, "b200": 0.682, "gb200": 0.655, "b
 # DeepGEMM, grouped products, and PyTorch of 2023 in EleutherAI's sweeps do not split the inner size: none is worth it.
 NO_SPLIT = {"split_time": 1.0}
 
-DEVICES = {
-    "a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300",
-}  # fmt: skip
 # Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
 FORMATS = {
     "bfloat16": ("bf16", 16, 16), "fp8": ("fp8", 8, 8), "fp8_block": ("fp8", 8, 8), "nvfp4": ("fp4", 4.5, 4.5)
@@ -57,7 +54,7 @@ _USUAL = (one_core, typical_matmul_efficiency, typical_stream_efficiency, tile_r
 
 
 @cache
-def _letters(device, precision, share=1.0):
+def device_letters(device, precision, share=1.0):
     """What the sheet needs to know of a device, or of a part of it (one die of two)."""
     row = accelerators[device].at(precision)
     usual = {f.letter: f() for f in _USUAL}
@@ -83,10 +80,6 @@ def at_peaks(devices, rows, columns, inner, copies=1, activation_bits=16, weight
     return np.maximum(arithmetic, traffic / bandwidth), arithmetic
 
 
-def _columns(rows, *names):
-    return [np.array([number(row, name) for row in rows]) for name in names]
-
-
 # TensorRT-LLM and vLLM, as NVIDIA's AIConfigurator measured them
 
 
@@ -94,11 +87,12 @@ def gemm_seconds(rows) -> np.ndarray:
     """Seconds of a framework's linear layer for rows of gemm.csv:
     the product, and turning its input into its format.
     """
-    m, n, k = _columns(rows, "m", "n", "k")
-    names = [DEVICES[row["system"]] for row in rows]
+    m, n, k = numbers(rows, "m", "n", "k")
+    names = [SYSTEMS[row["system"]] for row in rows]
     formats = [FORMATS[row["gemm_dtype"]] for row in rows]
     devices = [
-        _letters(name, f[0]) | ({"matmul_efficiency": SCALED_BLOCKS[name]} if row["gemm_dtype"] == "fp8_block" else {})
+        device_letters(name, f[0])
+        | ({"matmul_efficiency": SCALED_BLOCKS[name]} if row["gemm_dtype"] == "fp8_block" else {})
         for name, f, row in zip(names, formats, rows, strict=True)
     ]
     activation, weight = (np.array([f[i] for f in formats]) for i in (1, 2))
@@ -117,16 +111,16 @@ def gemm_seconds(rows) -> np.ndarray:
 
 
 def _gemm(rows):
-    devices = [_letters(DEVICES[row["system"]], FORMATS[row["gemm_dtype"]][0]) for row in rows]
+    devices = [device_letters(SYSTEMS[row["system"]], FORMATS[row["gemm_dtype"]][0]) for row in rows]
     bits = [np.array([FORMATS[row["gemm_dtype"]][i] for row in rows]) for i in (1, 2)]
-    roofline, peak = at_peaks(devices, *_columns(rows, "m", "n", "k"), 1, *bits)
+    roofline, peak = at_peaks(devices, *numbers(rows, "m", "n", "k"), 1, *bits)
     return Priced(1e3 * gemm_seconds(rows), 1e3 * roofline, 1e3 * peak)
 
 
 def _no_gemm(row):
     if row["gemm_dtype"] not in FORMATS:
         return "with integers for weights or activations: kernels of their own"
-    if row["system"] not in DEVICES:
+    if row["system"] not in SYSTEMS:
         return "of a device that the table of accelerators lacks"
     if (row["framework"], row["gemm_dtype"]) == ("VLLM", "fp8_block"):
         return "of vLLM with scaled blocks, which never takes less than 55 to 154 µs: the host sets the time"
@@ -137,29 +131,25 @@ def _gemm_group(row):
     framework = "" if row["framework"] == "TRTLLM" else f", {FRAMEWORKS[row['framework']]}"
     if number(row, "m") < 1024:
         return f"fewer than 1,024 rows, {row['gemm_dtype']}{framework}"
-    return f"{DEVICES[row['system']]}, {row['gemm_dtype']}{framework}"
-
-
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
+    return f"{SYSTEMS[row['system']]}, {row['gemm_dtype']}{framework}"
 
 
 def _calibrates(row):
     is_fitted = row["framework"] == "TRTLLM" or (row["framework"], row["gemm_dtype"]) in OPERATOR
-    return is_fitted and not _no_gemm(row) and _is_even(row)
+    return is_fitted and is_even(row)
 
 
 # EleutherAI's sweeps of sizes
 
 _ELEUTHER = {"A100-40GB-SXM": ("a100", 1.0), "V100": ("v100", 1.0), "MI250X (1 GCD)": ("mi250x", 0.5)}
-_A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
+A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
 
 
 def _eleuther(rows):
-    m, n, k, batch = _columns(rows, "m", "n", "k", "batch")
+    m, n, k, batch = numbers(rows, "m", "n", "k", "batch")
     devices = [
-        _letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
-        | (_A100_40GB if row["gpu"].startswith("A100") else {})
+        device_letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
+        | (A100_40GB if row["gpu"].startswith("A100") else {})
         for row in rows
     ]
     times = products_seconds(devices, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
@@ -187,19 +177,20 @@ def _eleuther_group(row):
 
 def _eleuther_fitted(row):
     """Even rows of single products on the V100 and the MI250X, of which nothing else is known."""
-    return not _no_eleuther(row) and row["op"] == "mm" and not row["gpu"].startswith("A100") and _is_even(row)
+    return row["op"] == "mm" and not row["gpu"].startswith("A100") and is_even(row)
 
 
 # The feed-forward layer of EleutherAI's blocks: up to four times the width and back
 
 
 def _feed_forward(rows):
-    hidden, tp, batch, seq = _columns(rows, "hidden", "tp", "mbs", "seq_len")
-    devices = [_letters("a100", "fp16") | _A100_40GB for _ in rows]
+    hidden, tp, batch, seq = numbers(rows, "hidden", "tp", "mbs", "seq_len")
+    known = device_letters("a100", "fp16") | A100_40GB
+    devices = [known for _ in rows]
     sizes = (batch * seq, 4 * hidden / tp, hidden), (batch * seq, hidden, 4 * hidden / tp)
     times = ((products_seconds(devices, *x), *at_peaks(devices, *x)) for x in sizes)
     moved = 2 * batch * seq * (8 * hidden / tp)  # a fused bias and GELU between them reads and writes once
-    between = stream_time(_letters("a100", "fp16") | _A100_40GB, traffic=moved)
+    between = stream_time(known, traffic=moved)
     found, *least = map(sum, zip(*times, strict=True))
     return Priced(found + between, *least)
 
@@ -217,13 +208,13 @@ def _feed_forward_group(row):
 
 
 def _scaled(rows, m, n, k, copies=1):
-    devices = [_letters("h100", "fp8") for _ in rows]
+    devices = [device_letters("h100", "fp8") for _ in rows]
     sizes = m, n, k, copies, 8, 8
     return products_seconds(devices, *sizes, **NO_SPLIT), *at_peaks(devices, *sizes)
 
 
 def _infersim(rows):
-    return Priced(*(1e6 * x for x in _scaled(rows, *_columns(rows, "m", "n", "k"))))
+    return Priced(*(1e6 * x for x in _scaled(rows, *numbers(rows, "m", "n", "k"))))
 
 
 def _no_infersim(row):
@@ -235,7 +226,7 @@ def _infersim_group(row):
 
 
 def _deepgemm(rows):
-    m, n, k, groups = _columns(rows, "m_per_group", "n", "k", "groups")
+    m, n, k, groups = numbers(rows, "m_per_group", "n", "k", "groups")
     return Priced(*(2 * groups * m * n * k / x / 1e12 for x in _scaled(rows, m, n, k, groups)))
 
 
@@ -243,7 +234,7 @@ def _deepgemm(rows):
 
 
 def _llmcompass(rows):
-    devices, sizes = [_letters("a100", "fp16") for _ in rows], _columns(rows, "m", "n", "k")
+    devices, sizes = [device_letters("a100", "fp16") for _ in rows], numbers(rows, "m", "n", "k")
     return Priced(*(1e3 * x for x in (products_seconds(devices, *sizes), *at_peaks(devices, *sizes))))
 
 
@@ -273,7 +264,7 @@ def _vidur_seconds(row):
     tokens, hidden, ffn, heads, kv_heads, tp = (
         number(row, x) for x in ("num_tokens", "hidden", "ffn", "n_head", "n_kv_head", "tp")
     )
-    known, width, op = _letters(_VIDUR[row["gpu"]], "fp16"), hidden / heads, row["op"]
+    known, width, op = device_letters(_VIDUR[row["gpu"]], "fp16"), hidden / heads, row["op"]
     kv_heads = max(kv_heads, tp)  # each device holds one at least
     if op in _PRODUCTS:
         columns, inner = {
@@ -399,7 +390,7 @@ CONFRONTATIONS = {
             _no_vidur,
             _vidur_group,
             "how often the traffic of what is no product passes, and an activation's least time, on the A100's rows",
-            lambda row: _VIDUR.get(row["gpu"]) == "a100" and row["op"] in _STREAMS and not _no_vidur(row),
+            lambda row: _VIDUR.get(row["gpu"]) == "a100" and row["op"] in _STREAMS,
         ),
     )
 }

@@ -8,9 +8,9 @@ from scalebook.language import Sheet
 
 from .priced import priced
 
-__all__ = ["GIB", "room_for", "step_of_load"]
+__all__ = ["GIB_OVER_GB", "room_for", "step_of_load"]
 
-GIB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report: 80 GB are 85.5 on the H100
+GIB_OVER_GB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report: 80 GB are 85.5 on the H100
 _PARITY = {"NVIDIA L40S": 15 / 16}  # what is left where parity is kept in GDDR6: its driver reports 48.3 GB
 
 
@@ -42,7 +42,7 @@ def room_for(asked, tokens, share, of_free=1.0) -> np.ndarray:
     [903.0, 2768.0]
     """
     said = priced(_ROOM, asked, "held_weights", "workspace", "token_cache")
-    capacity = GIB * np.array([_PARITY.get(device.name, 1) * device.hbm_capacity for (_, device), _ in asked])
+    capacity = GIB_OVER_GB * np.array([_PARITY.get(device.name, 1) * device.hbm_capacity for (_, device), _ in asked])
     left = share * capacity - said["held_weights"] - said["workspace"]
     return of_free * left / (tokens * said["token_cache"])
 

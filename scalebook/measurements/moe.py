@@ -8,20 +8,23 @@ from functools import cache
 
 import numpy as np
 
+from scalebook.inference.assumptions import assigned_passes, routing_time_least
 from scalebook.inference.experts import experts_touched
 from scalebook.machine.kernels import stream_time
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
-from .kernels import DEVICES, FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
+from .attention import NOTHING
+from .confrontation import Confrontation, Priced
+from .kernels import FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks, products_seconds
+from .rows import SYSTEMS, is_even, number
 
 __all__ = ["ASSIGNED_PASSES", "CONFRONTATIONS", "H20_FP8", "ROUTING", "UNPACKED", "layer_seconds", "uneven_loads"]
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more.
 H20_FP8 = 0.83
-# Seconds of the small kernels that sort tokens by expert, and how often the copies of tokens pass through memory beyond
-# the operands of the products (gathered, quantized, weighted, summed), both fitted on the even rows.
-ROUTING, ASSIGNED_PASSES = 15e-6, 6.5
+# What serving assumes of the kernels that sort tokens by expert, and of how often copies pass through memory beyond
+# the operands of the products; both were fitted on the even rows here.
+ROUTING, ASSIGNED_PASSES = routing_time_least(), assigned_passes()
 # Weights of 4 bits on Hopper are unpacked to 16 bits on the way to the matrix units: what TensorRT-LLM's products then
 # reach of their peak where experts have a tile's rows each, and the seconds of its small kernels there, launched one by
 # one; fitted on its rows of 1,024 tokens and more.  With few rows the weights are read as fast as others.
@@ -78,12 +81,8 @@ def _gemm_group(row):
     return f"{row['gpu']}, {size} tokens an expert"
 
 
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
-
-
 def _gemm_fitted(row):
-    return not _no_gemm(row) and row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and _is_even(row)
+    return row["gpu"] == "H20" and number(row, "tokens_per_expert") >= 512 and is_even(row)
 
 
 # TensorRT-LLM's layer of experts
@@ -131,7 +130,7 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
     """Seconds of a layer for a row of moe_layer.csv, where products reach other shares than the device's own."""
     names = ("num_tokens", "hidden_size", "inter_size", "moe_tp_size")
     tokens, hidden, width, tp = (number(row, x) for x in names)
-    name, (precision, activation, weight) = DEVICES[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
+    name, (precision, activation, weight) = SYSTEMS[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
     device = _device(name, precision) | reached
     if row["moe_dtype"] == "fp8_block":
         device["matmul_efficiency"] = SCALED_BLOCKS[name]
@@ -143,7 +142,7 @@ def layer_seconds(row, routing=ROUTING, **reached) -> float:
 
 
 def _layer(rows):
-    ideal = dict(matmul_efficiency=1.0, stream_efficiency=1.0, kernel_launch=1e-15)
+    ideal = dict(matmul_efficiency=1.0, stream_efficiency=1.0, kernel_launch=NOTHING)
     return Priced(*(1e3 * np.array([[layer_seconds(row), layer_seconds(row, 0, **ideal)] for row in rows]).T))
 
 
@@ -153,7 +152,7 @@ def _no_layer(loads):
             return "of SGLang, whose ranks pass over the tokens of all of them: not modelled"
         if row["distribution"].startswith("power_law_") != (loads == "uneven"):
             return f"whose loads are not {loads}"
-        return "" if row["moe_dtype"] in FORMATS and row["system"] in DEVICES else "of weights in integers or mxfp4"
+        return "" if row["moe_dtype"] in FORMATS and row["system"] in SYSTEMS else "of weights in integers or mxfp4"
 
     return reason
 
@@ -161,10 +160,6 @@ def _no_layer(loads):
 def _layer_group(row):
     held = "all experts" if row["moe_ep_size"] == "1" else "a share of the experts"
     return f"{row['moe_dtype']}, {'fewer than' if number(row, 'num_tokens') < 1024 else 'from'} 1,024 tokens, {held}"
-
-
-def _layer_fitted(row):
-    return not _no_layer("even")(row) and _is_even(row)
 
 
 _EVEN = "the time of routing and the passes of routed tokens, on the even rows"
@@ -208,7 +203,7 @@ CONFRONTATIONS = {
             _no_layer("even"),
             _layer_group,
             _EVEN,
-            _layer_fitted,
+            is_even,
             ("model",),
         ),
         Confrontation(

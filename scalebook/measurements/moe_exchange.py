@@ -13,8 +13,8 @@ import numpy as np
 
 from scalebook.tables import accelerators
 
-from .confrontation import Confrontation, Priced, number
-from .kernels import DEVICES
+from .confrontation import Confrontation, Priced
+from .rows import SYSTEMS, is_even, number
 
 __all__ = ["COMBINE", "CONFRONTATIONS", "DISPATCH", "devices_visited"]
 
@@ -58,12 +58,12 @@ def devices_visited(experts, top_k, devices):
 
 def _seconds(row, cores, rates, width):
     tokens, hidden = number(row, "num_token"), number(row, "hidden_size")
-    kind, devices = _KINDS[DEVICES[row["system"]]]
+    kind, devices = _KINDS[SYSTEMS[row["system"]]]
     copies = tokens * devices_visited(number(row, "num_experts"), number(row, "num_topk"), devices)
     core = rates[kind]
     work = (core.copied * copies * hidden + core.read * tokens * hidden + core.copy * copies) / number(row, cores)
     leaving = copies * (devices - 1) / devices * hidden * width
-    links = leaving / (_LINK * accelerators[DEVICES[row["system"]]]["scaleup_bandwidth"])
+    links = leaving / (_LINK * accelerators[SYSTEMS[row["system"]]]["scaleup_bandwidth"])
     return core.start + max(work, links)
 
 
@@ -76,10 +76,10 @@ def _predict(cores, rates, width):
 
     def at_peak(row):
         """Every copy that leaves crosses the links at their whole rate."""
-        devices = _KINDS[DEVICES[row["system"]]][1]
+        devices = _KINDS[SYSTEMS[row["system"]]][1]
         copies = devices_visited(number(row, "num_experts"), number(row, "num_topk"), devices) * (1 - 1 / devices)
         sent = copies * number(row, "num_token") * number(row, "hidden_size") * width
-        return sent / accelerators[DEVICES[row["system"]]]["scaleup_bandwidth"]
+        return sent / accelerators[SYSTEMS[row["system"]]]["scaleup_bandwidth"]
 
     return predict
 
@@ -89,16 +89,12 @@ def _left_out(row):
         return "of other kernels than DeepEP's for many tokens"
     if float(row["node_num"] or 0) != 1:
         return "between nodes, whose network is not stated"
-    return "" if DEVICES.get(row["system"]) in _KINDS else "of a device that was not calibrated"
+    return "" if SYSTEMS.get(row["system"]) in _KINDS else "of a device that was not calibrated"
 
 
 def _group(row):
     size = "from" if number(row, "num_token") >= 1024 else "fewer than"
-    return f"{accelerators[DEVICES[row['system']]].name.partition(' (')[0]}, {size} 1,024 tokens"
-
-
-def _fitted(row):
-    return not _left_out(row) and int(row["row_id"].rpartition("-")[2]) % 2 == 0
+    return f"{accelerators[SYSTEMS[row['system']]].name.partition(' (')[0]}, {size} 1,024 tokens"
 
 
 _CALIBRATED = "four constants for each of Hopper, Blackwell and Grace Blackwell, on the even rows"
@@ -116,7 +112,7 @@ CONFRONTATIONS = {
             _left_out,
             _group,
             _CALIBRATED,
-            _fitted,
+            is_even,
             ("combine_sms", "combine_transmit_us"),
         ),
         Confrontation(
@@ -130,7 +126,7 @@ CONFRONTATIONS = {
             _left_out,
             _group,
             _CALIBRATED,
-            _fitted,
+            is_even,
             ("dispatch_sms", "dispatch_transmit_us"),
         ),
     )

@@ -9,7 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from scalebook.calculon import library
+from scalebook.calculon import application, library
+from scalebook.language import Row
 from scalebook.offload.bandwidth import MIXED, offload_bandwidth
 from scalebook.offload.block import (
     block_backward,
@@ -21,33 +22,14 @@ from scalebook.offload.block import (
 )
 from scalebook.offload.tiers import held_interleaved_first, offload_memory
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import number
 
 __all__ = ["CONFRONTATIONS", "FLOPS_EFFICIENCY", "LINK_EFFICIENCY", "block_seconds"]
 
 # Fitted by least squares of predicted/reported time - 1 on the A100 runs; a test fits them again.
 FLOPS_EFFICIENCY = 0.902
 LINK_EFFICIENCY = 0.515
-
-# Of each model file of Calculon: hidden, feed-forward, sequence, heads, width of a head, blocks.
-SHAPES = {
-    "anthropic-52B": (8192, 32768, 8192, 64, 128, 64), "chinchilla": (8192, 32768, 2048, 64, 128, 80),
-    "gopher-280B": (16384, 65536, 2048, 128, 128, 80), "gpt2-1.5B": (1600, 6400, 1024, 25, 64, 48),
-    "gpt3-1.3B": (2048, 8192, 2048, 16, 128, 24), "gpt3-6.7B": (4096, 16384, 2048, 32, 128, 32),
-    "gpt3-13B": (5140, 20560, 2048, 40, 128, 40), "gpt3-175B": (12288, 49152, 2048, 96, 128, 96),
-    "lamda": (8192, 65536, 2048, 128, 128, 64), "megatron-126M": (768, 3072, 2048, 16, 48, 12),
-    "megatron-5B": (4096, 16384, 2048, 32, 128, 24), "megatron-22B": (6144, 24576, 2048, 64, 96, 48),
-    "megatron-40B": (8192, 32768, 2048, 64, 128, 48), "megatron-1T": (25600, 102400, 2048, 160, 160, 128),
-    "palm-540B": (18432, 73728, 2048, 48, 256, 118), "turing-530B": (20480, 81920, 2048, 128, 160, 105),
-    "poster-1T": (24576, 98304, 8192, 128, 192, 128), "poster-2T": (32768, 131072, 8192, 160, 205, 160),
-    "poster-4T": (40960, 163840, 8192, 192, 213, 192), "poster-7T": (50176, 200704, 8192, 224, 224, 224),
-    "poster-11T": (60416, 241664, 8192, 256, 236, 256), "poster-18T": (70656, 282624, 8192, 288, 245, 288),
-    "poster-26T": (81920, 327680, 8192, 320, 256, 320), "poster-37T": (94208, 376832, 8192, 352, 268, 352),
-    "poster-53T": (106496, 425984, 8192, 384, 277, 384), "poster-72T": (119808, 479232, 8192, 416, 288, 416),
-    "poster-96T": (134144, 536576, 8192, 448, 299, 448), "poster-128T": (148480, 593920, 8192, 480, 309, 480),
-}  # fmt: skip
-# Peak in fp16 and scale-up network, one direction, as its system files print them.
-SYSTEMS = {"a100": (312e12, 300e9), "h100": (1000e12, 450e9), "h200": (1000e12, 450e9)}
 
 
 def _is(row, column):
@@ -67,30 +49,31 @@ def _slower(row, tp) -> float:
     return rates[0] / rates[1]
 
 
+def _shape(row) -> Row:
+    return application(library.models[row["model"]], row["model"])
+
+
 def _known(row):
     """The letters of a run."""
-    hidden, ffn, seq, heads, head_dim, layers = SHAPES[row["model"]]
-    kv_heads = 1 if row["attention_type"] == "multiquery" else heads
-    params = 2 * hidden * head_dim * (heads + kv_heads) + 2 * hidden * ffn
-    peak, network = SYSTEMS[row["system"].split("_")[0]]
-    ways = {name: number(row, f"{column}_par") for name, column in (("tp", "tensor"), ("pp", "pipeline"))}
-    return (
-        MIXED
-        | ways
-        | {
-            "hidden": hidden,
-            "seq": seq,
-            "heads": heads,
-            "head_dim": head_dim,
-            "batch": number(row, "microbatch_size"),
-            "layers": ways["pp"] * ceil(layers / ways["pp"]),
-            "block_params": params,
-            "block_active_params": params,
-            "peak_flops": peak,
-            "link_achieved": network * _slower(row, ways["tp"]),
-            "chunks": number(row, "pipeline_interleaving"),
-            "dp": number(row, "data_par") if _is(row, "optimizer_sharding") else 1,
-        }
+    shape, system = _shape(row), library.systems[row["system"]]
+    tp, pp = number(row, "tensor_par"), number(row, "pipeline_par")
+    kv_heads = 1 if row["attention_type"] == "multiquery" else shape.heads
+    params = 2 * shape.hidden * (shape.head_dim * (shape.heads + kv_heads) + shape.ffn)
+    return MIXED | dict(
+        hidden=shape.hidden,
+        seq=shape.seq,
+        heads=shape.heads,
+        head_dim=shape.head_dim,
+        tp=tp,
+        pp=pp,
+        batch=number(row, "microbatch_size"),
+        layers=pp * ceil(shape.layers / pp),
+        block_params=params,
+        block_active_params=params,
+        peak_flops=system.matrix["float16"].peak,
+        link_achieved=system.networks[0].printed * _slower(row, tp),
+        chunks=number(row, "pipeline_interleaving"),
+        dp=number(row, "data_par") if _is(row, "optimizer_sharding") else 1,
     )
 
 
@@ -107,7 +90,7 @@ def block_seconds(row, efficiency=FLOPS_EFFICIENCY, link=LINK_EFFICIENCY) -> tup
 
 def _exposed(row, known, arithmetic, collectives):
     """Each of four collectives overlaps with the product next to it only; a pipe shows its first of tp parts too."""
-    hidden, ffn = SHAPES[row["model"]][:2]
+    hidden, ffn = known["hidden"], _shape(row).ffn
     width = known["heads"] * known["head_dim"]
     into = known["block_params"] - hidden * width - 2 * hidden * ffn  # queries, keys and values
     rate = arithmetic / (known["block_params"] + 2 * known["seq"] * width)
@@ -180,7 +163,7 @@ def _left_out(column, keeps):
     def reason(row):
         if not row[column] or float(row[column]) == 0:
             return "that offload nothing, or that Calculon refuses"
-        if row["model"] not in SHAPES or row["system"] not in library.systems:
+        if row["model"] not in library.models or row["system"] not in library.systems:
             return "of a model or a system whose description is not here"
         if row["datatype"] != "float16" or not _is(row, "training"):
             return "of inference, or in fp8"
@@ -194,9 +177,8 @@ def _left_out(column, keeps):
 def _group(row):
     if row["model"].startswith("poster"):
         return "1T to 128T"
-    return f"{row['system'][0].upper()}{row['system'].split('_')[0][1:]}" + (
-        "" if row["tensor_par_overlap"] == "none" else ", overlap"
-    )
+    overlap = "" if row["tensor_par_overlap"] == "none" else ", overlap"
+    return row["system"].partition("_")[0].capitalize() + overlap
 
 
 def _calibrates(row):
@@ -208,7 +190,6 @@ _FITTED = "one arithmetic and one network efficiency, on the time of the forward
 
 def _confrontation(name, what, predict, column, unit, keeps, fitted=_FITTED):
     reason = _left_out(column, keeps)
-    calibrates = (lambda row: not reason(row) and _calibrates(row)) if fitted else (lambda row: False)
     return Confrontation(
         name,
         "offload_calculon.csv",
@@ -220,7 +201,7 @@ def _confrontation(name, what, predict, column, unit, keeps, fitted=_FITTED):
         reason,
         _group,
         fitted,
-        calibrates,
+        _calibrates if fitted else (lambda row: False),
         optional=("row_id", "source"),
     )
 

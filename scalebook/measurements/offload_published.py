@@ -9,7 +9,8 @@ import re
 from scalebook.memory import replicated
 from scalebook.tables import accelerators, links
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import number
 from .runs import gpt, step
 
 __all__ = ["CONFRONTATIONS"]

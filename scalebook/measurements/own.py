@@ -26,7 +26,8 @@ from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
 from scalebook.shell.sentences import sentence
 
-from .confrontation import Confrontation, Measurement, Result, _read
+from .confrontation import Confrontation, Result
+from .rows import Measurement, read_rows
 
 __all__ = ["Own", "confront_own"]
 
@@ -156,13 +157,21 @@ def _opened(csv) -> tuple[list[Measurement], str]:
             f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}"
         )
     where = quoted(str(csv)) if is_path else "the file"
-    rows, names = _read(Path(csv) if is_path else csv)
-    names = [x.strip() for x in names]
+    rows, names = read_rows(Path(csv) if is_path else csv)
+    rows = [{_name(n): x.strip() for n, x in row.items()} for row in rows]
+    names = [_name(x) for x in names]
     if not rows:
         raise ValueError(f"{where} is empty: its first line names the columns, and each other line is a measurement")
     if twice := [n for n, times in Counter(names).items() if times > 1]:
         raise ValueError(f"{where} has the column {quoted(twice[0])} twice")
-    return [{n.strip(): x.strip() for n, x in row.items()} for row in rows], where
+    if len(names) == 1 and (other := next((x for x in (";", "\t") if x in names[0]), None)):
+        raise ValueError(f"{where} parts its columns by {other!r}: commas would do")
+    return rows, where
+
+
+def _name(column: str) -> str:
+    """Without blanks, and without the mark that a spreadsheet begins a file with."""
+    return column.strip().removeprefix("\ufeff")
 
 
 def _check_columns(thing, where, rows, measured):
@@ -190,6 +199,7 @@ def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | 
     except (LookupError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
     value = letters.pop(measured, None)
+    letters = {n: x for n, x in letters.items() if n not in getattr(thing, "finds", ())}  # measured beside it
     if value == 0:
         raise ValueError(f"{where}: {measured} is {quoted(row[measured])}, of which no error can be told")
     return rows, letters, value

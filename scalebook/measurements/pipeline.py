@@ -15,7 +15,8 @@ from scalebook.pipeline.bubbles import bubble_gpipe, equal_input_gradient, equal
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 
-from .confrontation import Confrontation, _read, number
+from .confrontation import Confrontation
+from .rows import number, read_rows
 
 __all__ = ["CONFRONTATIONS"]
 
@@ -29,7 +30,7 @@ TIMES = {"t_f_ms": "forward_time", "t_b_ms": "input_gradient_time", "t_w_ms": "w
 @cache
 def _timed():
     """The rows of the package's file whose passes were timed."""
-    rows, _ = _read(files("scalebook.measurements") / "pipeline_zero_bubble.csv")
+    rows, _ = read_rows(files("scalebook.measurements") / "pipeline_zero_bubble.csv")
     return [row for row in rows if row["t_f_ms"]]
 
 

@@ -16,23 +16,16 @@ from scalebook.training.totals import link_of_host
 
 from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
 from .devices import best_stream, letters_of
-from .kernels import _A100_40GB, _letters, at_peaks, products_seconds
+from .kernels import A100_40GB, at_peaks, device_letters, products_seconds
+from .rows import is_even, number, numbers
 
 __all__ = ["CONFRONTATIONS", "XLA_START"]
 
 # What products of 16,384 and more in every size reach of the peak on the v7, the only TPU of which they are published
 # (ironwood.csv); matrix units that the compiler feeds are of one kind, and what is typical of GPUs (0.6) is not theirs.
 MATRIX_UNITS = 0.83
-
-
-def _is_even(row):
-    return int(row["row_id"].rpartition("-")[2]) % 2 == 0
-
-
-def _columns(rows, *names):
-    return [np.array([number(row, name) for row in rows]) for name in names]
 
 
 # Seconds that a product of XLA's table takes more than one among many: each is started alone, and waited for.  Fitted
@@ -63,7 +56,7 @@ def _products(rows, devices, bits, sizes):
 def _aiter(rows):
     known = [_AITER[row["precision"]] for row in rows]
     devices = [letters_of(row, name, "128x128" in row["precision"]) for row, (name, _) in zip(rows, known, strict=True)]
-    return _products(rows, devices, [bits for _, bits in known], _columns(rows, "m", "n", "k", "batch"))
+    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "batch"))
 
 
 def _no_aiter(row):
@@ -80,8 +73,8 @@ def _aiter_group(row):
 def _xla(rows):
     known = [_XLA[row["dtype"]] for row in rows]
     alone = {"kernel_launch": accelerators.b200.kernel_launch + XLA_START}
-    devices = [_letters("b200", name) | alone for name, _ in known]
-    return _products(rows, devices, [bits for _, bits in known], _columns(rows, "m", "n", "k", "b"))
+    devices = [device_letters("b200", name) | alone for name, _ in known]
+    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "b"))
 
 
 def _xla_group(row):
@@ -103,7 +96,7 @@ def _azure_row(row):
     if test.startswith("GEMM"):
         m, n, k = (float(x) for x in re.findall(r"=(\d+)", row["parameters"]))
         precision, bits = ("fp16", 16) if row["device"] == "A100" else ("fp8", 8)
-        known, sizes = [_letters(row["device"].lower(), precision)], (m, n, k, 1, bits, bits)
+        known, sizes = [device_letters(row["device"].lower(), precision)], (m, n, k, 1, bits, bits)
         times = products_seconds(known, *sizes), *at_peaks(known, *sizes)
         return [2 * m * n * k / x[0] / 1e12 for x in times][::2]
     if test == "HBM Bandwidth":
@@ -161,7 +154,7 @@ _CROSSINGS = {"gelu": 2, "softmax": SOFTMAX_PASSES, "layernorm": 3}
 
 def _vector(rows):
     """Billions of elements a second, each 16 bits wide."""
-    known = _letters("a100", "fp16")
+    known = device_letters("a100", "fp16")
     counts = np.array([_elements(row) for row in rows])
     times = stream_time(known, traffic=2 * counts * [_CROSSINGS[row["op"]] for row in rows])
     return Priced(counts / times / 1e9, np.full(len(rows), known["hbm_bandwidth"] / 4 / 1e9))
@@ -188,7 +181,7 @@ XLA_COPY_START = 0.84e-6
 
 
 def _half_ironwood():
-    return _letters("tpu_v7", "bf16", 0.5) | dict(matmul_efficiency=MATRIX_UNITS)
+    return device_letters("tpu_v7", "bf16", 0.5) | dict(matmul_efficiency=MATRIX_UNITS)
 
 
 def _ironwood(rows):
@@ -200,7 +193,7 @@ def _ironwood(rows):
             times = products_seconds(known, size, size, size)[0], at_peaks(known, size, size, size)[1][0]
             found.append([2 * size**3 / x / 1e12 for x in times])
         else:
-            known, size = _letters("tpu_v7", "bf16"), 2 * number(row, _BYTES)
+            known, size = device_letters("tpu_v7", "bf16"), 2 * number(row, _BYTES)
             alone = dict(stream_efficiency=best_stream(accelerators.tpu_v7), kernel_launch=XLA_COPY_START)
             found.append([size / stream_time(known | alone, traffic=size) / 1e9, known["hbm_bandwidth"] / 1e9])
     found, peak = np.array(found).T
@@ -216,17 +209,16 @@ def _of_ironwood(row):
 
 def _layer(rows):
     """A whole layer forward: its products, its scores as they are written out, and the steps between them."""
-    hidden, heads, tp, batch, seq = _columns(rows, "hidden", "heads", "tp", "mbs", "seq_len")
-    known = _letters("a100", "fp16") | _A100_40GB
+    hidden, heads, tp, batch, seq = numbers(rows, "hidden", "heads", "tp", "mbs", "seq_len")
+    known = device_letters("a100", "fp16") | A100_40GB
     devices, tokens, each = [known for _ in rows], batch * seq, heads / tp
-    linear = [(3 * hidden / tp, hidden), (hidden, hidden / tp), (4 * hidden / tp, hidden), (hidden, 4 * hidden / tp)]
-    found = np.zeros((3, len(rows)))
-    for columns, inner in linear:
-        sizes = tokens, columns, inner
-        found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
-    wide = hidden / heads
-    scores = [(seq, seq, wide, batch * each), (seq, wide, seq, batch * each)]
-    for sizes in scores:
+    wide, found = hidden / heads, np.zeros((3, len(rows)))
+    products = [
+        (tokens, 3 * hidden / tp, hidden), (tokens, hidden, hidden / tp),
+        (tokens, 4 * hidden / tp, hidden), (tokens, hidden, 4 * hidden / tp),
+        (seq, seq, wide, batch * each), (seq, wide, seq, batch * each),
+    ]  # fmt: skip
+    for sizes in products:
         found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
     # One kernel scales, masks and normalizes scores, and nothing is dropped (megatron_wrapper.py); norms, sums, GELU.
     moved = 2 * batch * each * seq**2 * 2 + 2 * tokens * hidden * (10 + 8 / tp)
@@ -271,44 +263,40 @@ def _no_bandwidth(row):
     )
 
 
-def _one(name, file, what, predict, measured, unit, sources, left_out, group, *more, **others):
-    return Confrontation(name, file, what, predict, measured, unit, sources, left_out, group, *more, **others)
-
-
 CONFRONTATIONS = {
     c.name: c
     for c in (
-        _one(
+        Confrontation(
             "gemm_aiter", "gemm_aiter.csv.gz",
             "Time of AMD's products that gemm_amd leaves out: AITER's choice of kernels, and hipBLASLt's shapes of "
             "training.",
             _aiter, "time_us", "us", ("rocm-aiter", "primus"), _no_aiter, _aiter_group,
         ),
-        _one(
+        Confrontation(
             "gemm_xla", "gemm_xla.csv.gz", "Time of products of up to 4,096 in each size on B200, of XLA's table.",
             _xla, "time_us_derived", "us", ("xla-matmul-table",),
             lambda row: "" if row["dtype"] in _XLA else "of two kinds of 8 bits at once", _xla_group,
-            "how much longer than among others a product takes that is started alone, on the even rows", _is_even,
+            "how much longer than among others a product takes that is started alone, on the even rows", is_even,
         ),
-        _one(
+        Confrontation(
             "azure", "azure.csv",
             "Products, streams, copies and all-reduces on Azure's machines, each in its own unit.",
             _azure, "value", "TFLOP/s, TB/s or GB/s", ("azure-ai-benchmarking",), _no_azure, _azure_group,
             optional=("instance",), alike=lambda row: _azure_group(row).split(",")[0],
         ),
-        _one(
+        Confrontation(
             "fabric_mi300x", "fabric_mi300x.csv", "Rate of one link between MI300X while all of a node's are in use.",
             _fabric, "value", "GB/s", ("rocm-rccl",), lambda row: "",
             lambda row: "all links of a device" if row["dst_gpu"] == "all" else "one link",
         ),
-        _one(
+        Confrontation(
             "vector_kernels", "vector_kernels.csv",
             "Billions of elements a second that softmax, layer norm and GELU take in on the A100.",
             _vector, "value", "Gelement/s", ("zhang2024-llmcompass", "pytorch-softmax"), _no_vector,
             lambda row: row["op"],
             optional=("latency_ms", "tflops", "k"),
         ),
-        _one(
+        Confrontation(
             "ironwood", "ironwood.csv", "Rate of products on half a TPU7x, and of copies in its memory.",
             _ironwood, "rate", "TFLOP/s or GB/s", ("tpu-recipes",),
             lambda row: "" if row["rate"] else "of gathers, which collectives_fabric holds",
@@ -319,14 +307,14 @@ CONFRONTATIONS = {
             completed=_of_ironwood,
             alike=lambda row: "products" if row[_RATE] else "copies",
         ),
-        _one(
+        Confrontation(
             "eleuther_layers", "layer_eleuther.csv",
             "Time of a whole layer forward on the A100 of 40 GB, its attention unfused.",
             _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer,
             lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
             optional=("attn_s", "mlp_s"),
         ),
-        _one(
+        Confrontation(
             "bandwidths", "bandwidths.csv", "Single bandwidths of links, from benchmarks that issues and notes quote.",
             _bandwidths, "value", "GB/s", ("nvbandwidth-quoted",), _no_bandwidth, lambda row: row["device"],
         ),

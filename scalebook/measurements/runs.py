@@ -7,14 +7,15 @@ import numpy as np
 
 from scalebook.language import Row
 from scalebook.language.row import Cell
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators
 from scalebook.training.step import training_step
 
-from .confrontation import Measurement, Priced, number
+from .confrontation import Priced
+from .rows import Measurement, number
 
 __all__ = [
-    "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "device",
-    "flash_2", "gpt", "gpt_of", "is_even", "of_set", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
+    "DEEPSPEED", "LIBRARIES_2021", "MEGATRON_2021", "MEGATRON_2022", "OVERLAPPED", "RERUN", "block_passes", "dense",
+    "device", "flash_2", "gpt", "gpt_of", "of_set", "paced", "peaks", "rated", "rerun_flops", "step", "timed", "tuned",
     "useful_seconds",
 ]  # fmt: skip
 
@@ -50,16 +51,6 @@ def device(text: str):
     return accelerators[name] if name else None
 
 
-def optional(row: Measurement, column: str, default: float) -> float:
-    """A number that a row may lack."""
-    return number(row, column) if row.get(column) else default
-
-
-def is_even(row: Measurement) -> bool:
-    """Rows to calibrate on: those of an even number."""
-    return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
-
-
 def block_passes(microbatches, pp, layers):
     """How many blocks a device runs one after another, with those that it waits for in a pipeline."""
     return (microbatches + pp - 1) * layers / pp
@@ -73,23 +64,17 @@ def flash_2(seq: float) -> dict[str, float]:
 
 
 @cache
+def dense(name: str, norm: str, attention: str, **letters: float) -> Row:
+    """A model without experts, of a table's own shape; one row for one shape, so that its sheets are kept."""
+    cells = {n: Cell(float(x), name) for n, x in (letters | dict(moe_layers=0, experts=0)).items()}
+    return Row(name, cells, {"norm": norm, "attention": attention})
+
+
+@cache
 def gpt(layers: float, hidden: float, heads: float, vocab: float, name: str = "GPT") -> Row:
     """A model of GPT's blocks: as many key-value heads as queries, four times as wide inside, one embedding."""
-    shape = dict(
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=hidden / heads,
-        ffn=4 * hidden,
-        gating=0,
-        vocab=vocab,
-        embeddings=1,
-        learned_positions=2048,
-        moe_layers=0,
-        experts=0,
-    )
-    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "layernorm", "attention": "mha"})
+    own = dict(layers=layers, hidden=hidden, heads=heads, head_dim=hidden / heads, ffn=4 * hidden, vocab=vocab)
+    return dense(name, "layernorm", "mha", **own, kv_heads=heads, gating=0, embeddings=1, learned_positions=2048)
 
 
 def gpt_of(row: Measurement) -> Row:
@@ -134,6 +119,13 @@ def timed(runs, times=None) -> Priced:
     return Priced([run.step_time for run in runs] if times is None else times, *least)
 
 
+def paced(runs, counted, times=None) -> Priced:
+    """What is counted of each step (tokens, TFLOP of a device) over its time, of runs one by one, beside the peaks."""
+    taken = [run.step_time for run in runs] if times is None else times
+    seconds = taken, *zip(*map(useful_seconds, runs), strict=True)
+    return Priced(*([n / x for n, x in zip(counted, each, strict=True)] for each in seconds))
+
+
 def rated(found, peak) -> Priced:
     """Rates or shares that runs reach, beside those of devices at their peak."""
     return Priced(found, peak, peak)
@@ -154,8 +146,3 @@ def tuned(model: Row, gpu: Row, options: list[dict], capacity: float, **letters)
             continue  # not a whole number of micro-batches, or a schedule that does not run them
     fits = [run for run in runs if run.memory <= capacity] or runs
     return min(fits, key=lambda run: run.step_time)
-
-
-def catalogue(name: str) -> Row:
-    """A model of the table."""
-    return models[name]

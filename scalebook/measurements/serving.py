@@ -16,10 +16,12 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from . import serving_scripts as scripts
-from .confrontation import Confrontation, Priced, number
+from .attention import FAST_EXPONENTIAL, PREFILL
+from .confrontation import Confrontation, Priced
 from .kernels import SCALED_BLOCKS
-from .load import GIB
+from .load import GIB_OVER_GB
 from .priced import together
+from .rows import number
 
 __all__ = [
     "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
@@ -134,8 +136,8 @@ def _knowns(row, columns="{}"):
     if waited := scripts.wait_steps(row, _model(row)):
         letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
-    if SYSTEMS[row["system"]] in ("b300", "gb300"):  # twice the special function units
-        letters["score_flops"] = 13.0
+    if SYSTEMS[row["system"]] in FAST_EXPONENTIAL:
+        letters["score_flops"] = PREFILL["score_flops"] / 2
     if model.get("experts"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
         there = device.at("bf16" if is_wide else _precision(device, expert))
@@ -185,7 +187,7 @@ def _planned(model: str, system: str, precision: str, backend: str, letters: tup
     asked = dict(letters) | dict(users=1, prompt=1, output=2, engine=engines[backend])
     sheet, knowns, left = serve.plan((models[model], device), asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
-    known["hbm_capacity"] *= GIB
+    known["hbm_capacity"] *= GIB_OVER_GB
     return sheet, {n: x for n, x in known.items() if n in sheet.inputs or n in sheet.formulas}
 
 
@@ -247,7 +249,7 @@ def _room(model, system, backend, prompt, output, letters: tuple) -> float:
     asked = dict(letters) | dict(users=1, prompt=prompt, output=output, engine=engines[backend])
     sheet, knowns, left = serve.plan(knowns, asked)
     known = {n: cell.value for n, cell in gather(knowns, left).items()}
-    known["hbm_capacity"] *= GIB
+    known["hbm_capacity"] *= GIB_OVER_GB
     room = sheet.only("cache_room", "cached_tokens", "token_cache")
     row = room({n: known[n] for n in room.inputs})
     return max(0.0, _value(row, "cache_room") / (row.cached_tokens * row.token_cache)) * dict(letters).get(
@@ -392,7 +394,7 @@ CONFRONTATIONS = {
             _left_out,
             _engine,
             "how long devices wait for each other in a sum, one value for all, on half of the curves",
-            lambda row: not _left_out(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "serving_ttft",
@@ -405,7 +407,7 @@ CONFRONTATIONS = {
             _no_first,
             _engine,
             _FITTED,
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "serving_end_to_end",
@@ -418,7 +420,7 @@ CONFRONTATIONS = {
             _no_first,
             _engine,
             _FITTED,
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
             completed=_with_end,
         ),
     )

@@ -8,9 +8,10 @@ import numpy as np
 
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
 from .decode import MODELS
 from .load import room_for, step_of_load
+from .rows import number, numbers
 from .serving_static import parts_of_batch
 
 __all__ = [
@@ -41,10 +42,6 @@ def _asked(row):
     return (models[MODELS[row["model"]]], device), dict(tp=number(row, "tp"), weight_bits=8, kv_bits=8)
 
 
-def _columns(rows, *names):
-    return [np.array([number(row, name) for row in rows]) for name in names]
-
-
 def _shapes(rows, *names):
     return [np.array([models[MODELS[row["model"]]][name] for row in rows]) for name in names]
 
@@ -58,7 +55,7 @@ def slower_sums(rows, batch) -> np.ndarray:
 
 def latency(rows, own_reduce: float, block_delay: float) -> np.ndarray:
     """Seconds for a batch whose prompts are in the cache: every iteration has the same."""
-    batch, prompt, output = _columns(rows, "batch", "isl", "osl")
+    batch, prompt, output = numbers(rows, "batch", "isl", "osl")
     _, parts = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time")
     (layers,) = _shapes(rows, "layers")
     each = parts["pass_time"].mean(axis=1) + block_delay * layers
@@ -67,7 +64,7 @@ def latency(rows, own_reduce: float, block_delay: float) -> np.ndarray:
 
 def load(rows, sustained: float) -> np.ndarray:
     """Output tokens a second of all devices; all requests are there at once and alike, so they come in waves."""
-    requests, prompt, output = _columns(rows, "batch", "isl", "osl")
+    requests, prompt, output = numbers(rows, "batch", "isl", "osl")
     asked = [_asked(row) for row in rows]
     room = room_for(asked, prompt + output, USABLE)
     full = np.minimum(np.minimum(np.floor(room), requests), MOST)
@@ -82,7 +79,7 @@ def load(rows, sustained: float) -> np.ndarray:
 
 def _read_weights(rows) -> np.ndarray:
     """Seconds in which a group reads the weights once."""
-    ways, params = _columns(rows, "tp")[0], _shapes(rows, "params")[0]
+    ways, params = numbers(rows, "tp")[0], _shapes(rows, "params")[0]
     return params / (ways * accelerators.mi300x.hbm_bandwidth)
 
 
@@ -116,7 +113,7 @@ CONFRONTATIONS = {
             "mi300x_latency",
             "mi300x_vllm.csv",
             "Seconds for a batch whose prompts are in the cache, by the kernels of its steps.",
-            lambda rows: Priced(latency(rows, OWN_REDUCE, BLOCK_DELAY), _read_weights(rows) * _columns(rows, "osl")[0]),
+            lambda rows: Priced(latency(rows, OWN_REDUCE, BLOCK_DELAY), _read_weights(rows) * numbers(rows, "osl")[0]),
             "value",
             "s",
             ("rocm-vllm",),
@@ -124,7 +121,7 @@ CONFRONTATIONS = {
             _kind,
             "how much longer each byte takes in vLLM's own sums over devices, and what a block takes beyond its "
             "kernels, on the curves of the 70B",
-            lambda row: not _no_latency(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "mi300x_max_load",
@@ -137,7 +134,7 @@ CONFRONTATIONS = {
             _no_load,
             _kind,
             "the share of the rate of kernels alone that is reached under full load, on the curves of the 70B",
-            lambda row: not _no_load(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
     )
 }

@@ -11,8 +11,9 @@ from scalebook.inference import decode_step
 from scalebook.tables import engines
 
 from .collectives import KERNEL_LAUNCH
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
 from .priced import priced
+from .rows import number
 from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]

@@ -12,8 +12,9 @@ import numpy as np
 
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
 from .load import room_for, step_of_load
+from .rows import number
 from .serving_load import REACHED
 from .serving_static import alone, is_fitted_curve
 
@@ -135,7 +136,7 @@ def _confrontation(scenario, what, calibrated=""):
         left_out,
         _accelerator,
         calibrated,
-        (lambda row: not left_out(row) and fits(row)) if calibrated else (lambda row: False),
+        fits if calibrated else (lambda row: False),
     )
 
 

@@ -12,7 +12,7 @@ import re
 
 from scalebook.tables import engines
 
-from .confrontation import number
+from .rows import number
 
 __all__ = [
     "COMPILED",

@@ -8,8 +8,9 @@ import numpy as np
 from scalebook.inference import serve
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
 from .priced import priced
+from .rows import number
 from .serving import scaled
 
 __all__ = ["CONFRONTATIONS", "mean_share", "predicted"]

@@ -3,15 +3,14 @@
 A batch takes one step that reads its prompts, and one for each further token of its answers.
 """
 
-from hashlib import md5
-
 import numpy as np
 
 from scalebook.inference import decode_step, prefill_step
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
 from .priced import priced
+from .rows import is_half, number, numbers
 
 __all__ = ["CONFRONTATIONS", "PROMPT_OVERHEAD", "VECTOR_SHARE", "alone", "is_fitted_curve", "parts_of_batch"]
 
@@ -67,13 +66,9 @@ def _shares_reads(row) -> bool:
     return model.heads == 8 * model.kv_heads and row["trtllm_version"] >= "0.8"
 
 
-def _columns(rows, *names):
-    return [np.array([number(row, name) for row in rows]) for name in names]
-
-
 def _by_heads(rows) -> np.ndarray:
     """Seconds of vector arithmetic that attention to the cache takes at the peak, each query head by itself."""
-    ways, batch, prompt, output = _columns(rows, "tp", "batch_size", "isl", "osl")
+    ways, batch, prompt, output = numbers(rows, "tp", "batch_size", "isl", "osl")
     of = [models[MODELS[row["model"]]] for row in rows]
     alone_reads = np.array([not _shares_reads(row) for row in rows])
     width = np.array([m.layers * m.heads * m.head_dim for m in of]) * alone_reads
@@ -83,7 +78,7 @@ def _by_heads(rows) -> np.ndarray:
 
 def step_seconds(rows, share: float = VECTOR_SHARE):
     """Seconds of reading the prompts, and of one step of writing in the mean over an answer."""
-    batch, prompt, output = _columns(rows, "batch_size", "isl", "osl")
+    batch, prompt, output = numbers(rows, "batch_size", "isl", "osl")
     read, parts = parts_of_batch([_asked(row) for row in rows], batch, prompt, output, "pass_time", "cache_time")
     longer = np.maximum(0, _by_heads(rows) / share - parts["cache_time"])
     return read, (parts["pass_time"] + longer).mean(axis=1)
@@ -94,14 +89,14 @@ def _layers(rows):
 
 
 def _throughput(rows):
-    batch, output, tp = _columns(rows, "batch_size", "osl", "tp")
+    batch, output, tp = numbers(rows, "batch_size", "osl", "tp")
     read, each = step_seconds(rows)
     rate = batch * output / (read + PROMPT_OVERHEAD * _layers(rows) + (output - 1) * each)
     return rate / np.where(["/GPU" in row["unit"] for row in rows], tp, 1)
 
 
 def _first(rows):
-    batch, prompt, output = _columns(rows, "batch_size", "isl", "osl")
+    batch, prompt, output = numbers(rows, "batch_size", "isl", "osl")
     read, _ = parts_of_batch([_asked(row) for row in rows], batch, prompt, output)
     return 1e3 * (read + PROMPT_OVERHEAD * _layers(rows))
 
@@ -133,7 +128,7 @@ def is_fitted_curve(row, columns=CURVE) -> bool:
     >>> is_fitted_curve(dict.fromkeys(CURVE, "2"))
     True
     """
-    return int(md5("|".join(row[x] for x in columns).encode()).hexdigest(), 16) % 2 == 0
+    return is_half(*(row[x] for x in columns))
 
 
 def _device(row):
@@ -154,7 +149,7 @@ CONFRONTATIONS = {
             _no_throughput,
             _device,
             "the share of vector arithmetic that attention by single heads reached, on half of the curves",
-            lambda row: not _no_throughput(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
         Confrontation(
             "trtllm_first_token",
@@ -167,7 +162,7 @@ CONFRONTATIONS = {
             _no_first,
             _device,
             "the time that the host adds to each block of a prompt, on half of the curves",
-            lambda row: not _no_first(row) and is_fitted_curve(row),
+            is_fitted_curve,
         ),
     )
 }

@@ -23,8 +23,9 @@ from scalebook.inference import decode_step, prefill_step
 from scalebook.inference.experts import devices_touched
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
 from .moe import H20_FP8
+from .rows import number
 from .serving_static import alone
 
 __all__ = ["CONFRONTATIONS", "Run", "rate", "rates", "run_of_infersim", "run_published", "unbalanced_share"]

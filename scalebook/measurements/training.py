@@ -8,7 +8,8 @@ state is taken as its authors describe their software, or, where they tuned it, 
 from scalebook.search.space import divisors
 from scalebook.tables import models
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import is_even, number, optional
 from .runs import (
     DEEPSPEED,
     LIBRARIES_2021,
@@ -19,9 +20,7 @@ from .runs import (
     device,
     gpt,
     gpt_of,
-    is_even,
     of_set,
-    optional,
     peaks,
     rated,
     rerun_flops,
@@ -256,7 +255,7 @@ CONFRONTATIONS = {
             _no_bloom,
             lambda row: f"tp {row['tp']}, micro-batch {row['mbs']}",
             "on rows of an even number, what a block takes beside its kernels",
-            lambda row: is_even(row) and not _no_bloom(row),
+            is_even,
             ("mem_gb", "row_note", "date", "tflops_gpu"),
         ),
     )

@@ -9,8 +9,9 @@ import re
 from scalebook.machine.kernels import typical_stream_efficiency
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, RERUN, device, optional, step, useful_seconds
+from .confrontation import Confrontation, Priced
+from .rows import number, optional
+from .runs import OVERLAPPED, RERUN, device, paced, step, useful_seconds
 from .training_sweeps import UNFUSED
 
 __all__ = ["CONFRONTATIONS", "THRESHOLDS"]
@@ -25,13 +26,15 @@ _MODELS = {
 _MICROBATCHES = 8
 
 
-def _tokens(runs, devices):
-    """Tokens a second and device; a run may count parts of devices."""
-    runs = list(runs)
-    tokens = [run.global_batch * run.seq / n for run, n in zip(runs, devices, strict=True)]
-    least = zip(*map(useful_seconds, runs), strict=True)
-    peaks = ([n / time for n, time in zip(tokens, times, strict=True)] for times in least)
-    return Priced([n / run.step_time for n, run in zip(tokens, runs, strict=True)], *peaks)
+def _tokens(run_of, devices):
+    """Tokens a second and device, of as many as a column says: a run may count parts of them."""
+
+    def predicted(rows):
+        runs = [run_of(row) for row in rows]
+        tokens = [run.global_batch * run.seq / number(row, devices) for run, row in zip(runs, rows, strict=True)]
+        return paced(runs, tokens)
+
+    return predicted
 
 
 # AMD
@@ -43,12 +46,8 @@ def _as_tokens(row):
         return row | {"tokens_s_device": ""}
     value, seq, model = number(row, "value"), number(row, "seq"), models[_MODELS[row["model"]]]
     if row["unit"] in ("s", "ms"):
-        value = (
-            number(row, "global_batch")
-            * seq
-            / (value / (1000 if row["unit"] == "ms" else 1))
-            / optional(row, "n_gpus", 1)
-        )
+        seconds = value / (1000 if row["unit"] == "ms" else 1)
+        value = number(row, "global_batch") * seq / seconds / optional(row, "n_gpus", 1)
     elif row["unit"].startswith("TFLOP/s"):
         value *= 1e12 / (6 * model.params + 12 * model.layers * model.hidden * seq)
     return row | {"tokens_s_device": str(value)}
@@ -212,7 +211,7 @@ CONFRONTATIONS = {
             "amd_training",
             "training_amd.csv",
             "Tokens a second and device on MI300X and MI325X, of AMD's page and of issues of its libraries.",
-            lambda rows: _tokens(map(_amd_run, rows), [number(row, "n_gpus") for row in rows]),
+            _tokens(_amd_run, "n_gpus"),
             "tokens_s_device",
             "token/s",
             ("primus-projection", "rocm-te-issues"),
@@ -225,7 +224,7 @@ CONFRONTATIONS = {
             "training_gaudi_trainium.csv",
             "Tokens a second and device on Gaudi 2 in 8 bits and Trainium 1; of Gaudi's runs the layout is that of "
             "Intel's recipes.",
-            lambda rows: _tokens(map(_other_run, rows), [number(row, "n_devices") for row in rows]),
+            _tokens(_other_run, "n_devices"),
             "tokens_s_device",
             "token/s",
             ("intel-gaudi2-training", "intel-gaudi2-recipes", "neuron-benchmarks", "neuron-recipes"),

@@ -8,7 +8,8 @@ import numpy as np
 
 from scalebook.tables import models
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import number
 from .runs import OVERLAPPED, device, flash_2, step, useful_seconds
 
 __all__ = ["CONFRONTATIONS"]
@@ -103,8 +104,7 @@ CONFRONTATIONS = {
             "nemo_long_context_without",
             "training_long_context.csv",
             f"{_WHAT}, without context parallelism; tensor and pipeline parallelism, which the table does not print, "
-            "as we find "
-            "them fastest.",
+            "as we find them fastest.",
             _without,
             "tflops_gpu_best_without_cp",
             "TFLOP/s",

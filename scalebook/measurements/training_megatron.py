@@ -6,7 +6,8 @@ choice that fits.
 
 from scalebook.search.space import divisors
 
-from .confrontation import Confrontation, number
+from .confrontation import Confrontation
+from .rows import number, optional
 from .runs import (
     DEEPSPEED,
     LIBRARIES_2021,
@@ -17,7 +18,6 @@ from .runs import (
     flash_2,
     gpt_of,
     of_set,
-    optional,
     peaks,
     rated,
     rerun_flops,
@@ -196,9 +196,8 @@ CONFRONTATIONS = {
         Confrontation(
             "mtnlg",
             "training_megatron.csv",
-            "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; "
-            "a block takes as much beside its kernels as "
-            "in bloom_topology, whose software it shares.",
+            "Time of a step of the Megatron-Turing NLG of 530B on 2,240 A100 and more; a block takes as much beside "
+            "its kernels as in bloom_topology, whose software it shares.",
             lambda rows: timed(*zip(*map(_mtnlg, rows), strict=True)),
             "step_time_s",
             "s",

@@ -16,7 +16,8 @@ from scalebook.tables import accelerators
 from scalebook.training import memory_sheet
 from scalebook.training.memory import dummy_gradients_kept
 
-from .confrontation import Confrontation, Readings, number
+from .confrontation import Confrontation, Readings
+from .rows import number, optional
 
 __all__ = [
     "CALCULON",
@@ -140,10 +141,6 @@ PRECISIONS = {  # its README: 18, 20 and 16 bytes a parameter
 }  # fmt: skip
 
 
-def _count(row, column, otherwise):
-    return number(row, column) if row[column] else otherwise
-
-
 def _no_golden(row):
     if row["family"] != "gpt" or row["num_experts"]:
         return "of a model that is not a dense GPT"
@@ -177,18 +174,18 @@ def _no_peak(row):
 def golden_letters(row) -> dict[str, float]:
     """The letters of a row of megatron_memory.csv, for the last stage."""
     tp, pp = number(row, "tp"), number(row, "pp")
-    padded = _count(row, "make_vocab_div", 128) * tp  # Megatron pads the vocabulary
-    per_chunk = _count(row, "vpp", number(row, "layers") / pp)
-    devices = _count(row, "n_gpus", tp * pp)
+    padded = optional(row, "make_vocab_div", 128) * tp  # Megatron pads the vocabulary
+    per_chunk = optional(row, "vpp", number(row, "layers") / pp)
+    devices = optional(row, "n_gpus", tp * pp)
     cp = number(row, "cp")
     dp = devices / (tp * pp * cp)
     letters = _gpt(row) | dict(
-        kv_heads=_count(row, "kv_heads", number(row, "heads")),
-        ffn=_count(row, "ffn", 4 * number(row, "hidden")),
+        kv_heads=optional(row, "kv_heads", number(row, "heads")),
+        ffn=optional(row, "ffn", 4 * number(row, "hidden")),
         layers=number(row, "layers"),
         pp=pp,
         stage=pp,
-        vocab=np.ceil(_count(row, "vocab", 50257) / padded) * padded,
+        vocab=np.ceil(optional(row, "vocab", 50257) / padded) * padded,
         embeddings=1 if row["tie_embed"] == "True" else 2,
         chunks=number(row, "layers") / pp / per_chunk,
         microbatches=max(1, number(row, "gbs") / (dp * number(row, "mbs"))),
@@ -400,7 +397,7 @@ CONFRONTATIONS = {
             _no_golden,
             _ways,
             "one work space per kind of GPU, on the runs without tensor and pipeline parallelism",
-            lambda row: not _no_golden(row) and row["tp"] == row["pp"] == "1",
+            lambda row: row["tp"] == row["pp"] == "1",
         ),
         Confrontation(
             "megatron_peak",
@@ -413,7 +410,7 @@ CONFRONTATIONS = {
             _no_peak,
             _ways,
             "the work spaces of megatron_memory",
-            lambda row: not _no_peak(row) and row["tp"] == row["pp"] == "1",
+            lambda row: row["tp"] == row["pp"] == "1",
         ),
         Confrontation(
             "nanotron_memory",
@@ -426,7 +423,7 @@ CONFRONTATIONS = {
             _no_nanotron,
             lambda row: row["model"],
             "how many copies a block keeps, on the runs of the 3.57B model without tensor parallelism",
-            lambda row: not _no_nanotron(row) and row["model"] == "llama-3.57B" and row["tp"] == "1",
+            lambda row: row["model"] == "llama-3.57B" and row["tp"] == "1",
             readings=_nanotron_readings,
         ),
     )

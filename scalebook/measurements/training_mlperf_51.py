@@ -7,8 +7,9 @@ import re
 
 from scalebook.tables import models
 
-from .confrontation import Confrontation, number
-from .runs import OVERLAPPED, device, optional, step, timed
+from .confrontation import Confrontation
+from .rows import number, optional
+from .runs import OVERLAPPED, device, step, timed
 
 __all__ = ["CONFRONTATIONS"]
 

@@ -2,7 +2,8 @@
 
 from scalebook.training.largest_run import run_flops
 
-from .confrontation import Confrontation, Priced, number
+from .confrontation import Confrontation, Priced
+from .rows import is_even, number
 from .runs import (
     LIBRARIES_2021,
     MEGATRON_2021,
@@ -10,7 +11,6 @@ from .runs import (
     OVERLAPPED,
     device,
     gpt_of,
-    is_even,
     of_set,
     rated,
     step,
@@ -99,9 +99,8 @@ CONFRONTATIONS = {
             of_set("narayanan2021_table2"),
             lambda row: "ZeRO 3" if _is_zero_3(row) else "tensor and pipeline parallel",
             "on rows of ZeRO 3 of an even number, what its collectives reach of the scale-out network and how many of "
-            "them run "
-            "beside arithmetic (the other two were seen when the form was chosen)",
-            lambda row: row["set"] == "narayanan2021_table2" and _is_zero_3(row) and is_even(row),
+            "them run beside arithmetic (the other two were seen when the form was chosen)",
+            lambda row: _is_zero_3(row) and is_even(row),
         ),
         Confrontation(
             "training_runs",

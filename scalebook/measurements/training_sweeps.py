@@ -6,19 +6,17 @@ number for the software, calibrated on a stated part of its rows.
 
 import re
 from collections import defaultdict
-from functools import cache
 
 import numpy as np
 
 from scalebook.inference.tail import any_slow
-from scalebook.language import Row
-from scalebook.language.row import Cell
 from scalebook.tables import accelerators, models
 from scalebook.training.precision import eager_experts_time
 from scalebook.training.step import training_step
 
-from .confrontation import Confrontation, Priced, Readings, number
-from .runs import block_passes, device, is_even, optional, timed, useful_seconds
+from .confrontation import Confrontation, Priced, Readings
+from .rows import is_even, number, optional
+from .runs import block_passes, dense, device, timed, useful_seconds
 from .training_memory import nanotron_stages
 
 __all__ = [
@@ -27,29 +25,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-@cache
-def _llama(name, gating, layers, hidden, heads, kv_heads, ffn, vocab, embeddings, positions=0.0):
-    """A model of blocks without biases and dropout."""
-    shape = dict(
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=hidden / heads,
-        ffn=ffn,
-        gating=gating,
-        vocab=vocab,
-        embeddings=embeddings,
-        learned_positions=positions,
-        moe_layers=0,
-        experts=0,
-    )
-    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "gqa"})
-
-
 def _shape(row, gating, positions=0.0):
-    shape = (number(row, x) for x in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab"))
-    return _llama(row["model"], gating, *shape, 1 if row["tied_embed"] == "True" else 2, positions)
+    """A model of blocks without biases and dropout."""
+    own = {x: number(row, x) for x in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
+    own |= dict(head_dim=own["hidden"] / own["heads"], embeddings=1 if row["tied_embed"] == "True" else 2)
+    return dense(row["model"], "rmsnorm", "gqa", **own, gating=gating, learned_positions=positions)
 
 
 # PyTorch
@@ -393,9 +373,8 @@ CONFRONTATIONS = {
             ("llm-foundry",),
             _no_llm_foundry,
             lambda row: row["gpu"].replace("_", " ").upper() + (", fp8" if "fp8" in row["precision"] else ""),
-            "on rows of an even number, the traffic of unfused steps, "
-            "the rate of FlashAttention in Triton on A100 and H100, and "
-            "the sustained rate of the H100",
+            "on rows of an even number, the traffic of unfused steps, the rate of FlashAttention in Triton on A100 and "
+            "H100, and the sustained rate of the H100",
             lambda row: is_even(row) and "fp8" not in row["precision"],
         ),
         Confrontation(
@@ -409,9 +388,9 @@ CONFRONTATIONS = {
             ("nanotron-ultrascale", "bekman-network"),
             _no_nanotron,
             _nanotron_kind,
-            "on the runs of the 3.57B model, the least time of the host, "
-            "and the time that slow nodes cost and their share",
-            lambda row: row["model"] == "llama-3.57B" and not _no_nanotron(row),
+            "on the runs of the 3.57B model, the least time of the host, and the time that slow nodes cost and their "
+            "share",
+            lambda row: row["model"] == "llama-3.57B",
             readings=_nanotron_readings,
         ),
         Confrontation(
@@ -426,12 +405,10 @@ CONFRONTATIONS = {
             ("megatron-bridge",),
             _no_megatron_bridge,
             _bridge_kind,
-            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit "
-            "products reach (dense models), "
-            "what blocks of experts wait for an x86 host "
-            "and the least time it takes for one, and what fused experts of GPT OSS on the GB300 leave; "
-            "unfused experts are as in llm_foundry",
-            lambda row: is_even(row) and not _no_megatron_bridge(row) and _is_fitted(row),
+            "on rows of an even number, the sustained rate of the H100 and the GB300, what the latter's 4-bit products "
+            "reach (dense models), what blocks of experts wait for an x86 host and the least time it takes for one, "
+            "and what fused experts of GPT OSS on the GB300 leave; unfused experts are as in llm_foundry",
+            lambda row: is_even(row) and _is_fitted(row),
         ),
     )
 }

@@ -7,12 +7,11 @@ a device is limited its clock falls, with the cube root of the power, as voltage
 
 import re
 
-import numpy as np
-
 from scalebook.tables import models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import device, flash_2, optional, step, useful_seconds
+from .confrontation import Confrontation
+from .rows import number, optional
+from .runs import device, flash_2, paced, step
 from .training_sweeps import PYTORCH, unfused
 
 __all__ = ["CONFRONTATIONS"]
@@ -57,18 +56,15 @@ def _run(row, recompute):
 
 
 def _rates(rows):
-    """Tokens a second and device.  "Selective" runs every second product again:
-    the mean of all and nothing run again.
+    """Tokens a second and device.
+
+    "Selective" runs every second product again: the mean of all and nothing run again.
     """
-    found, most = [], []
-    for row in rows:
-        words = ("full",) if row["recompute"].startswith("full") else ("none", "full")
-        runs = [_run(row, word) for word in words]
-        time = sum(run.step_time for run in runs) / len(runs)
-        tokens = runs[0].global_batch * runs[0].seq / runs[0].devices
-        found.append(tokens / time)
-        most.append([tokens / x for x in useful_seconds(runs[0])])
-    return Priced(found, *np.array(most).T)
+    words = [("full",) if row["recompute"].startswith("full") else ("none", "full") for row in rows]
+    found = [[_run(row, word) for word in some] for row, some in zip(rows, words, strict=True)]
+    times = [sum(run.step_time for run in runs) / len(runs) for runs in found]
+    first = [runs[0] for runs in found]
+    return paced(first, [run.global_batch * run.seq / run.devices for run in first], times)
 
 
 def _left_out(row):

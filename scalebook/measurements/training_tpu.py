@@ -4,16 +4,14 @@ Nothing is fitted to them: products reach on every TPU what they do on the v7 in
 """
 
 import re
-from functools import cache
 from math import log2
 
-from scalebook.language import Row
-from scalebook.language.row import Cell
 from scalebook.machine.systolic import attention_efficiency_arrays
 from scalebook.tables import accelerators, models
 
-from .confrontation import Confrontation, Priced, number
-from .runs import OVERLAPPED, RERUN, optional, step, timed, useful_seconds
+from .confrontation import Confrontation
+from .rows import number, optional
+from .runs import OVERLAPPED, RERUN, dense, paced, step, timed
 
 __all__ = ["CONFRONTATIONS", "scaled"]
 
@@ -38,11 +36,12 @@ _TABLES = {
     ("v5p", "32B"): (7, 4, "none"), ("v5p", "64B"): (3, 4, "none"), ("v5p", "128B"): (1, 8, "none"),
     ("v5p", "256B"): (1, 8, "none"), ("v5p", "1024B"): (2, 8, "full"),
 }  # fmt: skip
-_V4 = {"22B": (48, 6144, 24, 24576), "52B": (32, 12288, 32, 49152)}
+_V4 = {
+    "22B": dict(layers=48, hidden=6144, heads=24, ffn=24576), "52B": dict(layers=32, hidden=12288, heads=32, ffn=49152)
+}  # fmt: skip
 _SEQ = 2048
 
 
-@cache
 def scaled(size: int):
     """MaxText's model for a `global_parameter_scale`: each doubling widens heads and inside, then the model, then adds
     blocks; gated, and as many key-value heads as queries, of 128.
@@ -52,26 +51,13 @@ def scaled(size: int):
     """
     third, rest = divmod(int(log2(size)), 3)
     heads, hidden, blocks = 2 ** (third + (rest > 0)), 2 ** (third + (rest > 1)), 2**third
-    return _shape(f"{size}B", 1, 16 * blocks, 2048 * hidden, 16 * heads, 128, 7168 * heads)
+    own = dict(layers=16 * blocks, hidden=2048 * hidden, heads=16 * heads, ffn=7168 * heads)
+    return _shape(f"{size}B", **own, head_dim=128, gating=1)
 
 
-@cache
-def _shape(name, gating, layers, hidden, heads, head_dim, ffn):
-    shape = dict(
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim,
-        ffn=ffn,
-        gating=gating,
-        vocab=32000,
-        embeddings=2,
-        learned_positions=0,
-        moe_layers=0,
-        experts=0,
-    )
-    return Row(name, {n: Cell(float(x), name) for n, x in shape.items()}, {"norm": "rmsnorm", "attention": "mha"})
+def _shape(name, heads, **letters):
+    own = dict(heads=heads, kv_heads=heads, vocab=32000, embeddings=2, learned_positions=0)
+    return dense(name, "rmsnorm", "mha", **own, **letters)
 
 
 def _tpu(name):
@@ -154,11 +140,8 @@ def _size(row):
 def _table_run(row):
     count, kind, chips = _slices(row)
     each, tp, recompute = _TABLES[kind, _size(row)]
-    if kind == "v4":
-        layers, hidden, heads, ffn = _V4[_size(row)]
-        model = _shape(_size(row), 0, layers, hidden, heads, 256, ffn)
-    else:
-        model = scaled(int(_size(row)[:-1]))
+    is_v4, size = kind == "v4", _size(row)
+    model = _shape(size, **_V4[size], head_dim=256, gating=0) if is_v4 else scaled(int(size[:-1]))
     sharding = dict(sharding="hybrid", shard_group=chips / tp) if count > 1 else dict(sharding="zero3")
     return step(
         model,
@@ -177,14 +160,9 @@ def _table_run(row):
 
 def _tables(rows):
     """TFLOP/s as MaxText counts them: half of the query-key pairs, six a parameter and token."""
-    found, most = [], []
-    for row in rows:
-        run = _table_run(row)
-        pairs = 12 * run.layers * run.heads * run.head_dim * run.seq**2 * run.global_batch / 2
-        counted = (run.model_flops - pairs) / run.devices / 1e12
-        found.append(counted / run.step_time)
-        most.append([counted / x for x in useful_seconds(run)])
-    return Priced(found, *zip(*most, strict=True))
+    runs = [_table_run(row) for row in rows]
+    pairs = [12 * x.layers * x.heads * x.head_dim * x.seq**2 * x.global_batch / 2 for x in runs]
+    return paced(runs, [(x.model_flops - half) / x.devices / 1e12 for x, half in zip(runs, pairs, strict=True)])
 
 
 def _no_table(row):

@@ -78,7 +78,7 @@ def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bit
 
 @formula("wall_params", "zero2020 §5.1")
 def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """The same where data-parallel devices share the optimizer state only, so weights and gradients are repeated.
+    """The largest model where data-parallel devices share the optimizer state only: weights and gradients are repeated.
 
     >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
     >>> round(wall_params_replicated(tp=8, pp=8, dp=16, hbm_capacity="80 GB", **mixed) / 1e12, 3)

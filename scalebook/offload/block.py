@@ -27,7 +27,7 @@ def block_params_mean(params, embeddings, vocab, hidden, layers):
 
 @formula("block_active_params", "kaplan2020 table 1")
 def block_active_params_mean(active_params, embeddings, vocab, hidden, layers):
-    """The same of the parameters that one token uses: all of a dense model's, few of a mixture of experts.
+    """The parameters of a block that one token uses: all of a dense model's, few of a mixture of experts.
 
     >>> block_active_params_mean(active_params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
     7.8026696

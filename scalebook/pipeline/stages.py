@@ -62,7 +62,7 @@ def held_interleaved(microbatches, pp, stage, chunks):
 
 @formula("held_microbatches", "narayanan2021 §2.2")
 def held_chunks(microbatches, pp, stage, chunks):
-    """The same, but one chunk runs as plain 1F1B.
+    """Interleaved 1F1B, of which one chunk runs as plain 1F1B.
 
     >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
     (8.0, 11.5)

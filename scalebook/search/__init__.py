@@ -108,9 +108,8 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
             f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}"
         )
     if combinations and len(whole):
-        built(
-            problem, combinations[0], problem.offloads(problem.letters)
-        )  # what is lacking is told before anything is priced
+        # What is lacking is told before anything is priced.
+        built(problem, combinations[0], problem.offloads(problem.letters))
     parts = list(tasks(problem, whole, list(enumerate(combinations)), executor is not None))
     bar = shown(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
     try:
@@ -118,12 +117,8 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
     finally:
         bar.close()
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
-    note = (
-        f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
-        if left
-        else ""
-    )
-    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note, device)
+    note = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
+    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note if left else "", device)
 
 
 def _rounded(number: float, is_exact: bool) -> int:

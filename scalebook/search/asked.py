@@ -1,7 +1,7 @@
 """What a call of `search` asks, read into a problem; each thing that makes no sense is answered in one sentence.
 
 >>> limit("memory <= 70 GB")
-('memory', '<=', 70000000000.0, 'memory <= 70 GB')
+Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
 >>> limit("mfu >= 40")
 Traceback (most recent call last):
     ...
@@ -20,7 +20,7 @@ from scalebook.language.notation import either, nearest
 from scalebook.language.row import gather, quantity
 
 from .plain import searchable
-from .problem import Problem
+from .problem import Limit, Problem
 from .space import Searchable, Space
 
 __all__ = ["asked", "each", "joined", "limit"]
@@ -36,10 +36,8 @@ def asked(
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
-    subject_to, lift = (
-        _texts("subject_to", subject_to, "memory <= 70 GB"),
-        _texts("lift", lift, "tp within scaleup_size"),
-    )
+    subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
+    lift = _texts("lift", lift, "tp within scaleup_size")
     letters = joined(letters, choices)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
@@ -71,12 +69,17 @@ def asked(
         if said := next(filter(None, (space.wrong(name, x) for x in own)), None):
             raise ValueError(said)
     limits = [limit(x) for x in (*space.limits, *subject_to)]
-    names = [x.name for x in space.rules] + [x[3] for x in limits]
+    names = [x.name for x in space.rules] + [x.name for x in limits]
     for name in lift:
         if name not in names:
             raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
-    limits = tuple(x for x in limits if x[3] not in set(lift))
+    limits = tuple(x for x in limits if x.name not in set(lift))
     axes = _axes(thing, minimize, maximize, against)
+    if given := next((x for x in axes if x in fixed), None):
+        raise TypeError(
+            f"{given} is what the search finds, and {given}={letters[given]!r} says it: leave it out, or bound it, as "
+            f"in subject_to='{given} <= ...'"
+        )
     return Problem(
         thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
     )
@@ -181,9 +184,8 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     return NOTATION[aim].name, NOTATION[other].name
 
 
-def limit(text: str) -> tuple[str, str, str | float, str]:
-    """A limit of its text: letter, relation, letter or number,
-    and the name that strategies beyond it are counted under.
+def limit(text: str) -> Limit:
+    """A limit of its text.
 
     A bare number is in the letter's own unit: bytes, seconds, and 0.4 for 40 %.  Raises ValueError for a text that
     reads otherwise, for NaN, and for a bare number that is hardly meant in that unit.
@@ -194,14 +196,14 @@ def limit(text: str) -> tuple[str, str, str | float, str]:
     letter, relation, bound = parts.groups()
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:
-        return letter, relation, bound, name
+        return Limit(letter, relation, bound, name)
     try:
         value = float(bound)
     except ValueError:
-        return letter, relation, quantity(letter, bound), name
+        return Limit(letter, relation, quantity(letter, bound), name)
     if unit == "%" and value > 1:
         whole = f"{letter} {relation} {100 * value:.6g} %"
         raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{name} %', or '{whole}' where that is meant")
     if unit == "B" and 0 < value < 1000:
         raise ValueError(f"{name!r} asks for {value:g} bytes: say '{name} GB', or '{name} B' where that is meant")
-    return letter, relation, quantity(letter, value), name
+    return Limit(letter, relation, quantity(letter, value), name)

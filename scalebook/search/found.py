@@ -130,7 +130,7 @@ class Search:
     @property
     def fitting(self) -> int:
         """Strategies within all limits."""
-        return self.count - sum(self.rejected.get(x[3], 0) for x in self.problem.limits)
+        return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
         """Each step away from a strategy, the best unless said otherwise:

@@ -88,7 +88,7 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
         raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
     todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
     usual = {x.split()[0] for x in space.limits}  # where nothing is offloaded there is no memory away to limit
-    for letter, _, bound, _ in problem.limits:
+    for letter, bound in ((x.letter, x.bound) for x in problem.limits):
         if letter in formulas or letter in given:
             todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
         elif letter not in usual:
@@ -167,7 +167,7 @@ class Planned:
         self.problem = problem
         self.plan = Plan(problem.columned, axes, space.solved)
         self.sheets, uses = [], []
-        for _, _, bound, _ in problem.limits:  # what is evaluated later takes the plan as it is
+        for bound in (x.bound for x in problem.limits):  # what is evaluated later takes the plan as it is
             if not isinstance(bound, str):
                 self.plan.constant(bound)
         for place, words in combinations:
@@ -193,7 +193,7 @@ class Planned:
     def _used(self, sheet):
         problem = self.problem
         ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
-        ends |= {sheet.letters[x] for n, _, m, _ in problem.limits for x in (n, m) if x in sheet.letters}
+        ends |= {sheet.letters[x] for y in problem.limits for x in (y.letter, y.bound) if x in sheet.letters}
         ends |= {x for _, _, places in sheet.conditions for x in places.values()}
         ends |= set() if sheet.least is None else {sheet.least}
         return set(self.plan.above(ends))

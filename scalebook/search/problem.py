@@ -15,27 +15,24 @@ import numpy as np
 from .space import Searchable, Space, needs, told
 
 __all__ = [
-    "Problem",
-    "Rows",
-    "Slab",
-    "about",
-    "counts",
-    "distinct",
-    "layouts",
-    "looked_through",
-    "parted",
-    "rows_of",
-    "ruled",
-    "slabs",
-    "some",
-    "stand_for",
-    "together",
-    "word_combinations",
-]
+    "Limit", "Problem", "Rows", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "parted", "rows_of",
+    "ruled", "slabs", "some", "stand_for", "together", "word_combinations",
+]  # fmt: skip
 
 _AXES = 4096  # combinations of letters on axes of their own; more letters become columns
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and looked through at a time
 LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that a count looks at, and of which it counts the strategies
+
+
+class Limit(NamedTuple):
+    """A letter that is at most ("<=") or at least (">=") a number or another letter; strategies beyond it are counted
+    under its name.
+    """
+
+    letter: str
+    relation: str
+    bound: float | str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,7 @@ class Problem:
     """What a search is asked, small enough to be sent to another process.
 
     `values` are the known letters, `words` and `letters` those with several; `axes` are what is sought, the least of it
-    or where it `is_rising` the most, and against what; `limits` are letter, relation, letter or number, and the name
-    they are counted under.
+    or where it `is_rising` the most, and against what.
     """
 
     sheet: Searchable
@@ -54,7 +50,7 @@ class Problem:
     words: dict[str, tuple]
     letters: dict[str, tuple]
     axes: tuple[str, ...]
-    limits: tuple[tuple[str, str, Any, str], ...]
+    limits: tuple[Limit, ...]
     lifted: frozenset[str] = frozenset()
     best: int = 10
     is_rising: bool = False

@@ -98,7 +98,7 @@ class Sweep(Mapping):
         self._question, self.seconds, self.note, self.is_whole = question, seconds, note, not note
         self._sizes = {x.devices: x for x in sorted(sizes, key=lambda x: x.devices)}
         self.count = sum(x.count for x in sizes)
-        limits = {x[3] for x in question.problem(sizes[0].devices).limits} if sizes else set()
+        limits = {x.name for x in question.problem(sizes[0].devices).limits} if sizes else set()
         self.fitting = self.count - sum(n for x in sizes for name, n in x.rejected.items() if name in limits)
         sign = 1 if question.maximize is None else -1
         self.values: dict[float, float] = {n: sign * float(x.best[0, 0]) for n, x in self._sizes.items() if len(x.best)}
@@ -327,7 +327,9 @@ class _Pricing(Pricing):
         one of each is held against the limits.
         """
         letters, bits = self.sheet.letters, 0
-        rest = [letters[x] for n, _, m, _ in self.problem.limits if n in letters for x in (n, m) if x in letters]
+        rest = [
+            letters[x] for y in self.problem.limits if y.letter in letters for x in (y.letter, y.bound) if x in letters
+        ]
         for _, _, own in self.sheet.conditions:
             rest += own.values() if any(map(self.plan.is_wide, own.values())) else ()
         for x in rest:

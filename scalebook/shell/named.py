@@ -23,9 +23,10 @@ from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.plain import searchable
 
-__all__ = ["ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
+__all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links"}  # what a row is, and the table that it is of
+FILES = {".toml": "device", ".json": "model"}  # what a file of one's own holds
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # no subjects
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
@@ -76,7 +77,8 @@ def find(name: str) -> Sheet | Formula | Searchable:
 def row(name: str, kinds=tuple(ROWS)) -> Row:
     """A row of the tables by its stem; raises LookupError, naming the nearest, for one that there is not.
 
-    A device may be the path of a TOML file of one's own, as `python -m scalebook.measure --save my.toml` writes it.
+    A device may be the path of a TOML file of one's own, as `python -m scalebook.measure --save my.toml` writes it, and
+    a model that of a Hugging Face config.json.
 
     >>> row("h100").name
     'NVIDIA H100 SXM'
@@ -85,8 +87,8 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
         ...
     LookupError: no device is called 'h10'; did you mean 'h100' or 'h20'?
     """
-    if "device" in kinds and word(name, "a row").endswith(".toml"):
-        return tables.accelerators.read(name)
+    if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
+        return getattr(tables, ROWS[kind]).read(name)
     found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
     if word(name, "a row") not in found:
         raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(name, found)}")
@@ -137,7 +139,7 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
     {'batch': 8.0}
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
-    if precision := rows.get("precision"):
+    if (precision := rows.get("precision")) is not None:
         if "device" not in found:
             raise LookupError(f"precision={precision} is of a device: name one, such as h100")
         found["device"] = found["device"].at(precision)

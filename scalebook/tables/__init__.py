@@ -127,19 +127,15 @@ def efficiencies_of(device: str, kernel: str = "products") -> dict[str, Row]:
 
 def _model(key, cells):
     """Add what follows from the shape; a model without sliding windows has none."""
+    layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
-        layers, limit = cells["layers"], cells.get("max_context")
-        cells["window_layers"] = Cell(0.0, layers.origin, layers.source, "no sliding window is published")
+        none = "no sliding window is published"
+        cells["window_layers"] = replace(layers, value=0.0, note=none)
         if limit:
-            cells["window"] = Cell(
-                limit.value, layers.origin, limit.source, "no sliding window is published; shown as the longest context"
-            )
-    if not cells.setdefault(
-        "experts", Cell(0.0, cells["layers"].origin, cells["layers"].source, "a dense model")
-    ).value:
-        cells["routed_share"] = Cell(
-            1.0, cells["layers"].origin, cells["layers"].source, "a dense model: nothing is routed"
-        )
+            cells["window"] = replace(limit, origin=layers.origin, note=f"{none}; shown as the longest context")
+    cells.setdefault("experts", replace(layers, value=0.0, note="a dense model"))
+    if not cells["experts"].value:
+        cells["routed_share"] = replace(layers, value=1.0, note="a dense model: nothing is routed")
     if "kv_rank" in cells:
         rank = cells["kv_rank"]
         cells["cache_heads"] = Cell(1.0, rank.origin, rank.source, "one latent for all heads")

@@ -168,11 +168,15 @@ def _row(file, key, stanza, kind, words, finish):
         source = _text(f"{where}, source", entry.get("source", default))
         note = _text(f"{where}, note", entry.get("note", ""))
         if not source:
-            raise ValueError(f"{where}: no source, neither of the cell nor of the stanza")
+            raise ValueError(
+                f"{where}: no source, neither of the cell nor of the stanza; of figures of one's own it is "
+                "'scalebook-measure', with words of yours behind it"
+            )
         source_key = source.partition(" ")[0]
         if source_key not in SOURCES:
             near = nearest(source_key, SOURCES)  # where none is near it lists a dozen of hundreds
             near = f"; {near}" if near.startswith("did you mean") else ""
+            near = near or "; of figures of one's own 'scalebook-measure' is"
             raise ValueError(f"{where}: the source {source!r} is not among the sources{near}")
         number, low, high = (_number(where, name, entry.get(x)) for x in ("value", "low", "high"))
         if (low is None) != (high is None) or (low is not None and not low <= number <= high):

@@ -25,8 +25,8 @@ __all__ = [
 def sustained_rate():
     """Within a step products run a little slower than alone, as clocks fall and caches are cold.
 
-    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Nothing else is fitted
-    to training.
+    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Hopper and the GB300
+    have cells of their own, calibrated on half of NVIDIA's rows; AMD's devices keep all of it.
 
     >>> sustained_rate()
     0.95
@@ -56,7 +56,7 @@ def grouped_efficiency_same(training_efficiency):
 
 @formula("training_bf16", "deepseek2024-v3 §3.3.1")
 def training_wide_alone(matmul_bf16):
-    """The same of products that stay in 16 bits where others are narrower.
+    """Products that stay in 16 bits where others are narrower reach as much of the peak as alone, too.
 
     >>> training_wide_alone(matmul_bf16=0.7)
     0.7
@@ -133,7 +133,7 @@ def attended_windows(seq, layers, window_layers, window):
 
 @formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")
 def attended_chunks(seq, layers, window_layers, window):
-    """The same of chunks, within which tokens attend: on average to half of one.
+    """Where some blocks cut the sequence into chunks, within which tokens attend: on average to half of one.
 
     >>> attended_chunks(seq=32768, layers=48, window_layers=36, window=8192).__round__(3)
     0.219

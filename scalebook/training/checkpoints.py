@@ -103,7 +103,7 @@ def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
 
 @formula("lost_share", "young1974")
 def lost_share_at_best(checkpoint_time, mtbf):
-    """The same at Young's interval, without restarts: half of it is writing, half is work done again.
+    """The time lost at Young's interval, without restarts: half of it is writing, half is work done again.
 
     >>> round(lost_share_at_best(checkpoint_time="60 s", mtbf=11_135), 3)
     0.104
@@ -171,7 +171,7 @@ def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf)
 
 @formula("lost_share", "moody2010", "young1974")
 def lost_share_with_restarts(checkpoint_time, near_checkpoint_time, near_failures, restart_time, mtbf):
-    """The same and a restart with each failure, which no checkpoint makes shorter.
+    """What checkpoints near and far lose, and a restart with each failure, which no checkpoint makes shorter.
 
     >>> known = dict(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135)
     >>> round(lost_share_with_restarts(known, restart_time=600), 3)

@@ -61,9 +61,8 @@ def dp_contention_shared(
     ...     cp_scaleup_time=0, ep_scaleup_time=0, pp_scaleup_time=0, dp_scaleup_time="25 ms", dp_scaleout_time="50 ms")
     0.005
     """
-    whole = Max(
-        dp_reduce + dp_gather, dp_window / 10**9, evaluate=False
-    )  # where nothing is sent, no division by nothing
+    # Where nothing is sent, no division by nothing.
+    whole = Max(dp_reduce + dp_gather, dp_window / 10**9, evaluate=False)
     hidden = (dp_reduce + dp_gather - dp_unhidden) / whole
     up, out = (hidden * x / dp_window for x in (dp_scaleup_time, dp_scaleout_time))
 

@@ -175,7 +175,7 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """The same of what a step does once: the last chunk has but its own pass, however early the others were done.
+    """Where it is done once a step, the last chunk has but its own pass, however early the others were done.
 
     Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
 
@@ -199,19 +199,24 @@ def dp_exposed(dp_unhidden, dp_contention):
     return dp_unhidden + dp_contention
 
 
+def _updated(weight_bits, gradient_bits, optimizer_bits):
+    """Bytes for each parameter: gradients are read for their norm, scaled (read and written), read by Adam, and set to
+    zero; state is read and written, and weights are written.
+    """
+    return (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+
+
 @formula("optimizer_time", "kingma2014 algorithm 1")
 def optimizer_time_replicated(
     dense_params, routed_params, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
 ):
     """Adam after clipping: five passes over the gradients, two over the state, and the weights written.
 
-    The gradients are read for their norm, scaled (read and written), read by Adam, and set to zero.
-
     >>> optimizer_time_replicated(dense_params=1e9, routed_params=0, weight_bits=16, gradient_bits=32,
     ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
     0.030666666666666665
     """
-    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+    moved = _updated(weight_bits, gradient_bits, optimizer_bits)
     return (dense_params + routed_params) * moved / (hbm_bandwidth * stream_efficiency)
 
 
@@ -233,7 +238,7 @@ def optimizer_time_sharded(
     ...     gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
     0.007666666666666666
     """
-    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
+    moved = _updated(weight_bits, gradient_bits, optimizer_bits)
     return (dense_params / shards + routed_params / routed_shards) * moved / (hbm_bandwidth * stream_efficiency)
 
 
@@ -256,8 +261,8 @@ def optimizer_time_hybrid(
     ...     weight_bits=16, gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
     0.007666666666666666
     """
-    moved = (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
     dense, routed = (Min(x, shard_group, evaluate=False) for x in (shards, routed_shards))
+    moved = _updated(weight_bits, gradient_bits, optimizer_bits)
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 

@@ -240,7 +240,7 @@ def _wanted(strategy) -> dict[str, Any]:
 
 
 def _plain(value):
-    return int(value) if isinstance(value, float) and value == int(value) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:

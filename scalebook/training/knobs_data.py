@@ -14,6 +14,7 @@ from typing import Any
 
 from scalebook.language.notation import either, quoted
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.training.rules import COUNTS, not_whole
 
 __all__ = ["Knob", "Knobs", "first_formulas", "frameworks", "number", "text_of"]
 
@@ -53,7 +54,10 @@ class Knob:
     def says(self, value) -> Mapping[str, Any]:
         """What a value of it means by itself.  Raises ValueError for a value that it does not have."""
         if self.letter:
-            return {self.letter: number(self.shown, value)}
+            found = number(self.shown, value)
+            if self.letter in COUNTS and not_whole(self.letter, found):
+                raise ValueError(f"{self.shown} is {quoted(value)}: a whole number from 1 up belongs here")
+            return {self.letter: found}
         if not self.means:
             return {}
         said = text_of(value)

@@ -224,7 +224,7 @@ def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
 
 @formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
 def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
-    """The same, at the width of the model that such a run trains, which goes with the fourth root of its arithmetic.
+    """The wall at the width of the model that such a run trains, which goes with the fourth root of its arithmetic.
 
     The peak cancels, but for the size of micro-batches: of faster devices the same network serves fewer.
 

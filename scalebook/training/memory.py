@@ -108,10 +108,13 @@ def _held(schedule: Schedule, stage: Expr) -> Expr:
 
 
 @cache
-def _params(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr]:
-    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds."""
+def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
+    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds.
+
+    Frozen matrices of the vocabulary have no adapters, and so no state.
+    """
     blocks, matrices, _ = _stage(stage, schedule)
-    blocks *= schedule.copies
+    blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
     return dense, blocks * symbol("block_routed_params")
 
@@ -131,7 +134,9 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
 
 
-def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool) -> dict[str, Expr]:
+def _parts(
+    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool
+) -> dict[str, Expr]:
     """Bytes near, by what they are, on a device of a stage."""
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
@@ -144,7 +149,7 @@ def _parts(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offl
 
     found = {}
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        total = bytes_of(what, sharding, *_params(stage, schedule))
+        total = bytes_of(what, sharding, *_params(stage, schedule, what == "weight" or not is_frozen))
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
@@ -169,7 +174,10 @@ _SAID = {
 
 @cache
 def memory_formulas(
-    sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False
+    sharding: Sharding = SHARDINGS["zero1"],
+    schedule: Schedule = SCHEDULES["1f1b"],
+    offload: bool = False,
+    is_frozen: bool = False,
 ) -> tuple[Formula, ...]:
     """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
 
@@ -181,9 +189,9 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload).values())
+        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload, is_frozen).values())
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload)
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
@@ -195,8 +203,8 @@ def memory_formulas(
         "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
     }
     if offload:
-        away = _away(sharding, symbol("held_microbatches"), stage, schedule)
-        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule).values())
+        away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen)
+        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule, is_frozen).values())
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()
@@ -215,11 +223,13 @@ _SAID_AWAY = {
 }
 
 
-def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule) -> dict[str, Expr]:
+def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool) -> dict[str, Expr]:
     """Bytes in the second tier, by what they are, on a device of a stage."""
-    x, (blocks, _, _), params = symbol, _stage(stage, schedule), _params(stage, schedule)
+    x, (blocks, _, _) = symbol, _stage(stage, schedule)
+    params = {what: _params(stage, schedule, what == "weight" or not is_frozen) for what in ("weight", "optimizer")}
+    params["gradient"] = params["optimizer"]
     found = {
-        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params)
+        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what])
         for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
     }
     return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}

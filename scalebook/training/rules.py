@@ -6,58 +6,36 @@ Traceback (most recent call last):
 ValueError: tp=7 does not divide the 96 heads: tp=1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 or 96 would do
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from sympy import Basic
 
-from scalebook.language import NOTATION, Sheet
+from scalebook.language import NOTATION, Sheet, rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
+from scalebook.language.rules import not_whole
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.strategy import CHOICES
 
-__all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "not_whole", "reason"]
+__all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
 COUNTS = (
-    "devices",
-    "global_batch",
-    "tp",
-    "cp",
-    "ep",
-    "etp",
-    "pp",
-    "dp",
-    "batch",
-    "chunks",
-    "microbatches",
-    "seq",
+    "devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq",
     "shard_group",
-)
+)  # fmt: skip
 
 
-class Rule:
-    """A condition on letters and words: its name, the letter to change, and the sentence for a strategy that breaks it.
-
-    `holds` is made of arithmetic that floats and arrays share; `advice` rules are about speed, and bind searches only.
+class Rule(rules.Rule):
+    """A condition on a strategy, of which some letters follow where they are not said.
 
     >>> rule = next(x for x in RULES if x.name == "pp within layers")
     >>> rule.holds(pp=np.array([64, 256]), layers=128)
     array([ True, False])
     """
-
-    def __init__(self, name: str, letter: str, holds: Callable, says: str, advice: bool = False):
-        self.name, self.letter, self.holds, self.says, self.advice = name, letter, holds, says, advice
-
-    @cached_property
-    def needs(self) -> tuple[str, ...]:
-        """The letters and words that it is about."""
-        return tuple(inspect.signature(self.holds).parameters)
 
     def of(self, values: Mapping[str, Any]):
         """Whether it holds: a truth, or an array of them; None where something is not known."""
@@ -65,9 +43,6 @@ class Rule:
             return self.holds(*[values[x] if x in values else _FOLLOWING[x](values) for x in self.needs])
         except KeyError:
             return None
-
-    def __repr__(self):
-        return f"{self.name}: {', '.join(self.needs)}"
 
 
 def _split(whole, ways):
@@ -90,8 +65,8 @@ SHAPES = (  # what no model is, whatever the strategy
          "kv_heads={kv_heads} do not divide the {heads} heads"),
     Rule("embeddings are one or two", "embeddings", lambda embeddings: (embeddings == 1) | (embeddings == 2),
          "embeddings={embeddings} is neither one matrix for input and output nor one for each"),
-    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1), "gating={gating} is neither with a "
-                                                                                   "gate nor without"),
+    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1),
+         "gating={gating} is neither with a gate nor without"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
@@ -121,12 +96,12 @@ RULES = (
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("stages have blocks", "pp", lambda pp, layers: (pp == 1) | ((pp - 2) * _stage(layers, pp) < layers),
          "pp={pp} stages of at most {stage_blocks} blocks leave more than one of them empty of the {layers} layers"),
-    Rule("interleaving alone has chunks", "chunks", lambda chunks,
-    schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
+    Rule("interleaving alone has chunks", "chunks",
+         lambda chunks, schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
          "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
     Rule("stages hold the layers", "stage_blocks",
-         lambda stage_blocks, layers,
-         pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers) & (pp * stage_blocks >= layers),
+         lambda stage_blocks, layers, pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers)
+         & (pp * stage_blocks >= layers),
          "stage_blocks={stage_blocks} in the fullest of {pp} stages does not deal out the {layers} layers"),
     Rule("the last stage holds the rest", "last_blocks",
          lambda last_blocks, stage_blocks, layers, pp: (last_blocks % 1 == 0) & (last_blocks <= stage_blocks)
@@ -136,13 +111,13 @@ RULES = (
          "layers"),
     Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
          "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
-    Rule("a schedule's chunks divide a stage", "pp", lambda schedule, stage_blocks: _split(stage_blocks,
-    SCHEDULES[schedule].chunks or 1),
+    Rule("a schedule's chunks divide a stage", "pp",
+         lambda schedule, stage_blocks: _split(stage_blocks, SCHEDULES[schedule].chunks or 1),
          "schedule={schedule!r} gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
     Rule("windows within layers", "window_layers", lambda window_layers, layers: window_layers <= layers,
          "window_layers={window_layers} is more than the {layers} layers"),
-    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0), "ep={ep} spreads experts, "
-                                                                                "and the model has none"),
+    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
+         "ep={ep} spreads experts, and the model has none"),
     Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
          "ep={ep} does not divide the {experts} experts"),
     Rule("ep divides dp cp tp/etp", "ep", lambda ep, dp, cp, tp, etp: _split(dp * cp * tp / etp, ep),
@@ -170,10 +145,9 @@ RULES = (
          lambda sharding, shard_group, dp, cp, tp, ep, etp: (not SHARDINGS[sharding].has_groups) | (ep * etp == tp)
          | _split(dp * cp * tp / (ep * etp), shard_group) | _split(shard_group, dp * cp * tp / (ep * etp)),
          "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts "
-         "nor is a "
-         "multiple of them"),
-    Rule("offload has near_blocks", "pp", lambda offload, stage_blocks,
-    near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
+         "nor is a multiple of them"),
+    Rule("offload has near_blocks", "pp",
+         lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
          "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
     *SHAPES,
 )  # fmt: skip
@@ -189,18 +163,8 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
     8.0
     """
-    known = {
-        "tp": 1,
-        "cp": 1,
-        "ep": 1,
-        "pp": 1,
-        "batch": 1,
-        "chunks": 1,
-        "experts": 0,
-        "near_blocks": 3,
-        "offload": False,
-    }
-    known |= values
+    known = dict.fromkeys(("tp", "cp", "ep", "pp", "batch", "chunks"), 1) | {"experts": 0, "near_blocks": 3}
+    known |= {"offload": False} | dict(values)
     known.setdefault("etp", known["tp"])
     model = known["tp"] * known["cp"] * known["pp"]
     if "dp" not in known and "devices" in known:
@@ -226,10 +190,8 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
             refuse_parts(name, quantity(name, value))
     broadcast(own)
     known = derived(own)
-    by_hand = (
-        ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
-    )  # stages dealt out otherwise
-    lifted = (*ADVICE, *by_hand)
+    dealt_by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
+    lifted = (*ADVICE, *dealt_by_hand)
     if any(type(x) is not float and np.ndim(x) for x in known.values()):
         _check_each(known, sheet, lifted)
     elif found := _reason(own, known, sheet, lifted):
@@ -356,21 +318,8 @@ def _no_multiple(known):
     product = known["tp"] * known["cp"] * known["pp"]
     devices = product * np.arange(1, 2 + known["devices"] // product)
     near = devices[-2:]
-    return f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})" + _listed(
-        "devices", near, 0
-    )
-
-
-def not_whole(letter: str, value: float) -> str | None:
-    """The sentence for a number that does not count anything.
-
-    >>> not_whole("batch", 0.5)
-    'batch=0.5 is no whole number: batch=1 would do'
-    """
-    if value % 1 or value < 1:
-        near = [x for x in (np.floor(value), np.ceil(value)) if x >= 1]
-        return f"{letter}={value:.12g} is no whole number" + _listed(letter, near, 0)
-    return None
+    said = f"devices={_number(known['devices'])} is no multiple of {_number(product)} ({ways})"
+    return said + _listed("devices", near, 0)
 
 
 def _outside(name, condition, known):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalebook.language.rules import not_whole
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.space import Space, divisors
-from scalebook.training.rules import COUNTS, RULES, not_whole, reason
+from scalebook.training.rules import COUNTS, RULES, reason
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import OFFLOADS, USUAL
 from scalebook.training.strategy import CHOICES, WORDS, are_shared

@@ -138,16 +138,14 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
-    inside = Min(
-        1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False
-    )  # all within one domain
-    near = 1 + floor(inside, evaluate=False)
-    transfer = sent, Integer(2), near
+    # A pair of stages is within one domain where all devices are.
+    inside = Min(1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False)
+    transfer = sent, Integer(2), 1 + floor(inside, evaluate=False)
     sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # there and back
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload),
+        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen),
         *_PARTS,
         *kernels.USUAL,
         schedule.bubble,

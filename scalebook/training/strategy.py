@@ -89,9 +89,7 @@ class Strategy:
 
     @property
     def of_block(self) -> "Strategy":
-        """The same with what says nothing about a block left at the usual:
-        strategies that share it share their blocks.
-        """
+        """The strategy with what says nothing about a block left at the usual: where it is one, blocks are too."""
         return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
 
     def transformed(self, block: Block) -> Block:
@@ -100,9 +98,7 @@ class Strategy:
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
-            if (
-                self.sequence_parallel
-            ):  # else all tensor-parallel devices have the same tokens, and share the experts' widths
+            if self.sequence_parallel:  # else all devices of tp have the same tokens, and share the experts' widths
                 steps.append(expert_tensor_parallel)
         if self.attention == "flash":
             steps.append(flash)  # it runs the attention core again by itself

@@ -1,0 +1,56 @@
+"""Rules: conditions on letters and words as arithmetic that numbers and arrays share, each with its sentence.
+
+>>> even = Rule("even", "tp", lambda tp, heads: heads % tp == 0, "tp={tp} does not divide the {heads} heads")
+>>> even.needs, even.of({"tp": 7, "heads": 64}), even.of({"tp": 7})
+(('tp', 'heads'), False, None)
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .notation import either
+
+__all__ = ["Rule", "not_whole"]
+
+
+class Rule:
+    """A condition: its name, the letter to change, and the sentence for what breaks it.
+
+    `advice` is about what is sensible, not about what can run, and binds searches only.
+    """
+
+    def __init__(self, name: str, letter: str, holds: Callable, says: str, advice: bool = False):
+        self.name, self.letter, self.holds, self.says, self.advice = name, letter, holds, says, advice
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """The letters and words that it is about."""
+        return tuple(inspect.signature(self.holds).parameters)
+
+    def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values with what follows from them where nothing is said: here nothing does."""
+        return values
+
+    def of(self, values: Mapping[str, Any]):
+        """Whether it holds: a truth, or an array of them; None where something is not known."""
+        values = self.known(values)
+        return self.holds(*(values[x] for x in self.needs)) if all(x in values for x in self.needs) else None
+
+    def __repr__(self):
+        return f"{self.name}: {', '.join(self.needs)}"
+
+
+def not_whole(letter: str, value: float) -> str | None:
+    """The sentence for a number that does not count anything, None for one that does.
+
+    >>> not_whole("tp", 2.5)
+    'tp=2.5 is no whole number: tp=2 or 3 would do'
+    """
+    if not value % 1 and value >= 1:
+        return None
+    near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1] or ["1"]
+    return f"{letter}={value:.12g} is no whole number: {letter}={either(near)} would do"

@@ -1,0 +1,81 @@
+"""Rows of published tables: how files are read, numbers in cells, columns as arrays, and halves to calibrate on.
+
+>>> rows = [{"row_id": "gemm-7", "m": "64"}, {"row_id": "gemm-8", "m": "128"}]
+>>> numbers(rows, "m")[0].tolist(), list(map(is_even, rows))
+([64.0, 128.0], [False, True])
+"""
+
+import csv
+import gzip
+import re
+import zlib
+from contextlib import nullcontext
+from hashlib import md5
+
+import numpy as np
+
+from scalebook.language.notation import brief, quoted
+
+__all__ = ["SYSTEMS", "Measurement", "is_even", "is_half", "number", "numbers", "optional", "read_rows"]
+
+Measurement = dict[str, str]  # one line of a CSV file
+
+# AIConfigurator's names of systems, and ours of their devices.
+SYSTEMS = {f"{x}_sxm": x for x in ("a100", "h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
+
+
+def number(row: Measurement, column: str) -> float:
+    """A positive number out of a row; raises ValueError, naming row and column, for anything else."""
+    try:
+        value = float(row[column])
+        if not 0 < value < np.inf:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{row['row_id']}: {column} is {quoted(row[column])}, not a positive number") from None
+    return value
+
+
+def optional(row: Measurement, column: str, default: float) -> float:
+    """A positive number that a row may lack: the default for an empty cell, and where there is no such column."""
+    return number(row, column) if row.get(column) else default
+
+
+def numbers(rows: list[Measurement], *names: str) -> list[np.ndarray]:
+    """The positive numbers of some columns, an array for each; raises ValueError as `number` does."""
+    return [np.array([number(row, name) for row in rows]) for name in names]
+
+
+def is_even(row: Measurement) -> bool:
+    """Whether a row is of the half to calibrate on: those whose number is even."""
+    return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
+
+
+def is_half(*texts: str) -> bool:
+    """Whether what these texts name is of the half to calibrate on: by lot, but always the same.
+
+    >>> is_half("M2"), is_half("M3")
+    (False, True)
+    """
+    return int(md5("|".join(texts).encode()).hexdigest(), 16) % 2 == 0
+
+
+def read_rows(source) -> tuple[list[Measurement], list[str]]:
+    """The rows and the names of the columns of a CSV file, by its path (.gz too) or open for reading text.
+
+    Raises ValueError, naming the file, for one that cannot be read, is no CSV file in UTF-8 or has a cell too many.
+    """
+    is_open = hasattr(source, "read")
+    where = "the file" if is_open else quoted(str(source))
+    opened = gzip.open if str(source).endswith(".gz") else open
+    try:
+        with nullcontext(source) if is_open else opened(source, "rt", encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            rows = [{"row_id": row.get("id", str(line))} | row for line, row in enumerate(reader, 1)]
+            names = reader.fieldnames or []
+    except OSError as error:
+        raise ValueError(f"cannot read {where}: {error.strerror or brief(error)}") from None
+    except (ValueError, EOFError, csv.Error, zlib.error) as error:  # no UTF-8, a field without end, a file that was cut
+        raise ValueError(f"{where} is no CSV file in UTF-8: {brief(error)}") from None
+    if long := next((row for row in rows if None in row), None):
+        raise ValueError(f"{where}, row {quoted(long['row_id'])}: it has more cells than there are columns")
+    return rows, names
