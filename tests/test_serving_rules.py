@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.inference import assumptions, decode_step, mixed_step, prefill_step, serve
 from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
@@ -218,6 +218,59 @@ def test_a_device_without_cores_reads_caches_as_fast_as_its_memory():
     many = decode_step(models.llama3_8b, device, **asked, cores=10**6)
     assert decode_step(models.llama3_8b, device, **asked).cache_time == many.cache_time < few.cache_time
     assert decode_step(models.llama3_8b, accelerators.h100_nvl, **asked).cores == 132
+
+
+READS = ("read_launch", "read_efficiency", "item_time")
+
+
+@pytest.mark.parametrize("key", [x for x in accelerators if "peak_flops" in accelerators[x]])
+@pytest.mark.parametrize(("model", "kind"), [("llama3_70b", "grouped"), ("deepseek_v3", "latent")])
+def test_caches_are_read_by_a_device_s_own_kernels_where_its_row_has_them(key, model, kind):
+    device, h100 = accelerators[key], decode_step(models[model], accelerators.h100, batch=8, context=4096)
+    row = decode_step(models[model], device, batch=8, context=4096)
+    assert ("read_launch_grouped" in device) == (key in ("b200", "b300", "gb200", "gb300"))
+    for letter in READS:
+        own = device.get(letter, device.get(f"{letter}_{kind}", h100[letter]))
+        assert row[letter] == (own if letter != "item_time" or "cores" in device else 0)
+
+
+def test_what_a_call_says_of_reading_caches_stands_before_a_device_s_own():
+    asked = dict(tp=8, batch=64, context=32768)
+    for model in (models.llama3_70b, models.deepseek_v3):
+        own, said = (decode_step(model, accelerators.b200, **asked, **x) for x in ({}, dict(read_efficiency=1)))
+        swapped = decode_step(model, accelerators.b200, assumptions.read_efficiency_grouped, **asked)
+        assert said.read_efficiency == 1 and said.cache_time < own.cache_time
+        assert swapped.read_efficiency == 0.72 and swapped.item_time == own.item_time
+        as_numbers = decode_step(model, {**accelerators.b200}, **asked)  # a row without its sources
+        assert as_numbers.pass_time == own.pass_time
+
+
+def test_a_device_read_from_a_file_may_say_how_it_reads_caches(tmp_path):
+    """Of no kind, of one, or nothing, which is as on the H100."""
+    cells = [
+        'source = "scalebook-measure"',
+        'hbm_capacity = "96 GB"',
+        'hbm_bandwidth = "4 TB/s"',
+        'peak_bf16 = "1 PFLOP/s"',
+        "cores = 100",
+    ]
+    own = {"plain": [], "own": ['read_efficiency_latent = "50 %"'], "any": ['read_efficiency = "60 %"']}
+    found = {}
+    for key, more in own.items():
+        (tmp_path / f"{key}.toml").write_text("\n".join([f"[{key}]", *cells, *more]))
+        device = accelerators.read(tmp_path / f"{key}.toml")
+        for model in ("llama3_8b", "deepseek_v2_lite"):
+            found[model, key] = decode_step(models[model], device, batch=8, context=4096).read_efficiency
+    assert [found["llama3_8b", x] for x in ("plain", "own", "any")] == [0.72, 0.72, 0.6]
+    assert [found["deepseek_v2_lite", x] for x in ("plain", "own", "any")] == [0.83, 0.5, 0.6]
+
+
+def test_how_caches_are_read_is_as_uncertain_on_a_device_of_its_own():
+    """Its cell has ends, and moves the result as the usual formula's does."""
+    asked = dict(tp=8, batch=64, context=65536)
+    for model in (models.llama3_70b, models.deepseek_v3):
+        causes = {x.letter: x for x in decode_step(model, accelerators.b200, **asked).interval("pass_time").ranked}
+        assert causes["read_efficiency"].origin == "NVIDIA B200" and causes["read_efficiency"].share > 0.1
 
 
 @pytest.mark.parametrize(
