@@ -91,7 +91,11 @@ TRAINED = [
     ("mixtral_8x7b", "h100", "bf16",
      dict(recompute="full", attention="unfused", sharding="zero1", schedule="dualpipe")),
 ]  # fmt: skip
-SERVED = [("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal")]
+SERVED = [
+    ("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal"),
+    ("llama3_70b", "gb300", "fp8", "sglang"), ("deepseek_v3", "b300", "fp8", "ideal"),
+    ("llama3_8b", "l40s", "fp8", "vllm"),
+]  # fmt: skip
 
 
 def drawn(rng, model, words):
