@@ -113,9 +113,9 @@ def parse(quantity: str, unit: str) -> float:
 def _round(value: float) -> float:
     """Four significant digits, halves away from zero, as JavaScript's toPrecision rounds.
 
-    Of twelve, so that a half is one however the last bits of its sums were rounded.
+    Of twelve, so that numbers near a half are rounded alike whatever the last bits of their sums are.
     """
-    return float(_DIGITS.create_decimal(f"{value:.12g}"))
+    return float(_DIGITS.create_decimal(float(f"{value:.12g}")))
 
 
 def _plain(value: float) -> str:
