@@ -212,8 +212,8 @@ def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
                 assert chosen(box) != before[0]
                 assert answered(box) == python_says(calc, chosen(box)) != before[1]
                 assert drawn(box) != before[2] or answered(box)[0] == before[1][0]  # the curve is of the first answer
-            box.locator(".sb-equation .katex-html").first.wait_for()
-            assert box.locator(".sb-equation .katex-html").count() == 1
+            box.locator(".sb-worked .sb-equation .katex-html").first.wait_for()
+            assert box.locator(".sb-worked .sb-equation .katex-html").count() == 1
         check(page)
 
 
@@ -399,8 +399,9 @@ def test_why_goes_down_to_rows(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
         box.locator(".sb-because > summary").click()
-        for fold in box.locator(".sb-because li summary").all()[:3]:
-            fold.click()
+        for number in range(3):  # each brings the next with it
+            box.locator(".sb-because li summary").nth(number).click()
+            box.locator(".sb-because details[open]").nth(number).wait_for()
         box.locator(".sb-because .katex").nth(8).wait_for()  # formulas and letters are set as elsewhere
         said, names = box.locator(".sb-because").inner_text(), box.locator(".sb-because a").all_inner_texts()
         assert r"\(" not in said and "Math" not in said

@@ -76,10 +76,10 @@ def compare_a_device(page):
 def drag_the_target(page):
     """A slower step is asked for with the pointer, and fewer devices are answered."""
     page.locator(".pl-target").first.wait_for()
-    page.locator(".pl-target .pl-grab").first.evaluate("(x) => x.scrollIntoView({ block: 'center' })")
-    before = page.locator(".pl-solved").inner_text()
-    grab = page.locator(".pl-target .pl-grab").first.bounding_box()
-    x, y = grab["x"] + grab["width"] / 3, grab["y"] + grab["height"] / 2
+    before, grab = page.locator(".pl-solved").inner_text(), page.locator(".pl-target .pl-grab").first
+    grab.hover()  # which waits until nothing above it grows any more
+    place = grab.bounding_box()
+    x, y = place["x"] + place["width"] / 3, place["y"] + place["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x, y - 30, steps=5)

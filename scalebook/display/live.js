@@ -9,7 +9,7 @@ const COUNTED = new Set([
 const LONG = [[86400, "days"], [3600, "h"], [60, "min"]];
 const RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", DIGITS = "-0123456789";
 
-const round = (x) => Number(x.toPrecision(4));
+const round = (x) => Number(Number(x.toPrecision(12)).toPrecision(4)); // of twelve: the last bits of sums do not decide
 function plain(x) {
   const [whole, rest] = String(x).split(".");
   const grouped = Math.abs(x) >= 1000 ? whole.replace(/\B(?=(\d{3})+$)/g, ",") : whole;

@@ -111,8 +111,11 @@ def parse(quantity: str, unit: str) -> float:
 
 
 def _round(value: float) -> float:
-    """Four significant digits, halves away from zero, as JavaScript's toPrecision rounds."""
-    return float(_DIGITS.create_decimal(value))
+    """Four significant digits, halves away from zero, as JavaScript's toPrecision rounds.
+
+    Of twelve, so that numbers near a half are rounded alike whatever the last bits of their sums are.
+    """
+    return float(_DIGITS.create_decimal(float(f"{value:.12g}")))
 
 
 def _plain(value: float) -> str:
