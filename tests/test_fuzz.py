@@ -363,6 +363,15 @@ CALLED = [(formulas, 700), (methods, 500), (words, 1000), (sheets, 400), (tables
 CALLED += [(simulations, 200)]
 
 
+@pytest.fixture(autouse=True)
+def no_letter_stays():
+    """Letters that were made up are unknown to whatever test comes next."""
+    known = dict(NOTATION)
+    yield
+    NOTATION.clear()
+    NOTATION.update(known)
+
+
 @pytest.mark.parametrize(("trial", "number"), CALLED)
 def test_what_is_called(trial, number):
     many(trial, number, 1).check(number)
