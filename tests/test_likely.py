@@ -39,7 +39,8 @@ def training_sheet():
 def decoding_step():
     sheet = step_sheet(*blocks_of(models.llama3_70b), Work("decode"), attention_peak_bf16)
     kept = Sheet(sheet.name, *(f for f in sheet.formulas.values() if f.letter != "matmul_bf16"))
-    fixed = dict(pp=1, attention_dp=1, fp32_bits=32, window_layers=0, window=1, step_overhead=0, layer_overhead=0)
+    fixed = dict(pp=1, attention_dp=1, fullest_group=1, fp32_bits=32, window_layers=0, window=1)
+    fixed |= dict(step_overhead=0, layer_overhead=0)
     bits = dict(weight_bits=8, kv_bits=8, activation_bits=8)
     ways = dict(tp=[1, 8], batch=[1, 64], context=[128, 131072])
     return kept, ["pass_time"], dict(fixed, **bits, **ways, model=models[["llama3_70b"]], precision=["bf16", "fp8"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalebook.inference import assumptions, decode_step, mixed_step, prefill_step, serve
+from scalebook.inference import assumptions, decode_step, fullest_group, mixed_step, prefill_step, serve
 from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
@@ -301,6 +301,24 @@ def test_a_step_waits_for_its_fullest_device(step):
     assert even.experts_time < full.experts_time <= 2 * even.experts_time
     same = ("weights_time", "products_time", "cache_time", "reading_time", "streams_time", "launches_time")
     assert all(even[x] == full[x] for x in same)
+
+
+@pytest.mark.parametrize("model", [models.deepseek_v3, models.glm_5, models.qwen3_5_397b], ids=lambda x: x.name)
+def test_groups_that_attend_apart_wait_for_the_fullest(model):
+    """Its caches are read by it alone, in proportion; nothing else grows."""
+    ways = dict(attention_dp=16, ep=16, batch=32, context=4096)
+    even, full = (decode_step(model, H200.at("fp8"), **ways, fullest_group=x) for x in (1, 2))
+    assert decode_step(model, H200.at("fp8"), **ways).pass_time == even.pass_time
+    assert full.cache_time == pytest.approx(2 * even.cache_time)
+    assert full.pass_time - even.pass_time == pytest.approx(even.cache_time)
+
+
+def test_the_fullest_group_is_no_fuller_than_said():
+    rng = np.random.default_rng(0)
+    for groups, each in ((2, 4), (8, 16), (32, 8), (32, 64)):
+        found = rng.multinomial(groups * each, [1 / groups] * groups, size=4000).max(axis=1).mean() / each
+        assert found < fullest_group(attention_dp=groups, batch=each) < 1.5 * found
+    assert "there is one" in refused(decode_step, DENSE, H200, **{**STEPS[decode_step], "fullest_group": 2})
 
 
 @pytest.mark.parametrize(("share", "ep", "said"), [(0.5, 8, "is no less"), (2, 1, "with ep=1 all have the same")])

@@ -180,7 +180,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         whole = [_latent_prompt(None) - x("prompt_launch")] if indexed else []
         parts = (indexed_parts if indexed else linear_parts)(work.decodes, work.reads, *whole)
         for part, time in parts.items():
-            first[part] += time
+            first[part] += time * (x("fullest_group") if part == "cache_time" else 1)
     else:
         _add_attention(first, split, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
@@ -317,7 +317,7 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
     for share, within in ((1 - windows, None), (windows, x("window"))):
         if work.decodes:
             time = (_latent_read if latent else _grouped_read)(within)
-            total["cache_time"] += share * (time - x("read_launch"))
+            total["cache_time"] += share * x("fullest_group") * (time - x("read_launch"))
             total["launches_time"] += share * x("read_launch")
         if work.reads:
             time = (_latent_prompt if latent else _grouped_prompt)(within)

@@ -79,6 +79,13 @@ RULES = (
          | (fullest_share == 1),
          "fullest_share={fullest_share} compares devices with different experts, and with ep=1 all have the same: "
          "fullest_share=1 would do"),
+    Rule("fullest group over mean", "fullest_group", lambda fullest_group: fullest_group >= 1,
+         "fullest_group={fullest_group} is the fullest group's sequences over the mean, which is no less: "
+         "fullest_group=1, where all have as many, would do"),
+    Rule("fullest of several groups", "fullest_group", lambda fullest_group, attention_dp: (attention_dp > 1)
+         | (fullest_group == 1),
+         "fullest_group={fullest_group} compares groups that attend apart, and with attention_dp=1 there is one: "
+         "fullest_group=1 would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),

@@ -47,7 +47,8 @@ __all__ = [
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # What a call that says nothing else means.
-USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32, "fullest_share": 1}
+USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
+USUAL |= {"fullest_share": 1, "fullest_group": 1}  # engines that balance both
 _SAID = {
     "weights_time": "Dense weights on a device, each read once.",
     "products_time": "What products with dense weights take beyond reading these.",

@@ -25,6 +25,7 @@ letter("expert_rows", "", "tokens of an expert that a step visits", r"n_e")
 letter("assigned_tokens", "", "copies of tokens that a device's experts work on", r"n_{\mathrm{as}}")
 letter("visited_devices", "", "devices that hold an expert of one token", r"n_v")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
+letter("fullest_group", "", "sequences of the fullest group that attends apart over the mean", r"\phi_a")
 
 # What the kernels of serving take besides data sheets.
 letter("read_launch", "s", "time of attention to a cache before it reads", r"\tau_r")

@@ -14,7 +14,7 @@ from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, Priced
 from .priced import priced
 from .rows import number
-from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
+from .serving import SYSTEMS, _count, _knowns, _model, dealt, least_seconds, lengths
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]
 
@@ -28,6 +28,7 @@ def _asked(row):
     said = lengths(row)
     groups = number(row, "decode_num_workers") * letters["attention_dp"]
     letters["batch"] = max(1.0, number(row, "concurrency") / groups)
+    letters |= dealt(letters["attention_dp"], letters["batch"] * letters["attention_dp"])
     letters["context"] = said["prompt"] + said["output"] / 2
     if letters["attention_dp"] == 1:  # small sums by the engines' own kernels, as measured alone
         letters |= dict(sum_latency=0.0, sum_launch=KERNEL_LAUNCH[row["system"]], near_latency=0.0)
