@@ -50,7 +50,7 @@ REACHED = {
     "serving_tpot": (0.1, 0.265),
     "serving_ttft": (0.245, 0.56),
     "serving_end_to_end": (0.102, 0.28),
-    "serving_disaggregated": (0.145, 0.326),
+    "serving_disaggregated": (0.135, 0.315),
     "infersim": (0.07, 0.11),
     "wide_ep": (0.155, 0.28),
     "wide_ep_halves": (0.28, 0.84),
