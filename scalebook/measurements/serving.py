@@ -11,7 +11,7 @@ from math import log2
 
 import numpy as np
 
-from scalebook.inference import fullest_group, serve
+from scalebook.inference import serve
 from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
@@ -177,16 +177,9 @@ def _asked(row) -> tuple:
     sheet, known = _planned(
         _model(row), row["system"], device.words["precision"], row["backend"], tuple(letters.items())
     )
-    return sheet, known | lengths(row) | dict(users=users_of(row)) | dealt(known.get("attention_dp", 1), users_of(row))
-
-
-def dealt(groups: float, users: float) -> dict[str, float]:
-    """What the fullest of several groups has where users come to any of them: engines of benchmarks deal by turns.
-
-    >>> dealt(1, 64), round(dealt(8, 128)["fullest_group"], 2)
-    ({}, 1.51)
-    """
-    return {"fullest_group": fullest_group(attention_dp=groups, batch=max(1, users / groups))} if groups > 1 else {}
+    return sheet, known | lengths(row) | dict(users=users_of(row)) | scripts.dealt(
+        known.get("attention_dp", 1), users_of(row)
+    )
 
 
 @cache

@@ -14,7 +14,8 @@ from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, Priced
 from .priced import priced
 from .rows import number
-from .serving import SYSTEMS, _count, _knowns, _model, dealt, least_seconds, lengths
+from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
+from .serving_scripts import dealt
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]
 

@@ -10,6 +10,7 @@ They are in `benchmarks` of its repository, one for each engine, model and devic
 
 import re
 
+from scalebook.inference import fullest_group
 from scalebook.tables import engines
 
 from .rows import number
@@ -17,6 +18,7 @@ from .rows import number
 __all__ = [
     "COMPILED",
     "deals_experts_out",
+    "dealt",
     "generations",
     "has_wide_caches",
     "is_of_inferencex",
@@ -115,3 +117,12 @@ def latest_first_token(row, users: float, output: float, waited: float) -> float
     whole = first + (output - 1) * each
     reads = whole * (1 / (users - 1) + 1 / (2 * generations(row))) if users > 1 else whole
     return 1e3 * engine.first_overhead + reads + (engine.first_tokens - 1 + waited) * each
+
+
+def dealt(groups: float, users: float) -> dict[str, float]:
+    """What the fullest of several groups has where users come to any of them: engines of benchmarks deal by turns.
+
+    >>> dealt(1, 64), round(dealt(8, 128)["fullest_group"], 2)
+    ({}, 1.51)
+    """
+    return {"fullest_group": fullest_group(attention_dp=groups, batch=max(1, users / groups))} if groups > 1 else {}
