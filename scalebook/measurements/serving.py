@@ -21,6 +21,7 @@ from .confrontation import Confrontation, Priced
 from .kernels import SCALED_BLOCKS
 from .load import GIB_OVER_GB
 from .priced import together
+from .rows import SYSTEMS as ALL_SYSTEMS
 from .rows import number
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
     "scaled", "served_rows", "users_of",
 ]  # fmt: skip
 
-SYSTEMS = {f"{x}_sxm": x for x in ("h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
+SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # of which no run was published
 MODELS = {
     r"deepseek-ai/DeepSeek-(R1|V3)(-0324|-0528)?|nvidia/DeepSeek-(R1|V3\.1)-NVFP4": "deepseek_v3",
     r"meta-llama/Llama-3.1-70B(-Instruct)?": "llama3_70b",

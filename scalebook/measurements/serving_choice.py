@@ -96,7 +96,7 @@ def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
     """
     runs, kept = _runs(result), defaultdict(list)
     predicted = _rate(runs, milliseconds(result.rows, "end_to_end"))
-    for places, met in _searches(result, tpot):
+    for places, met in _searches(result, runs, tpot):
         within = places[result.predicted[places] <= 1e3 * tpot]
         if not within.size:
             continue
@@ -147,14 +147,14 @@ def _rate(runs: _Runs, whole) -> np.ndarray:
     return runs.users * runs.answers / whole / runs.devices
 
 
-def _searches(result: Result, tpot: float):
+def _searches(result: Result, runs: _Runs, tpot: float):
     """Rows of each search that has several layouts, and those of them that met the target, of which there are some."""
     searches = defaultdict(list)
     for place, row in enumerate(result.rows):
         searches[tuple(row[x] for x in _SEARCH)].append(place)
     for places in map(np.array, searches.values()):
         met = places[result.measured[places] <= 1e3 * tpot]
-        if met.size and len({tuple(result.rows[i][x] for x in _LAYOUT) for i in places}) > 1:
+        if met.size and len({runs.layouts[i] for i in places}) > 1:
             yield places, met
 
 
@@ -163,7 +163,7 @@ def _chosen(result: Result, tpot: float, margin: float, each, whole) -> Choices:
     target, runs = 1e3 * tpot, _runs(result)
     predicted = _rate(runs, whole)
     taken, ruled = [], []
-    for places, met in _searches(result, tpot):
+    for places, met in _searches(result, runs, tpot):
         within = places[margin * each[places] <= target]
         if not within.size:
             continue
