@@ -33,6 +33,7 @@ from scalebook.measure import (
     turns,
 )
 from scalebook.measure.__main__ import main
+from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
@@ -392,7 +393,7 @@ def test_the_command(monkeypatch, tmp_path, capsys):
     said = main(["--save", str(tmp_path / "my.toml")])
     assert (tmp_path / "my.toml").read_text("utf-8") == OWN.read_text("utf-8")
     assert "peak_fp32 = " in said and "time of a training step" in said and said.endswith('my.toml")')
-    for path, words in [("my.csv", "such as my.toml, not in my.csv"), ("none/my.toml", "there is no folder")]:
+    for path, words in [("my.csv", "such as my.toml, not in 'my.csv'"), ("none/my.toml", "No such file or directory")]:
         with pytest.raises(SystemExit, match="2"):
             main(["--save", path])
         assert words in capsys.readouterr().err
@@ -447,3 +448,51 @@ def test_interrupted_it_gives_what_was_measured(monkeypatch):
     stop = 0
     with pytest.raises(KeyboardInterrupt):
         measured.measure(quick=True, on="numpy", progress=False)
+
+
+def test_nothing_else_is_overwritten(tmp_path):
+    path = tmp_path / "my.toml"
+    stored().save(path)
+    stored().save(path)  # an earlier row may go
+    path.write_text("", "utf-8")
+    stored().save(path)
+    two = OWN.read_text("utf-8") + "\n[other]\n"
+    for text in ("[project]\nname = 'mine'\n", two):
+        path.write_text(text, "utf-8")
+        with pytest.raises(ValueError, match=r"my\.toml holds something else than a row that was measured"):
+            stored().save(path)
+        assert path.read_text("utf-8") == text
+    path.unlink()
+    path.with_suffix(".json").write_text('{"private": true}', "utf-8")
+    with pytest.raises(ValueError, match=r"my\.json holds something else"):
+        stored().save(path)
+    assert not path.exists()
+
+
+def test_where_nothing_can_be_written_is_said_before_measuring(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: pytest.fail("it was measured"))
+    for path in (tmp_path / "none" / "my.toml", "/proc/my.toml"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["--save", str(path)])
+        assert "my.toml could not be written: " in capsys.readouterr().err
+
+
+def test_on_a_full_disk_what_was_measured_is_printed(monkeypatch, tmp_path, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: stored())
+    monkeypatch.setattr("scalebook.measure.Measured.save", full)
+    with pytest.raises(SystemExit, match="2"):
+        main(["--save", str(tmp_path / "my.toml")])
+    said = capsys.readouterr()
+    assert stored().stanza in said.out and "my.toml could not be written: No space left" in said.err
+
+
+def test_one_call_that_is_held_up_is_no_measure_of_the_others(monkeypatch):
+    """Neither of how often a short run is made in a row, nor of how large the products become."""
+    seconds = iter([0, 0, 1, 10, 10, 11])  # begun and done: a first call, one that is held up for nine ...
+    monkeypatch.setattr(
+        "scalebook.measure.clock.perf_counter", lambda: next(seconds, 11)
+    )  # ... and two that take no time
+    assert _calls(lambda: None, lambda: None, least=2e-3) == 10_000

@@ -21,7 +21,7 @@ from scalebook.measure.steps import DECODED, Timed, shapes, timed
 from scalebook.measure.transformer import Shape
 from scalebook.tables import Device, accelerators
 
-__all__ = ["OWN", "Measured", "measure", "stored"]
+__all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 
 OWN = Path(__file__).with_name("own.toml")  # a machine of ours, as it was measured
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
@@ -73,9 +73,7 @@ class Measured:
 
     def save(self, path) -> None:
         """Write the row to a TOML file, and beside it, ending in .json, every time that was taken."""
-        path = Path(path)
-        if path.suffix != ".toml":
-            raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
+        path = saved_at(path)
         path.write_text(self.stanza + "\n", "utf-8")
         record = asdict(self)
         for x in (*record["rows"], *record["times"]):
@@ -163,6 +161,40 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
         steps,
         note,
     )
+
+
+def saved_at(path) -> Path:
+    """Where a row may be saved: in a TOML file, in a folder that can be written to, in the place of nothing but an
+    earlier row.
+
+    Raises ValueError for another place: what measuring took a minute for is not lost there, and no other file is.
+    """
+    path = Path(path)
+    if path.suffix != ".toml":
+        raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+        for old, is_ours in ((path, _is_a_row), (path.with_suffix(".json"), _is_a_record)):
+            if old.exists() and not is_ours(old):
+                raise ValueError(f"{old} holds something else than a row that was measured: save under another name")
+    except OSError as error:
+        raise ValueError(f"{path} could not be written: {error.strerror}; save to another folder") from None
+    return path
+
+
+def _is_a_row(path):
+    """Of one machine, as `save` writes it, or nothing."""
+    with path.open("r+", encoding="utf-8") as file:
+        text = file.read()
+    return not text.strip() or (text.count("\n[") == 0 and '\nsource = "scalebook-measure ' in text)
+
+
+def _is_a_record(path):
+    try:
+        return bool(stored(path))
+    except ValueError:
+        return False
 
 
 def stored(path=OWN) -> Measured:
