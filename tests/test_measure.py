@@ -377,6 +377,19 @@ def test_files_that_are_none(tmp_path):
         stored().save("my.csv")
 
 
+def test_a_machine_called_as_a_device_of_the_table_is_its_own(tmp_path):
+    """What a device of that name reaches in training, and how far that may be off, is not the reader's machine's."""
+    named = dict(host="b200", rows=[replace(x, precision=x.precision and "bf16") for x in KNOWN])
+    replace(stored(), **named).save(tmp_path / "mine.toml")
+    mine = accelerators.read(tmp_path / "mine.toml")
+    assert "training_bf16" not in mine and "training_bf16" in accelerators.b200
+    row = training_step(models.gpt2, mine.at("bf16"), batch=1, global_batch=8, seq=512)
+    assert row.training_efficiency == pytest.approx(1 / 1.25)
+    unnamed = replace(stored(), **named | dict(host="mine")).device
+    spread = {name: (x.value, x.low, x.high) for name, x in unnamed.cells.items()}
+    assert spread == {name: (x.value, x.low, x.high) for name, x in mine.cells.items()}
+
+
 def test_a_file_of_several_devices(tmp_path):
     path, text = tmp_path / "two.toml", OWN.read_text("utf-8")
     first = text.partition("]")[0][1:]

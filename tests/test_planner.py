@@ -90,6 +90,7 @@ TRAINED = [
      dict(recompute="none", context_exchange="all_to_all", sharding="hybrid", schedule="zb_v")),
     ("mixtral_8x7b", "h100", "bf16",
      dict(recompute="full", attention="unfused", sharding="zero1", schedule="dualpipe")),
+    ("llama3_8b", "h100", "tf32", dict(recompute="none", sharding="zero2", schedule="1f1b")),
 ]  # fmt: skip
 SERVED = [
     ("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal"),
