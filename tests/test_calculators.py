@@ -15,6 +15,7 @@ from scalebook.machine.roofline import ridge_intensity, roofline
 from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
+from scalebook.training import training_step
 
 from .support import live, some_states
 
@@ -294,6 +295,11 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
     [
         (lambda: calculator(ridge_intensity, hbm_bandwidth=(1e12, 8e12)), TypeError, "needs peak_flops"),
         (lambda: calculator(ridge_intensity, **KNOWN, batch=3), TypeError, "does not use batch"),
+        (
+            lambda: calculator(training_step, "step_time"),
+            TypeError,
+            "training_step makes a sheet for each call: give one",
+        ),
         (lambda: calculator(ridge_intensity, hbm_bandwith=(1, 2)), TypeError, "did you mean 'hbm_bandwidth'"),
         (
             lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=(0, 8)),
