@@ -298,7 +298,7 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
         (
             lambda: calculator(training_step, "step_time"),
             TypeError,
-            "training_step makes a sheet for each call: give one",
+            "training_step makes a sheet for each call",
         ),
         (lambda: calculator(ridge_intensity, hbm_bandwith=(1, 2)), TypeError, "did you mean 'hbm_bandwidth'"),
         (
