@@ -502,6 +502,15 @@ def test_on_a_full_disk_what_was_measured_is_printed(monkeypatch, tmp_path, caps
     assert stored().stanza in said.out and "my.toml could not be written: No space left" in said.err
 
 
+def test_a_machine_on_which_others_were_at_work_is_told():
+    """Two products of three, and then no more than one kernel of eleven."""
+    busy = replace(stored(), rows=[*(replace(x, sample=Sample((1.0, 1.0, 9.0))) for x in KNOWN[:2]), *KNOWN[2:]])
+    assert not replace(busy, rows=KNOWN).disturbed and not stored().disturbed
+    assert f"2 of {len(KNOWN)} kernels took more than twice" in busy.disturbed
+    assert busy.disturbed in repr(busy) and busy.disturbed in repr(busy.confront())
+    assert not replace(busy, rows=busy.rows[1:]).disturbed
+
+
 def test_one_call_that_is_held_up_is_no_measure_of_the_others(monkeypatch):
     """Neither of how often a short run is made in a row, nor of how large the products become."""
     seconds = iter([0, 0, 1, 10, 10, 11])  # begun and done: a first call, one that is held up for nine ...

@@ -26,6 +26,7 @@ __all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 OWN = Path(__file__).with_name("own.toml")  # a machine of ours, as it was measured
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
 _TIMES = 5  # steps of training that are timed
+_HELD_UP = 0.1  # of the kernels of an idle machine one in fifty is
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,18 @@ class Measured:
             path.write_text(self.stanza + "\n", "utf-8")
             return accelerators.read(path)
 
+    @property
+    def disturbed(self) -> str:
+        """Whether other programs were at work, as times of kernels tell: a sentence, or nothing."""
+        held_up = sum(x.sample.high > 2 * x.sample.median for x in self.rows)
+        if held_up <= _HELD_UP * len(self.rows):
+            return ""
+        often = f"{held_up} of {len(self.rows)} kernels took more than twice their median in a tenth of their times"
+        return f"{often}: other programs were at work; measure again without them"
+
     def confront(self) -> Confronted:
         """What `training_step` and `decode_step` say of the steps that were timed, and how far off they are."""
-        return confronted(self.device, self.times)
+        return confronted(self.device, self.times, self.disturbed)
 
     def save(self, path) -> None:
         """Write the row to a TOML file, and beside it, ending in .json, every time that was taken."""
@@ -106,7 +116,7 @@ class Measured:
     @property
     def _title(self) -> str:
         said = f"{self.name}, {self.library}, {self.host}, {self.date}"
-        return f"{said}; {self.note}" if self.note else said
+        return "; ".join(filter(None, [said, self.note, self.disturbed]))
 
 
 def _rate(row):
