@@ -329,8 +329,9 @@ def test_frameworks_are_asked_for_by_name():
             assert isinstance(backend(name), kind)
         except LookupError as error:
             assert str(error) == f"{name} is not installed here: pip install {name}, or measure with 'numpy'"
-    with pytest.raises(LookupError, match="'numpy', 'torch' or 'jax', not with 'cupy'"):
-        measure(on="cupy")
+    for other in ("cupy", ["numpy"], 5):
+        with pytest.raises(LookupError, match=r"'numpy', 'torch' or 'jax', not with ('cupy'|\['numpy'\]|5)"):
+            measure(on=other)
 
 
 # Files
@@ -370,6 +371,9 @@ def test_files_that_are_none(tmp_path):
         accelerators.read(5)
     with pytest.raises(ValueError, match="could not be read"):
         stored(tmp_path / "none.toml")
+    for call in (stored, stored().save):
+        with pytest.raises(TypeError, match="a row lies in a TOML file, whose path is 'my.toml', say, not 5"):
+            call(5)
     (tmp_path / "odd.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds no measurements"):
         stored(tmp_path / "odd.toml")

@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 
 from scalebook.language import show
@@ -179,7 +180,7 @@ def saved_at(path) -> Path:
 
     Raises ValueError for another place: what measuring took a minute for is not lost there, and no other file is.
     """
-    path = Path(path)
+    path = _path(path)
     if path.suffix != ".toml":
         raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
     try:
@@ -191,6 +192,12 @@ def saved_at(path) -> Path:
     except OSError as error:
         raise ValueError(f"{path} could not be written: {error.strerror}; save to another folder") from None
     return path
+
+
+def _path(path):
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"a row lies in a TOML file, whose path is 'my.toml', say, not {quoted(path)}")
+    return Path(path)
 
 
 def _is_a_row(path):
@@ -215,7 +222,7 @@ def stored(path=OWN) -> Measured:
 
     Raises ValueError for a file that is not there or is none of these.
     """
-    path = Path(path).with_suffix(".json")
+    path = _path(path).with_suffix(".json")
     try:
         record = json.loads(path.read_text("utf-8"))
         rows, times = (
