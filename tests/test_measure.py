@@ -372,7 +372,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="could not be read"):
         stored(tmp_path / "none.toml")
     for call in (stored, stored().save):
-        with pytest.raises(TypeError, match="a row lies in a TOML file, whose path is 'my.toml', say, not 5"):
+        with pytest.raises(TypeError, match="a row lies in a TOML file, whose path is"):
             call(5)
     (tmp_path / "odd.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds no measurements"):

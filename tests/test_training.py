@@ -144,6 +144,11 @@ def test_a_word_that_no_strategy_has(word):
         Strategy(**{word: "nonsense"})
 
 
+def test_a_share_above_one_is_named_as_it_was_given():
+    with pytest.raises(ValueError, match=r"^matmul_efficiency must be between 0 and 1, not 1\.5"):
+        training_step(models.llama3_8b, accelerators.h100, global_batch=8, seq=4096, matmul_efficiency=1.5)
+
+
 def test_a_word_that_is_none():
     with pytest.raises(TypeError, match="no word 'shardin'; did you mean 'sharding'"):
         memory_sheet(LLAMA, shardin="zero3")

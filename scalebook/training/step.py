@@ -305,7 +305,7 @@ class Training:
         words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
         for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
             if alone in letters:
-                letters.setdefault(inside, letters.pop(alone))
+                letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # which it names where it is none
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
