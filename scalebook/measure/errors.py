@@ -79,7 +79,7 @@ def confronted(device: Device, times: list[Timed], disturbed: str = "") -> Confr
         row, bits = x.shape.row(), BITS[x.precision]
         at = device.at(x.precision)
         if x.letter == "pass_time":
-            found = decode_step(row, at, batch=x.batch, context=x.seq, result_bits=bits)["pass_time"]
+            found = decode_step(row, at, batch=x.batch, context=x.seq)["pass_time"]
             said.append(f"decoding, {row.name}, after {x.seq} tokens, {x.precision}")
         else:
             given = dict(batch=1, global_batch=1, seq=x.seq, attention="unfused", logit_bits=bits)
