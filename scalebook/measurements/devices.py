@@ -8,13 +8,13 @@ streams; collectives in a mesh and in a torus; copies to and from the host.
 import numpy as np
 
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import typical_stream_efficiency
+from scalebook.machine.kernels import typical_stream_efficiency, waiting_product
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
-from .kernels import at_peaks, device_letters, products_seconds
+from .kernels import NO_SPLIT, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
 __all__ = [
@@ -23,7 +23,8 @@ __all__ = [
     "BEST_FOUND",
     "CONFRONTATIONS",
     "SCALED_BLOCKS",
-    "STARTS",
+    "SCALED_FASTER",
+    "WAITS",
     "best_stream",
     "letters_of",
 ]
@@ -31,13 +32,21 @@ __all__ = [
 # Fitted; a test fits them again.
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
 SCALED_BLOCKS = {"mi300x": 0.33, "mi355x": 0.31}
-# Seconds until a kernel works that AITER times alone, by the library it chooses; of the others 7 us.  Its kernels split
-# the inner size at a third of the usual cost.  All on its even rows of the MI355X; within a captured graph kernels
-# start faster.  It has kernels with tiles of 16 to 256 rows (a8w8_bpreshuffle_128x16x32x512 is the first), and of
-# those up to 128 takes the smallest that holds all rows.
-STARTS = {"flydsl": 4e-6, "opus": 12e-6, "torch": 12e-6, "": 7e-6}
-AITER = {"tile_columns": 64, "split_time": 1e-6}
+# By kernels in assembly and of CK Tile, which only the MI355X has.
+SCALED_FASTER = 0.39
+# Kernels that AITER chooses wait for their loads: so many seconds for an element of the inner size, which is 1 ns a byte
+# where nothing is scaled; and start and split faster than others, for one is timed among many.
+WAITS = {"bf16": 2.0e-9, "fp8": 0.96e-9, "fp8_block": 1.85e-9, "fp4": 1.25e-9}
+AITER = {"tile_columns": 64, "kernel_launch": 3.1e-6, "split_time": 0.33e-6}
+# It has kernels with tiles of 16 to 256 rows (a8w8_bpreshuffle_128x16x32x512 is the first): of those up to 128 it takes
+# the smallest that gives no core a second tile.
 AITER_ROWS = (16, 32, 64, 128)
+# Which kernels share the inner size, as its tables say in a column of their own: all of a library in 16 bits but
+# Triton's, in 8 bits those in assembly, and of Composable Kernel's those of the tables whose tuner tried it.
+SPLITS = (
+    "a8w8 a8w8_blockscale a8w8_blockscale_bpreshuffle a8w8_blockscale_bpreshuffle_dsv3 a8w8_blockscale_ds_v3 "
+    "a8w8_blockscale_qwen3_next_80b_a3b dsv4_a8w8_blockscale_bpreshuffle a8w8_blockscale_glm5_1"
+).split()
 # What products and kernels of a model reach of the best product and of the best stream, as BabelStream has it on the
 # A100; the others of which both were measured agree.  Rows of a device of which only the best is known stand in the
 # table at this share of it, and what a search for the best will find is foretold by it.
@@ -57,10 +66,21 @@ def _is_large(row):
     return all(number(row, x) >= 1024 for x in "mnk")
 
 
-def _tuned(row):
+def _splits(row, precision):
+    """Whether AITER's kernel of a row may share its inner size."""
+    table = row["source"].removeprefix("aiter ").replace("_tuned_gemm", "")
+    is_tried = row["library"] == "ck" and table in SPLITS
+    return row["library"] == "asm" or is_tried or (precision == "bf16" and row["library"] != "triton")
+
+
+def _tuned(row, precision, scaled):
     """What AITER's kernels have of their own."""
-    rows = next((x for x in AITER_ROWS if x >= number(row, "m")), AITER_ROWS[-1])
-    return AITER | {"tile_rows": rows, "kernel_launch": STARTS.get(row["library"], STARTS[""])}
+    m, n, copies = number(row, "m"), number(row, "n"), float(row.get("batch") or 1)
+    cores, last = accelerators[row["device"]].cores, AITER_ROWS[-1]
+    one_wave = (x for x in AITER_ROWS if copies * np.ceil(m / x) * np.ceil(n / AITER["tile_columns"]) <= cores)
+    rows = min(next(one_wave, last), next((x for x in AITER_ROWS if x >= m), last))
+    waits = {"inner_wait": WAITS["fp8_block" if scaled else precision], "tile_rows": rows}
+    return AITER | waits | ({} if _splits(row, precision) else NO_SPLIT)
 
 
 def _trains(row):
@@ -68,14 +88,20 @@ def _trains(row):
     return row["device"] == "mi355x" and not row["source"].startswith("aiter")
 
 
+def _scaled(row):
+    """What products with a scale for each block reach of the peak."""
+    return SCALED_FASTER if row["library"] in ("asm", "cktile") else SCALED_BLOCKS[row["device"]]
+
+
 def letters_of(row, precision: str, scaled: bool) -> dict:
     """What a row's device and the kernels that its library chose have, with a scale for each block or without."""
     device = accelerators[row["device"]]
     return (
         device_letters(row["device"], precision)
-        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if scaled else {})
+        | {"inner_wait": 0.0}
+        | ({"matmul_efficiency": _scaled(row)} if scaled else {})
         | ({"matmul_efficiency": device.at(precision).training_efficiency} if _trains(row) else {})
-        | (_tuned(row) if row["source"].startswith("aiter") else {})
+        | (_tuned(row, precision, scaled) if row["source"].startswith("aiter") else {})
     )
 
 
@@ -90,7 +116,7 @@ def _rates(rows):
     ]
     bits = np.array([bits for _, bits in formats])
     sizes = m, n, k, copies, bits, bits
-    times = products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+    times = products_seconds(devices, *sizes, sheet=waiting_product), *at_peaks(devices, *sizes)
     return Priced(*(2 * copies * m * n * k / time / 1e12 for time in times))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth_reduce
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import stream_time
+from scalebook.machine.kernels import matrix_product, stream_time, waiting_product
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
@@ -46,17 +46,17 @@ _XLA = {
 }
 
 
-def _products(rows, devices, bits, sizes):
+def _products(rows, devices, bits, sizes, sheet=matrix_product):
     """Microseconds."""
     bits = np.array(bits)
-    return Priced(*(1e6 * x for x in (products_seconds(devices, *sizes, bits, bits),
+    return Priced(*(1e6 * x for x in (products_seconds(devices, *sizes, bits, bits, sheet=sheet),
                                       *at_peaks(devices, *sizes, bits, bits))))  # fmt: skip
 
 
 def _aiter(rows):
     known = [_AITER[row["precision"]] for row in rows]
     devices = [letters_of(row, name, "128x128" in row["precision"]) for row, (name, _) in zip(rows, known, strict=True)]
-    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "batch"))
+    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "batch"), waiting_product)
 
 
 def _no_aiter(row):
