@@ -278,7 +278,8 @@ def matmul_time_split(
     2.02e-05
     """
     worked = _shared_waves(
-        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half, split_time
+        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+        split_time,
     )  # fmt: skip
     return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
 
@@ -325,15 +326,14 @@ def matmul_time_waited(
     product of few columns takes as long as one of many, until memory is full:
 
     >>> from scalebook.tables import accelerators
-    >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8,
-    ...              kernel_launch="3.1 us", inner_wait="0.96 ns", split_time=1)
-    >>> mi355x = accelerators.mi355x.at("fp8")
-    >>> [round(1e6 * waiting_product(mi355x, known, columns=n).matmul_time, 1) for n in (256, 2048, 8192)]
-    [12.0, 12.0, 16.0]
+    >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)
+    >>> device = {**accelerators.mi355x.at("fp8"), "kernel_launch": 3.1e-6, "inner_wait": 0.95e-9}
+    >>> [round(1e6 * waiting_product(device, known, columns=n).matmul_time, 1) for n in (256, 2048, 8192)]
+    [11.4, 11.4, 14.0]
     """
     worked = _shared_waves(
-        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half, split_time,
-        inner_wait,
+        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+        split_time, inner_wait,
     )  # fmt: skip
     return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
 

@@ -17,7 +17,7 @@ from scalebook.training.totals import link_of_host
 from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
-from .devices import best_stream, letters_of
+from .devices import alone, best_stream, letters_of
 from .kernels import A100_40GB, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
@@ -96,8 +96,9 @@ def _azure_row(row):
     if test.startswith("GEMM"):
         m, n, k = (float(x) for x in re.findall(r"=(\d+)", row["parameters"]))
         precision, bits = ("fp16", 16) if row["device"] == "A100" else ("fp8", 8)
-        known, sizes = [device_letters(row["device"].lower(), precision)], (m, n, k, 1, bits, bits)
-        times = products_seconds(known, *sizes), *at_peaks(known, *sizes)
+        name, sizes = row["device"].lower(), (m, n, k, 1, bits, bits)
+        known = [device_letters(name, precision) | alone(name, precision)]
+        times = products_seconds(known, *sizes, sheet=waiting_product), *at_peaks(known, *sizes)
         return [2 * m * n * k / x[0] / 1e12 for x in times][::2]
     if test == "HBM Bandwidth":
         return [best_stream(device) * device.hbm_bandwidth / 1e12, device.hbm_bandwidth / 1e12]
