@@ -248,7 +248,7 @@ CONFRONTATIONS = {
             ("rocm-aiter", "primus", "azure-ai-benchmarking"),
             lambda row: "",
             _amd_group,
-            "what products of the MI355X reach, their start, wait, splits and writing on AITER's even rows; of the others the "
+            "what products of the MI355X reach, how they start, wait, split, write on AITER's even rows; of others the "
             "matmul efficiencies on rows of 1,024 and more in every size: "
             "of the MI300X in bf16 all, in fp8 Azure's even ones, with scaled blocks AITER's, of training Primus's",
             _amd_fitted,
