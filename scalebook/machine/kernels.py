@@ -100,7 +100,7 @@ def typical_matmul_efficiency():
     the median of those in the table, which reach 0.34 to 0.87.
 
     In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the
-    median; in 4 bits 0.34 to 0.53.
+    median; in 4 bits 0.34 to 0.54.
 
     >>> typical_matmul_efficiency()
     0.6
