@@ -23,7 +23,7 @@ from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "typeset"]
 
-BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
+BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 SET = 400  # signs of TeX: longer ones say little
