@@ -459,27 +459,6 @@ def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, devi
     assert error(0) < min(error(-steps), error(steps))
 
 
-@pytest.mark.parametrize(
-    ("letter", "device", "steps"),
-    [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
-)
-def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, device, steps):
-    """Further up or down by a step, the rows it was calibrated on are further off."""
-
-    def error(moved):
-        def step(model, tpu, **letters):
-            if tpu.name.startswith(tuple(x.name for k, x in accelerators.items() if k.startswith(device))):
-                if tpu.words["precision"] == "bf16" or letter != "training_efficiency":
-                    letters = {letter: tpu[letter] + moved} | letters
-            return runs.step(model, tpu, **letters)
-
-        monkeypatch.setattr(training_tpu, "step", step)
-        result = confront("tpu_training")
-        return np.abs(result.errors[result.fitted]).mean()
-
-    assert error(0) < min(error(-steps), error(steps))
-
-
 def test_the_overhead_of_metal_fits_the_half_of_the_devices_that_it_names():
     result = confront("batch1_decode")
     apple = np.array([decode._class(row) == "Apple" for row in result.rows])
