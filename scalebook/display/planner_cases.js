@@ -11,7 +11,7 @@ function planCases(engine) {
   // A device at a precision: its peak, and the share of it that products reach.
   function at(device, precision) {
     const letters = { ...device.letters, peak_flops: device.letters[`peak_${precision}`] };
-    for (const kind of ["matmul", "training", "grouped"]) {
+    for (const kind of ["matmul", "training"]) {
       delete letters[`${kind}_efficiency`];
       if (`${kind}_${precision}` in letters) letters[`${kind}_efficiency`] = letters[`${kind}_${precision}`];
     }
