@@ -271,6 +271,19 @@ def test_the_skill_says_where_one_number_is_nearer():
     assert confront("gemm").summary["single"] > 3 * confront("gemm").summary["mean"]
 
 
+@pytest.mark.parametrize("name", ["nanotron", "nanotron_memory"])
+def test_rows_that_do_not_say_all_show_how_far_the_nearest_reading_is_off(name):
+    result = confront(name)
+    unseen = ~result.fitted
+    read = result.confrontation.readings([row for row, x in zip(result.rows, unseen, strict=True) if x])
+    nearest = np.abs(read.predicted / result.measured[unseen] - 1).min(axis=0).mean()
+    assert nearest < 0.6 * result.summary["mean"]
+    for shown in (repr(result), result._repr_html_()):
+        assert f"one of {len(read.predicted)} things" in shown and f"the nearest is {nearest:.1%} off" in shown
+    assert not confront("streams").ambiguity
+
+
+
 def text(path):
     return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
 

@@ -380,8 +380,8 @@ CONFRONTATIONS = {
         Confrontation(
             "nanotron",
             "training_nanotron.csv",
-            "Time of a step of four Llamas in nanotron, 8 to 512 H100; "
-            "PyTorch as in llm_foundry, the network as measured there.",
+            "Time of a step of four Llamas in nanotron, 8 to 512 H100, in the likelier of two modes, with even nodes "
+            "or with a slow one; PyTorch as in llm_foundry, the network as measured there.",
             _nanotron,
             "step_time_s",
             "s",
