@@ -283,7 +283,6 @@ def test_rows_that_do_not_say_all_show_how_far_the_nearest_reading_is_off(name):
     assert not confront("streams").ambiguity
 
 
-
 def text(path):
     return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="").read()
 

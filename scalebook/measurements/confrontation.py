@@ -278,8 +278,8 @@ class Result:
         told = np.abs(found.predicted - self.predicted[unseen]).argmin(0)
         other, expected = off.argmin(0) != told, 1 - found.chances[told, np.arange(unseen.size)]
         return (
-            f"A row may mean one of {len(off)} things and does not say which: the nearest is {off.min(0).mean():.1%} off "
-            f"in the mean. For {other.mean():.0%} it is another than the one above, as is to be expected for "
+            f"A row may mean one of {len(off)} things and does not say which: the nearest is {off.min(0).mean():.1%} "
+            f"off in the mean. For {other.mean():.0%} it is another than the one above, as is to be expected for "
             f"{expected.mean():.0%}."
         )
 

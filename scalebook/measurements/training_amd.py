@@ -24,8 +24,9 @@ _MODELS = {
 }  # fmt: skip
 # Of AMD's page the batch of a device is known, not that of a step: so many micro-batches, under which gradients hide.
 _MICROBATCHES = 8
-# FlashAttention-2 on the MI300X, of the peak in bf16: Azure's figure of the time, without a mask and with heads of 64.  That
-# it is of both passes follows from its row of plain attention on the A100, the 46 that FlashAttention's authors print of both.
+# FlashAttention-2 on the MI300X, of the peak in bf16: Azure's figure of the time, without a mask and with heads of 64.
+# That it is of both passes follows from its row of plain attention on the A100: the 46 that FlashAttention's authors
+# print of both.
 _FLASH_2 = dict(attention_efficiency=328.6 / 1307.4, attention_backward=1)
 
 
