@@ -19,6 +19,7 @@ from scalebook.machine.kernels import (
     typical_matmul_efficiency,
     typical_stream_efficiency,
 )
+from scalebook.machine.tiles import aligned_share
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced
@@ -26,7 +27,7 @@ from .rows import SYSTEMS, is_even, number, numbers
 
 __all__ = [
     "A100_40GB", "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START",
-    "at_peaks", "device_letters", "gemm_seconds", "products_seconds",
+    "aligned", "at_peaks", "device_letters", "gemm_seconds", "products_seconds",
 ]  # fmt: skip
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
@@ -145,12 +146,20 @@ _ELEUTHER = {"A100-40GB-SXM": ("a100", 1.0), "V100": ("v100", 1.0), "MI250X (1 G
 A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
 
 
+def aligned(device, columns, inner):
+    """An A100 for each product, where rows that begin at no multiple of 16 bytes take their share of the rate."""
+    reached = device["matmul_efficiency"] * aligned_share(columns=columns, inner=inner)
+    return [device | dict(matmul_efficiency=x) for x in reached]
+
+
 def _eleuther(rows):
     m, n, k, batch = numbers(rows, "m", "n", "k", "batch")
+    a100s = aligned(device_letters("a100", "fp16") | A100_40GB, n, k)
     devices = [
-        device_letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
-        | (A100_40GB if row["gpu"].startswith("A100") else {})
-        for row in rows
+        a100
+        if row["gpu"].startswith("A100")
+        else device_letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
+        for row, a100 in zip(rows, a100s, strict=True)
     ]
     times = products_seconds(devices, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
     return Priced(*(2 * batch * m * n * k / time / 1e12 for time in times))
@@ -163,12 +172,19 @@ def _eleuther_flops(row):
 def _no_eleuther(row):
     if row["gpu"] not in _ELEUTHER:
         return "of a device that is not described here"
-    if any(number(row, x) % 8 for x in ("m", "n", "k")):
-        return "with a size that is no multiple of 8, which costs up to two thirds of the rate: not modelled"
+    if _is_odd(row) and not row["gpu"].startswith("A100"):
+        return "with a size that is no multiple of 8, on devices of which aligned_share does not speak"
     return "" if _eleuther_flops(row) / number(row, "tflops") >= 1e8 else "below 100 µs, of which the host takes a part"
 
 
+def _is_odd(row):
+    """Whether rows of its matrices begin elsewhere than at multiples of 16 bytes."""
+    return any(number(row, x) % 8 for x in ("n", "k"))
+
+
 def _eleuther_group(row):
+    if _is_odd(row):
+        return f"{row['gpu']}, {'odd sizes' if any(number(row, x) % 2 for x in ('n', 'k')) else 'even sizes'}"
     kind = (
         "batches of products" if row["op"] == "bmm" else "vocabularies" if "vocab" in row["op"] else "single products"
     )
@@ -176,8 +192,10 @@ def _eleuther_group(row):
 
 
 def _eleuther_fitted(row):
-    """Even rows of single products on the V100 and the MI250X, of which nothing else is known."""
-    return row["op"] == "mm" and not row["gpu"].startswith("A100") and is_even(row)
+    """Even rows of single products on the V100 and the MI250X, of which nothing else is known, and of sizes on the A100
+    that are no multiples of 8.
+    """
+    return is_even(row) and (_is_odd(row) if row["gpu"].startswith("A100") else row["op"] == "mm")
 
 
 # The feed-forward layer of EleutherAI's blocks: up to four times the width and back
@@ -331,7 +349,8 @@ CONFRONTATIONS = {
             ("anthony2024",),
             _no_eleuther,
             _eleuther_group,
-            "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products",
+            "on even rows, the matmul efficiencies of the V100 and the MI250X, of their single products, and the two "
+            "shares of aligned_share, of the A100's products that are not aligned",
             _eleuther_fitted,
         ),
         Confrontation(

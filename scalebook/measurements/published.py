@@ -18,7 +18,7 @@ from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
 from .devices import best_stream, letters_of
-from .kernels import A100_40GB, at_peaks, device_letters, products_seconds
+from .kernels import A100_40GB, aligned, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
 __all__ = ["CONFRONTATIONS", "XLA_START"]
@@ -216,7 +216,7 @@ def _layer(rows):
     """
     hidden, heads, tp, batch, seq = numbers(rows, "hidden", "heads", "tp", "mbs", "seq_len")
     known = device_letters("a100", "fp16") | A100_40GB
-    devices, tokens, each = [known for _ in rows], batch * seq, heads / tp
+    tokens, each = batch * seq, heads / tp
     wide, found = hidden / heads, np.zeros((3, len(rows)))
     products = [
         (tokens, 3 * hidden / tp, hidden), (tokens, hidden, hidden / tp),
@@ -224,6 +224,7 @@ def _layer(rows):
         (seq, seq, wide, batch * each), (seq, wide, seq, batch * each),
     ]  # fmt: skip
     for sizes in products:
+        devices = aligned(known, *sizes[1:3])
         found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
     moved = 2 * tokens * 8 * hidden / tp
     found[0] += stream_time(known, traffic=moved)
@@ -234,9 +235,14 @@ def _layer(rows):
 def _no_layer(row):
     if row["sweep"].startswith("flash"):
         return "of FlashAttention's sweep, whose version is not stated"
-    if (number(row, "hidden") / number(row, "heads")) % 8:
-        return "with heads that are no multiple of 8 wide: not modelled"
     return "" if row["layer_s"] and number(row, "layer_s") >= 5e-3 else "below 5 ms, which are published in tenths"
+
+
+def _layer_group(row):
+    """Its heads by what their width leaves of the bytes that are loaded at a time."""
+    wide = number(row, "hidden") / number(row, "heads")
+    heads = "a multiple of 8" if wide % 8 == 0 else "another even width" if wide % 2 == 0 else "an odd width"
+    return f"heads of {heads}, tensor-parallel {number(row, 'tp'):.0f}"
 
 
 # Single bandwidths
@@ -315,7 +321,7 @@ CONFRONTATIONS = {
             "eleuther_layers", "layer_eleuther.csv",
             "Time of a layer's products forward on the A100 of 40 GB, each timed by itself, its attention unfused.",
             _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer,
-            lambda row: f"tensor-parallel {number(row, 'tp'):.0f}",
+            _layer_group,
             optional=("attn_s", "mlp_s"),
         ),
         Confrontation(
