@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 
 from scalebook.machine.kernels import (
+    exposed_write,
+    inner_half,
     matrix_product,
     one_core,
     split_time,
@@ -27,7 +29,7 @@ from .rows import SYSTEMS, is_even, number, numbers
 
 __all__ = [
     "A100_40GB", "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START",
-    "aligned", "at_peaks", "device_letters", "gemm_seconds", "products_seconds",
+    "at_peaks", "device_letters", "gemm_seconds", "products_seconds", "slowed",
 ]  # fmt: skip
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
@@ -146,22 +148,22 @@ _ELEUTHER = {"A100-40GB-SXM": ("a100", 1.0), "V100": ("v100", 1.0), "MI250X (1 G
 A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
 
 
-def aligned(device, columns, inner):
-    """An A100 for each product, where rows that begin at no multiple of 16 bytes take their share of the rate."""
-    reached = device["matmul_efficiency"] * aligned_share(columns=columns, inner=inner)
-    return [device | dict(matmul_efficiency=x) for x in reached]
+def slowed(device, shares):
+    """A device for each share of its rate, results being written as much slower as products are multiplied."""
+    half = inner_half(device, exposed_write=exposed_write(), activation_bits=16)
+    return [device | dict(peak_flops=x, inner_half=half) for x in device["peak_flops"] * shares]
 
 
 def _eleuther(rows):
     m, n, k, batch = numbers(rows, "m", "n", "k", "batch")
-    a100s = aligned(device_letters("a100", "fp16") | A100_40GB, n, k)
     devices = [
-        a100
-        if row["gpu"].startswith("A100")
-        else device_letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
-        for row, a100 in zip(rows, a100s, strict=True)
+        device_letters(_ELEUTHER[row["gpu"]][0], "fp16", _ELEUTHER[row["gpu"]][1])
+        | (A100_40GB if row["gpu"].startswith("A100") else {})
+        for row in rows
     ]
-    times = products_seconds(devices, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
+    shares = np.where([row["gpu"].startswith("A100") for row in rows], aligned_share(columns=n, inner=k), 1)
+    own = [slowed(device, x[None])[0] for device, x in zip(devices, shares, strict=True)]
+    times = products_seconds(own, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
     return Priced(*(2 * batch * m * n * k / time / 1e12 for time in times))
 
 

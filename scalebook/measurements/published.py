@@ -11,6 +11,7 @@ import numpy as np
 from scalebook.machine.collective_rates import bus_bandwidth_reduce
 from scalebook.machine.collectives import KINDS
 from scalebook.machine.kernels import stream_time
+from scalebook.machine.tiles import aligned_share
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
@@ -18,7 +19,7 @@ from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
 from .devices import best_stream, letters_of
-from .kernels import A100_40GB, aligned, at_peaks, device_letters, products_seconds
+from .kernels import A100_40GB, at_peaks, device_letters, products_seconds, slowed
 from .rows import is_even, number, numbers
 
 __all__ = ["CONFRONTATIONS", "XLA_START"]
@@ -216,7 +217,7 @@ def _layer(rows):
     """
     hidden, heads, tp, batch, seq = numbers(rows, "hidden", "heads", "tp", "mbs", "seq_len")
     known = device_letters("a100", "fp16") | A100_40GB
-    tokens, each = batch * seq, heads / tp
+    devices, tokens, each = [known for _ in rows], batch * seq, heads / tp
     wide, found = hidden / heads, np.zeros((3, len(rows)))
     products = [
         (tokens, 3 * hidden / tp, hidden), (tokens, hidden, hidden / tp),
@@ -224,8 +225,8 @@ def _layer(rows):
         (seq, seq, wide, batch * each), (seq, wide, seq, batch * each),
     ]  # fmt: skip
     for sizes in products:
-        devices = aligned(known, *sizes[1:3])
-        found += products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+        own = slowed(known, aligned_share(columns=sizes[1], inner=sizes[2]))
+        found += products_seconds(own, *sizes), *at_peaks(devices, *sizes)
     moved = 2 * tokens * 8 * hidden / tp
     found[0] += stream_time(known, traffic=moved)
     found[1] += moved / known["hbm_bandwidth"]
