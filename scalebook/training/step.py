@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from sympy import Integer, Max, Min, floor
@@ -248,6 +249,15 @@ def _is_usual(letter: str, value) -> bool:
     return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
 
 
+class Planned(NamedTuple):
+    """What a call asks for: its sheet, its strategy, and the model's two kinds of blocks, None where it has none."""
+
+    sheet: Sheet
+    strategy: Strategy
+    dense: Block | None
+    moe: Block | None
+
+
 class Training:
     """A step of training by a strategy: its time, its memory and what it costs.
 
@@ -273,7 +283,7 @@ class Training:
 
         return TRAINING
 
-    def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
+    def plan(self, knowns: tuple, letters: dict) -> Planned:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
         words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
         for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
@@ -295,15 +305,14 @@ class Training:
         more += [longest_sequence, wide_efficiency]
         more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
         more = [f for f in more if f.letter not in known]
-        return training_sheet(*blocks, strategy, *more), strategy, blocks
+        return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
         letters = dict(letters)
-        return self._called(self.plan(knowns, letters), knowns, letters)
+        return self._called(self.plan(knowns, letters).sheet, knowns, letters)
 
-    def _called(self, plan, knowns, letters):
-        sheet, _, _ = plan
+    def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = sheet.letters
         for row in knowns:
@@ -326,13 +335,13 @@ class Training:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
         asked = dict(letters)
-        sheet, strategy, _ = plan = self.plan(knowns, asked)
+        planned = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
         known = {}
         for row in rows:
             known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
-        check(known | asked | strategy.words, sheet)
-        sheet, knowns, letters = self._called(plan, knowns, asked)
+        check(known | asked | planned.strategy.words, planned.sheet)
+        sheet, knowns, letters = self._called(planned.sheet, knowns, asked)
         return sheet(*knowns, **letters)
 
 
