@@ -24,6 +24,11 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
+from scalebook.machine.systolic import (
+    attention_efficiency_arrays,
+    attention_efficiency_arrays_latent,
+    grouped_efficiency_arrays,
+)
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
 from scalebook.training import assumptions
@@ -218,14 +223,28 @@ def _offloads(letters: Mapping) -> list[str]:
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
-def _attended(model: Mapping, letters: Mapping) -> Formula:
-    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide."""
+def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
+    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide, and whether
+    a device's kernels have tiles so large that what they compute in vain counts."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
-        return assumptions.attended_half
+        return assumptions.attended_tiles if is_tiled else assumptions.attended_half
     is_chunked = getattr(model, "words", model).get("windows") == "chunked"
-    return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
+    if is_chunked:
+        return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
+    return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
+
+
+def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
+    """What a step rests on besides data sheets; of a device with systolic arrays, what fills them."""
+    by_device = {"attended_share": _attended(model, letters, "attention_tile" in known)}
+    if "attention_whole" in known:
+        arrays = attention_efficiency_arrays_latent if "kv_rank" in model else attention_efficiency_arrays
+        by_device["attention_efficiency"] = arrays
+    if "grouped_whole" in known:
+        by_device["grouped_efficiency"] = grouped_efficiency_arrays
+    return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
 
 
 def _product_bits(device: Mapping) -> float:
@@ -303,7 +322,7 @@ class Training:
         more += [ways_left if "devices" in known and "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
         more += [longest_sequence, wide_efficiency]
-        more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
+        more += _measured(model, letters, known)
         more = [f for f in more if f.letter not in known]
         return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
