@@ -23,6 +23,7 @@ from scalebook.training import (
     devices_of_ways,
     microbatches_of_batch,
     training_sheet,
+    training_step,
 )
 from scalebook.training.assumptions import MEASURED
 
@@ -304,6 +305,11 @@ KNOWN = {"hbm_bandwidth": (1e12, 8e12), "peak_flops": 1e15}
     [
         (lambda: calculator(ridge_intensity, hbm_bandwidth=(1e12, 8e12)), TypeError, "needs peak_flops"),
         (lambda: calculator(ridge_intensity, **KNOWN, batch=3), TypeError, "does not use batch"),
+        (
+            lambda: calculator(training_step, "step_time"),
+            TypeError,
+            "training_step makes a sheet for each call",
+        ),
         (lambda: calculator(ridge_intensity, hbm_bandwith=(1, 2)), TypeError, "did you mean 'hbm_bandwidth'"),
         (
             lambda: calculator(ridge_intensity, peak_flops=1e15, hbm_bandwidth=(0, 8)),

@@ -137,7 +137,8 @@ function planCases(engine) {
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
-      return { ...data.usual.train, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
+      const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
+      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {

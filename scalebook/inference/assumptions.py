@@ -10,7 +10,7 @@ kernels read caches otherwise says so in its row (`read_launch_grouped` and the 
 
 from collections.abc import Mapping
 
-from sympy import Integer, Rational
+from sympy import Integer, Max, Rational
 
 from scalebook.attention.linear import delta_chunk, linear_bits_wide
 from scalebook.attention.sparse import (
@@ -156,13 +156,14 @@ def assigned_passes():
 
 
 @formula("result_bits", "micikevicius2022 §5")
-def result_bits():
-    """What products write, what is summed over devices and what passes between blocks has 16 bits.
+def result_bits(activation_bits):
+    """What products write, what is summed over devices and what passes between blocks has 16 bits, or as many as they
+    take in.
 
-    >>> result_bits()
-    16.0
+    >>> result_bits(activation_bits=8), result_bits(activation_bits=32)
+    (16.0, 32.0)
     """
-    return Integer(16)
+    return Max(16, activation_bits, evaluate=False)
 
 
 @formula("expert_peak", "deepseek2024-v3 §3.3")

@@ -251,22 +251,24 @@ def _layer_group(row):
 
 
 _BANDWIDTHS = {
-    ("H100 HGX", "PCIe D2H (SM kernel)"): lambda: link_of_host(accelerators.h100),
+    ("H100 HGX", "PCIe D2H (SM kernel)"): lambda: (link_of_host(accelerators.h100), accelerators.h100.host_bandwidth),
     ("H100 HGX", "NVLink4 P2P unidirectional"): lambda: _achieved("h100"),
-    ("H100 HGX", "NVLink4 P2P bidirectional"): lambda: 2 * _achieved("h100"),
+    ("H100 HGX", "NVLink4 P2P bidirectional"): lambda: _achieved("h100", 2),
     ("H800", "NVLink unidirectional achievable"): lambda: _achieved("h800"),
     ("H20", "DeepEP intranode NVLink"): lambda: _achieved("h20"),
 }
 
 
-def _achieved(name):
-    """A device's links at the share that collectives reach."""
+def _achieved(name, ways=1):
+    """A device's links at the share that collectives reach, and at their peak."""
     device = accelerators[name]
-    return (device.get("near_efficiency") or accelerators.h100.near_efficiency) * device.scaleup_bandwidth
+    peak = ways * device.scaleup_bandwidth
+    return (device.get("near_efficiency") or accelerators.h100.near_efficiency) * peak, peak
 
 
 def _bandwidths(rows):
-    return np.array([_BANDWIDTHS[row["device"], row["path"]]() / 1e9 for row in rows])
+    found, peak = np.array([_BANDWIDTHS[row["device"], row["path"]]() for row in rows]).T / 1e9
+    return Priced(found, peak=peak)
 
 
 def _no_bandwidth(row):
