@@ -19,6 +19,7 @@ from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
 from .likely import ends_of, spreads_of
+from .menus import READ, as_read, cut, steps, told
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "typeset"]
@@ -142,6 +143,8 @@ class Described:
     def _formulas(self):
         """The formulas, but for constants that some row gives itself: those fill the rows that do not."""
         known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
+        self._read = {f["letter"]: READ[f["name"]] for _, f in known if f["name"] in READ}
+        self._rows = {x: {k: as_read(row, self._read) for k, row in own.items()} for x, own in self._rows.items()}
         rows = [row for own in self._rows.values() for row in own.values()]
         given = {x for row in rows for x in row["letters"]}
         self._constants = [f for _, f in known if "value" in f and f["letter"] in given]
@@ -182,21 +185,24 @@ class Described:
         letters = [*needed, *self._over, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
-        rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
+        read = {x: cell for x, cell in self._read.items() if x in letters}
+        kept = {k: cut(rows[k], told(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
+        rows = {k: cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
         ]
         control = dict(name=c["name"], label=c["name"].replace("_", " "), keys=keys, groups=groups, usual=usual)
+        control |= dict(read=read) if read else {}
         if "rows" in c:
-            return control | dict(rows=rows)
-        merge(self.data, dict(formulas={}, tables={c["table"]: rows}))
-        return control | dict(table=c["table"], letters=letters)
+            return control | dict(rows=kept)
+        merge(self.data, dict(formulas={}, tables={c["table"]: kept}))
+        return control | dict(table=c["table"], letters=[*letters, *read.values()])
 
     def _listed(self, c):
         """The options of a slider, or of the menu of precisions."""
         if "precisions" in c:
             return [dict(label=p, letters={}, peak=p, key=p) for p in c["precisions"]]
-        values = c["values"] if "values" in c else _steps(*c["range"])
+        values = c["values"] if "values" in c else steps(*c["range"])
         return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
 
     def _shown(self, c):
@@ -338,14 +344,6 @@ def _rows(c):
     return {key: row_of(table[key]) | ({"group": x} if x else {}) for key, x in vendor.items()}
 
 
-def _cut(row, letters, by_precision):
-    """What a page needs of a row: some letters of it, and some by precision."""
-    cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
-    if ends := {x: own for x, own in row.get("ends", {}).items() if x in cut["letters"]}:
-        cut["ends"] = ends
-    return cut | ({x: row[x] for x in ("peaks", "ends_at") if x in row} if by_precision else {})
-
-
 def _begin(c, options):
     """Where a control begins: the first option, or the one its author chose; a slider at its step nearest to that."""
     if "table" in c or "precisions" in c:
@@ -358,15 +356,6 @@ def _begin(c, options):
         return c.get("start", values[0])
     with np.errstate(divide="ignore"):  # a slider may begin at 0
         return values[int(np.argmin(np.abs(np.log(values) - np.log(c["start"]))))]
-
-
-def _steps(low, high):
-    """Powers of two and the steps half-way between, from low to high."""
-    steps, x = [], low
-    while x < high:
-        steps += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]
-        x *= 2
-    return [*steps, high]
 
 
 def _wrapped(typeset, most=5):

@@ -6,7 +6,6 @@
 (11.2, True)
 """
 
-import itertools
 from collections.abc import Mapping
 from functools import cache
 
@@ -187,6 +186,8 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
     """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
 
+    Called by itself it reads caches as the H100 does: `read_by(kind, device)`, handed over too, says how a device does.
+
     >>> from scalebook.block import LLAMA
     >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
     ('cache_time', 'engine_time')
@@ -281,8 +282,8 @@ class Step:
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
-        read, said = _read_by(rows, assumptions.kind_read(model)), {*known, *(f.letter for f in swapped)}
-        filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
+        read, said = assumptions.read_by(assumptions.kind_read(model), *rows), {*known, *(f.letter for f in swapped)}
+        filled |= {n: cell for n, cell in read.cells.items() if n in sheet.letters and n not in said}
         filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
@@ -322,15 +323,6 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
-
-
-def _read_by(rows: list[Mapping], kind: str) -> dict[str, Cell]:
-    """What rows say of a device's own kernels that read caches of a kind."""
-    found = {}
-    for row, f in itertools.product(rows, assumptions.GROUPED):
-        if (name := f"{f.letter}_{kind}") in row:
-            found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))
-    return found
 
 
 def _engine(engine) -> Row:
