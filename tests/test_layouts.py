@@ -8,7 +8,7 @@ import pytest
 
 from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
-from scalebook.inference.rules import reason
+from scalebook.inference.rules import BEYOND, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
@@ -148,6 +148,34 @@ def test_where_a_price_is_not_known_devices_are_counted():
 def test_what_a_device_lacks_is_said_with_its_name():
     with pytest.raises(TypeError, match="Intel Gaudi 2: this search needs peak_vector"):
         search(serve, LLAMA, [H200, accelerators.gaudi2], devices=32, rate=10, **ASKED)
+
+
+@pytest.mark.parametrize("asked", [dict(users=16), dict(rate=3, tpot=0.2), dict(tpot=0.2)])
+@pytest.mark.parametrize(("key", "most"), [("h100_pcie", 2), ("rtx_pro_6000", 8), ("rtx_4090", 1), ("mi250x", 1)])
+def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
+    """Copies of a model need none; each layout found is one that a call prices alike."""
+    asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)
+    for model in (models.llama3_8b, *([] if key == "rtx_4090" else [models.gpt_oss_20b])):  # which does not fit there
+        found = search(serve, model, accelerators[key], **asked)
+        for x in found.best:
+            assert x.tp * getattr(x, "attention_dp", 1) <= most and x.row.tpot == pytest.approx(x.values["tpot"])
+        assert (BEYOND in found.rejected) == (most < 8) == bool(found.remark)
+        if most < 8:
+            assert f"since {accelerators[key].name} has no sca" in repr(found)
+        with_h100 = search(serve, model, [accelerators[key], accelerators.h100], **asked)
+        assert found.remark in repr(with_h100) and "NVIDIA H100 SXM has no" not in repr(with_h100)
+        given = search(serve, model, accelerators[key], **asked, scaleup_size=8, scaleout_bandwidth="50 GB/s")
+        assert BEYOND not in given.rejected and not given.remark
+
+
+def test_what_does_not_fit_is_not_sent_over_a_network_that_is_not_known():
+    with pytest.raises(ValueError, match="3 over more than 2 devices are left out, since NVIDIA H100 PCIe has no"):
+        search(serve, models.llama3_405b, accelerators.h100_pcie, devices=8, rate=1, prompt=9, output=9, progress=False)
+    asked = dict(users=1, prompt=9, output=9)
+    with pytest.raises(ValueError, match="tp=2 would hold them"):
+        serve(models.llama3_70b, accelerators.h100_pcie, **asked)
+    with pytest.raises(ValueError, match="fewer weight_bits or more pp may let them in"):
+        serve(models.llama3_405b, accelerators.h100_pcie, **asked)
 
 
 def test_without_a_rate_devices_are_as_full_as_targets_let_them():

@@ -152,6 +152,7 @@ class Layouts:
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,
             shown=("devices", "users", "ttft"),
+            remark=own.remark,
         )
 
     @property
@@ -173,7 +174,7 @@ class Layouts:
         return users_at_rate(at, shape) if self.has_rate else most_users(at, shape, dict(self.targets))
 
     def sheet(self, knowns: tuple, letters: Mapping):
-        return self.serve.plan(knowns, {"users": 1.0, **letters})
+        return self.serve.sheet(knowns, {"users": 1.0, **letters})
 
     def __call__(self, *knowns, **letters) -> Row:
         if not self.has_users and not self.has_rate and "users" not in letters:

@@ -17,7 +17,7 @@ from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
 from scalebook.inference.kernels import PARTS, Work
-from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reason
+from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
@@ -205,6 +205,11 @@ def _searched(known: Mapping) -> dict[str, tuple]:
     return {"exchange": EXCHANGES} if known.get("experts") else {}
 
 
+def remark(problem, rejected: Mapping[str, int]) -> str:
+    """What a search says of layouts that need a network which the device's row lacks."""
+    return unreached([x for x in problem.knowns if isinstance(x, Mapping)], problem.values, rejected)
+
+
 SERVING = Space(
     words={"engine": tuple(engines), "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
@@ -213,6 +218,7 @@ SERVING = Space(
     reason=reason,
     is_signed=True,
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+    remark=remark,
 )
 
 
@@ -243,8 +249,12 @@ class Step:
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it."""
-        return self.plan(knowns, letters)
+        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it.
+
+        Where no network is known a rule leaves single devices, and their sheet asks for none.
+        """
+        known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
+        return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words.
@@ -290,7 +300,8 @@ class Step:
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
         """What `plan` gives and all that is known, by letter; raises what a call raises."""
         sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
-        known = {n: cell.value for n, cell in gather(rows, left).items()}
+        cells = gather(rows, left)
+        known = {n: cell.value for n, cell in cells.items()}
         if symbols := [n for n, x in known.items() if isinstance(x, sympy.Basic)]:
             raise TypeError(f"{self.name} is priced for numbers, not for symbols ({', '.join(symbols)})")
         for name, value in known.items():
@@ -304,11 +315,15 @@ class Step:
                 f"{name} has no {either(lacking)}, which devices that share a model need: "
                 f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
             )
+        known = {n: x for n, x in known.items() if cells[n].note != _LENT}
         return sheet, rows, {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS}, known
 
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, _ = self.checked(knowns, letters)
         return sheet(*knowns, **letters)
+
+
+_LENT = "nothing leaves the scale-up domain"
 
 
 def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
@@ -317,8 +332,7 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
-        note = "nothing leaves the scale-up domain"
-        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=note)
+        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)
     if "cores" not in known:  # one core in place of many would read all caches by itself
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}

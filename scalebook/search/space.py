@@ -63,7 +63,7 @@ class Space:
     `solve`: a letter that is no choice but follows from one, with the letters that it is found by and a function of
     (`at`, shape) that gives its values, where `at(letter, values)` is what a letter is with these.  `is_front`: the
     best are those of the front, since what is next best in the first value alone says little.  `shown`: letters of a
-    strategy's row that stand beside its choices.
+    strategy's row that stand beside its choices.  `remark`: what a reader should know of what was rejected, by name.
     """
 
     axes: tuple[str, ...] = ()
@@ -90,6 +90,7 @@ class Space:
     solve: tuple[str, tuple[str, ...], Callable] | None = None
     is_front: bool = False
     shown: tuple[str, ...] = ()
+    remark: Callable[["Problem", Mapping[str, int]], str] = lambda problem, rejected: ""
 
     @property
     def solved(self) -> tuple[str, ...]:
