@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from scalebook.inference import serve
+from scalebook.inference import decode_step, serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
 from scalebook.search import search
@@ -166,6 +166,13 @@ def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(ke
         assert found.remark in repr(with_h100) and "NVIDIA H100 SXM has no" not in repr(with_h100)
         given = search(serve, model, accelerators[key], **asked, scaleup_size=8, scaleout_bandwidth="50 GB/s")
         assert BEYOND not in given.rejected and not given.remark
+
+
+def test_what_is_sought_of_a_service_is_asked_for_where_no_layout_is():
+    for thing, letters, said in ((serve, dict(users=8, prompt=9, output=9), "tpot, ttft or end_to_end"),
+                                 (decode_step, dict(batch=8, context=9), "pass_time")):  # fmt: skip
+        with pytest.raises(TypeError, match=f"say what is sought of .*, by minimize= or maximize=: {said}"):
+            search(thing, LLAMA, H200, tp=[2, 4], **letters)
 
 
 def test_what_does_not_fit_is_not_sent_over_a_network_that_is_not_known():

@@ -359,7 +359,7 @@ def test_where_the_closed_form_of_an_open_loop_ends(prompt_time, load, error):
 
 
 def a_step(prompt, output):
-    """Seconds of a step of Llama 70B on eight H100, for the simulation: sequences that decode, and prompt tokens read."""
+    """Seconds of a step of Llama 70B on eight H100, of sequences that decode and prompt tokens that are read."""
     layout = (models.llama3_70b, accelerators.h100.at("fp8")), dict(tp=8, context=prompt + output / 2)
 
     @cache

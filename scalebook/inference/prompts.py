@@ -2,8 +2,9 @@
 
 Against `simulate_serving` of users whose lengths differ by a fifth (1 to 256 of them, prompts of 1,024 to 65,536 tokens
 read at once or in parts, answers of 32 and 256 tokens, few prompts or more than steps can read) whole answers and times
-per token are 1 % too short to 10 % too long, and first tokens 18 % too early to 16 % too late.  Outside that are prompts so
-short that a step reads many: of a burst each is charged a step, and first tokens of 256 users come 1.4 to 3.5 times too late.
+per token are 1 % too short to 10 % too long, first tokens 18 % too early to 16 % too late.  Outside that are prompts
+so short that a step reads many: each of a burst is charged a step, and first tokens of 256 users come 1.4 to 3.5 times
+too late.
 
 >>> queue = dict(output=32, pp=1, prompt=16384, chunk_tokens=2048, chunks_of_prompt=8)
 >>> beside = prompts_of_answer(queue)  # of 63 others so few can be read beside my steps: the rest is ahead of me

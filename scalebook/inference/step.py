@@ -237,6 +237,7 @@ class Step:
     usual = USUAL
     space = SERVING
     engine: str | None = None  # where nothing is said
+    finds: tuple[str, ...] = ("pass_time",)  # what is asked of it
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc

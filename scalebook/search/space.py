@@ -107,9 +107,10 @@ class Space:
 class Searchable(Protocol):
     """What a search asks of a thing; a sheet and a formula need none of it, for a search knows what their letters are.
 
-    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows and for letters and words (those
-    searched at some value), the Sheet whose formulas price the strategies with these words, the rows to call it with,
-    and the letters of it that are no words.  A call with rows, letters and words gives the Row of one strategy.
+    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows (and formulas that replace the
+    sheet's) and for letters and words (those searched at some value), the Sheet whose formulas price the strategies
+    with these words, the rows to call it with, and the letters of it that are no words.  A call with rows, letters and
+    words gives the Row of one strategy.
     To be searched in other processes it must pickle.
 
     It may have `posed(cases, letters)`, which reads a call itself, where letters are no choices of the thing as it
