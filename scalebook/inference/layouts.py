@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from scalebook.inference.capacity import LONG
+from scalebook.inference.capacity import LONG, valued
 from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
@@ -249,7 +249,7 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
             return np.float64(known[letter])
         own = part(sheet, letter)
         used = {*own.inputs, *own.formulas}
-        return own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used})[letter]
+        return valued(own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used}), letter)
 
     return float(find(at, (1,))[0])
 

@@ -1,14 +1,14 @@
 """Prompts of a service: how many a step reads, what reading them takes and delays, and what waits for it.
 
 Against `simulate_serving` of users whose lengths differ by a fifth (1 to 256 of them, prompts of 1,024 to 65,536 tokens
-read at once or in parts, answers of 32 and 256 tokens, few prompts or more than steps can read) whole answers and times
-per token are 1 % too short to 10 % too long, first tokens 18 % too early to 16 % too late.  Outside that are prompts
-so short that a step reads many: each of a burst is charged a step, and first tokens of 256 users come 1.4 to 3.5 times
-too late.
+read at once or in parts, answers of 32 and 256 tokens, few prompts or more than steps can read) whole answers are 0 to
+7 % and times per token 0 to 9 % too long, first tokens 18 % too early to 16 % too late.  Outside that are short prompts
+of which a step reads many: each of a burst is charged a step, so the first tokens of 256 users come 1.4 times too late
+where a step reads 16, and 3.5 times with prompts of 128 tokens.
 
->>> queue = dict(output=32, pp=1, prompt=16384, chunk_tokens=2048, chunks_of_prompt=8)
->>> beside = prompts_of_answer(queue)  # of 63 others so few can be read beside my steps: the rest is ahead of me
->>> beside, prompts_ahead_out_of_step(queue, batch=64, prompts_beside=beside)
+>>> queue = dict(output=32, pp=1, chunks_of_prompt=8)
+>>> beside = prompts_of_answer(queue, prompt=16384, chunk_tokens=2048)  # so few of 63 others, the rest is ahead of me
+>>> beside, prompts_ahead_out_of_step(queue, batch=64, prompts_together=1, prompts_beside=beside)
 (3.875, 59.125)
 """
 
@@ -105,29 +105,33 @@ def prompts_of_answer(output, pp, prompt, chunk_tokens, chunks_of_prompt):
     return Max(1, output - 1, evaluate=False) * pp * each
 
 
-@formula("prompts_ahead", "little1961")
-def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_beside):
+@formula("prompts_ahead", "little1961", given=[steps_of_prompt])
+def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_together, prompts_beside):
     """Half of those who end with a step in which mine is read, and all whom the steps of an answer cannot read.
 
-    >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_beside=200)
-    >>> [prompts_ahead_out_of_step(part, batch=b) for b in (2, 101, 401)]
-    [0.0025, 0.25, 200.0]
+    >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_together=1, prompts_beside=200)
+    >>> [prompts_ahead_out_of_step(part, batch=b) for b in (1, 2, 101, 401)]
+    [0.0, 0.0025, 0.25, 200.0]
     """
     others = batch - 1
-    together = others * chunks_of_prompt / (2 * pp * Max(1, output - 1, evaluate=False))
-    return Max(together, others - prompts_beside, evaluate=False)
+    ending = others * chunks_of_prompt / (pp * Max(1, output - 1, evaluate=False))
+    half = Min(others, ending / 2, prompts_together / 2, evaluate=False)
+    return Max(half, others - (prompts_together - 1) - prompts_beside, evaluate=False)
 
 
 @formula("prompts_met", "little1961")
-def prompts_met_out_of_step(batch, prompts_ahead):
-    """Each other user sends one prompt in my time: those that I do not wait for I meet while I decode.
+def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
+    """Each other user sends one prompt in my time: those not read before mine or with it I meet while I decode.
 
-    So a request has each other's prompt once in all, before its first token or after it.
+    So a request has each other's prompt once in all, before its first token, in the step that gives it, or after it.
 
-    >>> prompts_met_out_of_step(batch=65, prompts_ahead=0.5), prompts_met_out_of_step(batch=1, prompts_ahead=0)
-    (0.9921875, 1.0)
+    >>> prompts_met_out_of_step(batch=65, prompts_together=1, prompts_ahead=0.5)
+    0.9921875
+    >>> prompts_met_out_of_step(batch=65, prompts_together=9, prompts_ahead=4)
+    0.8125
     """
-    return Max(0, 1 - prompts_ahead / Max(1, batch - 1, evaluate=False), evaluate=False)
+    before = prompts_ahead + prompts_together - 1
+    return Max(0, 1 - before / Max(1, batch - 1, evaluate=False), evaluate=False)
 
 
 @formula("queue_time", "kleinrock1975", "little1961", domain=SEVERAL_TOKENS)

@@ -153,6 +153,18 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
     return (*found, *([fullest_as_said] if moe else []))
 
 
+def _decoding():
+    """Sequences of a group that decode: who still waits for a prompt to be read does not."""
+    return Min(symbol("batch"), symbol("prompts_together") + symbol("prompts_beside"), evaluate=False)
+
+
+def _of_service(f: Formula) -> Formula:
+    """A formula of a step, of a service: of the sequences that decode."""
+    if f.letter != "device_batch":
+        return f
+    return Formula(f"{f.name}_served", f.letter, put(f.rhs, {symbol("batch"): _decoding()}, {}), f.sources, f.__doc__)
+
+
 def while_reading(f: Formula, passes: int = 1) -> Formula:
     """A formula of a step, of the step that reads a part of a prompt: its letters are that step's.
 
@@ -161,8 +173,7 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     """
     x = symbol
     part = x("prompt") / x("chunks_of_prompt")
-    decoding = Min(x("batch"), 1 + x("prompts_beside"), evaluate=False)  # who still waits decodes nothing
-    others = Max(0, decoding - x("prompts_together"), evaluate=False) / (passes * x("pp"))
+    others = Max(0, _decoding() - x("prompts_together"), evaluate=False) / (passes * x("pp"))
     given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2}
     given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
@@ -199,7 +210,7 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     """
     rooms = room.room_formulas(dense, moe)
     formulas = [
-        *step_formulas(dense, moe, Work("decode", exchange, overlap)),
+        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap))),
         *mixed_formulas(dense, moe, exchange, overlap),
         *_SERVING,
         *rooms,
