@@ -95,7 +95,7 @@ def test_users_of_a_rate_are_those_of_littles_law():
         serve(LLAMA, H200, tp=4, replicas=7, users=row.users, prompt=1000, output=300, generations=1e6).tpot == row.tpot
     )
     with pytest.raises(
-        ValueError, match=r"rate=200 request/s is more than 8 devices serve: 18\.\d+ request/s by 2,\d+ users"
+        ValueError, match=r"rate=200 request/s is more than 8 devices serve: 19\.\d+ request/s by 2,\d+ users"
     ):
         serve(LLAMA, H200, tp=8, rate=200, prompt=1000, output=300)
     with pytest.raises(TypeError, match="users are found for one way to serve: give tp one value"):
@@ -173,6 +173,12 @@ def test_what_is_sought_of_a_service_is_asked_for_where_no_layout_is():
                                  (decode_step, dict(batch=8, context=9), "pass_time")):  # fmt: skip
         with pytest.raises(TypeError, match=f"say what is sought of .*, by minimize= or maximize=: {said}"):
             search(thing, LLAMA, H200, tp=[2, 4], **letters)
+
+
+@pytest.mark.parametrize("asked", [dict(users=8), dict(rate=1), dict(tpot=0.1)])
+def test_ways_that_take_more_than_the_devices_are_said(asked):
+    with pytest.raises(ValueError, match=r"^tp=4 and pp=2 take more than the 4 devices: devices=8 would do$"):
+        search(serve, models.llama3_8b, H200, devices=4, pp=2, tp=[4, 8], prompt=9, output=9, progress=False, **asked)
 
 
 def test_what_does_not_fit_is_not_sent_over_a_network_that_is_not_known():
@@ -274,3 +280,15 @@ def test_errors_say_what_was_wrong_and_what_is_nearest(changed, error, said):
 def test_a_list_is_of_devices(devices, said):
     with pytest.raises(TypeError, match=said):
         search(serve, LLAMA, devices, devices=8, rate=1, **ASKED)
+
+
+@pytest.mark.parametrize("key", ["tpu_v7", "inferentia2"])
+def test_a_service_whose_device_lacks_a_cell_says_which(key):
+    asked = dict(prompt=100, output=100)
+    for call in (lambda: serve.capacity(models.llama3_8b, accelerators[key], tpot=1, **asked),
+                 lambda: serve.capacity(models.llama3_8b, accelerators[key], **asked),
+                 lambda: serve(models.llama3_8b, accelerators[key], rate=1, **asked)):  # fmt: skip
+        with pytest.raises(ValueError, match="needs peak_vector"):
+            call()
+    with pytest.raises(ValueError, match="answers of more than one token, not at output=1"):
+        serve(models.llama3_8b, H200, rate=1, prompt=100, output=1)

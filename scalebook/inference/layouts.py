@@ -187,6 +187,10 @@ class Asked(Layouts):
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
         """The sentence; nothing where none of these is the reason."""
+        given = {x: np.min(quantity(x, letters[x])) for x in ("tp", "pp", "attention_dp", "replicas") if x in letters}
+        if self.devices is not None and (least := np.prod(list(given.values()))) > self.devices:
+            said = " and ".join(f"{n}={x:g}" for n, x in given.items() if x > 1)
+            return f"{said} take more than the {self.devices:g} devices: devices={least:g} would do"
         if self.has_users or isinstance(letters.get("rate"), list | tuple):
             return ""
         said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
