@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from scalebook.block import LLAMA
 from scalebook.display.calculator import calculator
 from scalebook.display.described import _wrapped
 from scalebook.inference import decode_step, serve
@@ -16,6 +17,15 @@ from scalebook.machine.roofline import ridge_intensity, roofline
 from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
+from scalebook.training import (
+    USUAL,
+    Strategy,
+    attention_peak_same,
+    devices_of_ways,
+    microbatches_of_batch,
+    training_sheet,
+)
+from scalebook.training.assumptions import MEASURED
 from tools.notebooks import notebooks
 
 from .support import calculators, live, some_states
@@ -440,3 +450,28 @@ def test_a_chapter_s_step_is_the_one_that_the_package_prices_on_every_device(cha
         assert DECODE(page)[letter] == pytest.approx(row[letter], rel=1e-12), state
     blackwell = [o for o in calc.options["device"] if o["key"] in ("b200", "gb200")]
     assert blackwell and all(o["letters"]["read_launch"] in (1.08e-5, 1.07e-5) for o in blackwell)
+
+
+def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():
+    """A step on a TPU is priced by its tiles and arrays: a sheet made for GPUs does not ask for them, and says so."""
+    strategy = Strategy(recompute="full")
+    sheet = training_sheet(
+        LLAMA, None, strategy, microbatches_of_batch, devices_of_ways, attention_peak_same, *MEASURED
+    )
+    needed = sheet.only("step_time").inputs
+    usual = {k: v for k, v in USUAL.items() if k in needed}
+    made = calculator(
+        sheet,
+        "step_time",
+        device=accelerators,
+        model=models[["llama3_8b"]],
+        precision=["bf16"],
+        **usual,
+        dp=[8, 64],
+        global_batch=[64],
+        seq=[4096],
+        start=dict(device="h100"),
+    )
+    device = next(c for c in made.spec["controls"] if c["name"] == "device")
+    assert "h100" in device["keys"] and not [x for x in device["keys"] if x.startswith("tpu")]
+    assert [x for x in made.spec["lacking"] if x.startswith("Google TPU7x") and "training_step" in x]
