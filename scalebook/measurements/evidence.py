@@ -36,6 +36,8 @@ UNCERTAIN = (
     "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency", "score_flops", "routing_time_least",
     "assigned_passes",
 )  # fmt: skip
+# Parts of a step that are uncertain beyond the letters they rest on, as their kernels are that were measured alone.
+PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
 # Kernels of attention that are priced alone have other words for the same.
 _WORDS = {
     "decode_kernel_time": {"launch_time": "read_launch", "bandwidth_efficiency": "read_efficiency"},
@@ -247,7 +249,8 @@ class _Lean(NamedTuple):
 def _lean(met: _Met) -> _Lean:
     def ends_of(letter, cell):
         letter = met.words.get(letter, letter)
-        return Ends(1 / _STEP, _STEP) if letter in UNCERTAIN and not cell.inputs else None
+        is_uncertain = letter in PARTS if cell.inputs else letter in UNCERTAIN
+        return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
     result = interval(met.row, met.letter, ends_of=ends_of)
     shape, leaves = np.shape(result.typical), _leaves(met.row.cells[met.letter])
@@ -259,11 +262,11 @@ def _lean(met: _Met) -> _Lean:
     for cause in result.ranked:
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
-        cell = leaves.get(cause.letter) or leaves[names[0]]
+        cell = leaves.get(cause.letter) or leaves.get(names[0])
         letter = met.words.get(cause.letter, cause.letter)
         if known := device_cells().get(id(cell)):
             which = [known] * size.size
-        elif cell.formula or "not measured" in cell.note:
+        elif cause.letter in PARTS or cell.formula or "not measured" in cell.note:
             which = [CauseOf("", letter)] * size.size
         else:
             values = np.broadcast_to(cell.value, shape).ravel().tolist()
