@@ -34,7 +34,7 @@ from .row import Cell, Row, quantity
 from .tabular import aligned, page_table, styled
 from .units import show
 
-__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "interval", "usual_ends"]
+__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "usual_ends"]
 
 DRAWS = 400
 TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
@@ -223,13 +223,13 @@ def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:
     return np.where(steps < 0, low ** np.abs(steps), high ** np.abs(steps))
 
 
-def _groups(part: _Part) -> dict[int, list[str]]:
+def _groups(part: _Part) -> list[tuple[str, ...]]:
     """Letters that are one cell (a device's share of products, and that at its precision) have one draw."""
     groups = {}
     for name in part.ends:
         cell = part.cells[name]
         groups.setdefault(id(cell) if not cell.formula else name, []).append(name)
-    return groups
+    return [tuple(x) for x in groups.values()]
 
 
 def interval(
@@ -246,27 +246,45 @@ def interval(
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
     part = _part(letter, row.cells[letter], ends_of)
-    groups = list(_groups(part).values())
+    groups = _groups(part)
     if not groups:
         return Interval(letter, typical, typical, typical, level, ())
-    # A line of steps for each cause: random ones, then one for its low end alone and one for its high end alone.
-    steps = np.zeros((len(groups), DRAWS + 2 * len(groups)))
-    for i, names in enumerate(groups):
-        steps[i, :DRAWS] = _draws(f"{min(names)} {part.cells[names[0]].origin}")
-        steps[i, DRAWS + 2 * i : DRAWS + 2 * i + 2] = -1, 1
-    results = _evaluated(letter, part, dict(zip(map(tuple, groups), steps, strict=True)), np.shape(typical))
+    steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
     tails = (1 - level) / 2, (1 + level) / 2
-    low, high = np.quantile(results[:DRAWS], tails, axis=0)
-    alone = [results[DRAWS + 2 * i : DRAWS + 2 * i + 2] for i in range(len(groups))]
+    low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
+    return Interval(letter, _plain(low), typical, _plain(high), level, _ranked(letter, part, groups, typical))
+
+
+def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
+    """What moves a letter of a row, each alone at its ends, and what moves it most first.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.inference import decode_step
+    >>> step = decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096)
+    >>> causes(step, "pass_time")[0].letter
+    'stream_efficiency'
+    """
+    part = _part(letter, row.cells[letter], ends_of)
+    return _ranked(letter, part, _groups(part), row[letter])
+
+
+def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
+    if not groups:
+        return ()
+    # Two lines of steps for each cause: its low end alone, and its high end alone.
+    steps = np.zeros((len(groups), 2 * len(groups)))
+    for i in range(len(groups)):
+        steps[i, 2 * i : 2 * i + 2] = -1, 1
+    results = _evaluated(letter, part, dict(zip(groups, steps, strict=True)), np.shape(typical))
+    alone = results.reshape(len(groups), 2, *np.shape(typical))
     size = np.where(np.asarray(typical) == 0, 1, typical)
     moved = np.array([np.mean(((x[1] - x[0]) / size) ** 2) for x in alone])
     shares = moved / (moved.sum() or 1)
-    causes = (
+    found = (
         Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
         for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
     )
-    ranked = tuple(x for x in sorted(causes, key=lambda x: -x.share) if x.share > 0)
-    return Interval(letter, _plain(low), typical, _plain(high), level, ranked)
+    return tuple(x for x in sorted(found, key=lambda x: -x.share) if x.share > 0)
 
 
 def _named(names, letter) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from scalebook.language.interval import Ends
 
 from .evidence import Evidence, are_kin, evidence, family_of
-from .spreads import PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails
+from .spreads import APART, PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails, visits_experts
 
 __all__ = ["Covered", "OfDevice", "coverage", "coverage_of_devices"]
 
@@ -80,6 +80,8 @@ def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarra
 def _ends(own: Evidence, letter: str, left: Left) -> Ends:
     """The logarithms of the ends of each row, over what is predicted."""
     (fast, slow), more = tails(own, left), lack(letter, left)
+    if letter in APART:
+        more = Ends(*np.where(visits_experts(own), *(np.array(x)[:, None] for x in (lack(letter, left, True), more))))
     apart = np.sqrt(fast + more.low**2), np.sqrt(slow + more.high**2)
     return _ends_of_readings(own.readings, own.chances, *apart)
 

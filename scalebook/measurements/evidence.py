@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.interval import Ends, interval
+from scalebook.language.interval import Ends, causes
 from scalebook.language.row import Cell, gather
 from scalebook.tables import accelerators, letter_of_kind
 
@@ -252,14 +252,14 @@ def _lean(met: _Met) -> _Lean:
         is_uncertain = letter in PARTS if cell.inputs else letter in UNCERTAIN
         return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
-    result = interval(met.row, met.letter, ends_of=ends_of)
-    shape, leaves = np.shape(result.typical), _leaves(met.row.cells[met.letter])
+    value = met.row[met.letter]
+    shape, leaves = np.shape(value), _leaves(met.row.cells[met.letter])
     told = {n: np.broadcast_to(leaves[n].value, shape).ravel() for n in _TELLS if n in leaves}
     lines = list(zip(*([(n, x) for x in told[n].tolist()] for n in told), strict=True)) or [()] * max(
         1, int(np.prod(shape))
     )
     found: dict[CauseOf, np.ndarray] = {}
-    for cause in result.ranked:
+    for cause in causes(met.row, met.letter, ends_of):
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
         cell = leaves.get(cause.letter) or leaves.get(names[0])
@@ -274,7 +274,7 @@ def _lean(met: _Met) -> _Lean:
         for x in set(which):
             picked = np.array([y == x for y in which])
             found[x] = found.get(x, 0) + np.where(picked, size, 0)
-    return _Lean(np.ravel(result.typical), found, np.array([_device_of(x) for x in lines]))
+    return _Lean(np.ravel(value), found, np.array([_device_of(x) for x in lines]))
 
 
 def _together(parts: list[_Lean], least: float = 0.0) -> _Lean | None:

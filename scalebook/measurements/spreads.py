@@ -34,6 +34,7 @@ __all__ = [
     "typical_spreads",
 ]  # fmt: skip
 
+APART = ("pass_time",)  # letters of steps that are learnt apart where experts are visited
 LEAST_LEAN, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
 TAIL = 0.1
 _TYPICAL = {
@@ -62,7 +63,7 @@ def _sets(is_kernel: bool | None = None) -> list[str]:
 
 
 def _weights(found: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.full(len(x), len(x) ** -0.5) for x in found])
+    return np.concatenate([np.full(len(x), max(1, len(x)) ** -0.5) for x in found])
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
@@ -188,18 +189,32 @@ def _kernels_of(names: Iterable[str]) -> frozenset[str]:
     return frozenset(x for x in names if family_of(x).startswith("kernels"))
 
 
+def visits_experts(found: Evidence) -> np.ndarray:
+    """Which rows are steps that visit experts."""
+    return found.leans.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
+
+
 @cache
-def lack(letter: str, left: Left = NOTHING_LEFT) -> Ends:
+def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
+    """Which rows of a set are asked: of steps those with experts, or those without; of all else every row."""
+    found = kept(name, part)
+    is_asked = visits_experts(found) == of_experts
+    return is_asked if FAMILIES[family_of(name)][0] in APART else np.ones(len(found.off), bool)
+
+
+@cache
+def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> Ends:
     """The logarithms of the least ends of what no formula has that leave a tenth of the rows beyond each.
 
     Of each set the rows are asked as if it were not among those that letters are learnt from.
     """
     names = [x for x in letters()[letter] if x not in left.sets]
-    found = [kept(x, left.part) for x in names]
+    picked = [_apart(x, left.part, of_experts) for x in names]
+    found = [kept(x, left.part).only(y) for x, y in zip(names, picked, strict=True)]
     weights, off = _weights([x.off for x in found]), np.concatenate([x.nearest for x in found])
     kernels_left = _kernels_of(left.sets)
     moved = [_own_tails(x, Left(kernels_left | _kernels_of([x]), left.part)) for x in names]
-    fast, slow = (np.concatenate(x) for x in zip(*moved, strict=True))
+    fast, slow = (np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved))
     return Ends(-_least(-off, fast, weights), _least(off, slow, weights))
 
 
