@@ -9,12 +9,12 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from scalebook.inference import serve
+from scalebook.inference import decode_step, serve
 from scalebook.language import Sheet, formula
-from scalebook.language.interval import Ends, interval, usual_ends
+from scalebook.language.interval import SPREADS, Ends, interval, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
-from scalebook.measurements import CONFRONTATIONS, confront, spreads
+from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
 from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.kernels import device_letters
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
@@ -203,8 +203,8 @@ def test_spreads_are_what_rows_give(name, device, letter):
 
 def test_what_no_formula_has_leaves_a_tenth_beyond_each_end():
     """Of memory, which nothing else makes uncertain."""
-    sets = ["megatron_memory", "megatron_peak", "nanotron_memory"]
-    slow, fast = (spreads._lack(sets, (), slow=x) for x in (True, False))
+    sets, ends = spreads.letters()["memory"], spreads.lack("memory")
+    slow, fast = ends.high, -ends.low
     off = np.concatenate([evidence(x).nearest for x in sets])
     weights = np.concatenate([np.full(len(evidence(x).off), len(evidence(x).off) ** -0.5) for x in sets])
     assert ((off > slow) * weights).sum() / weights.sum() <= 0.1 >= ((off < -fast) * weights).sum() / weights.sum()
@@ -227,7 +227,7 @@ def test_squares_of_logarithms_are_what_draws_give():
 
 # The record
 
-PROMISED = {"kernels": 0.75, "step time": 0.42, "memory": 0.25, "decoding": 0.55}  # the widest that is of use
+PROMISED = {"kernels": 0.5, "step time": 0.42, "memory": 0.25, "decoding": 0.65}  # the widest that is of use
 
 
 @pytest.mark.parametrize("family", PROMISED)
@@ -238,6 +238,47 @@ def test_eight_in_ten_are_eight_in_ten(family):
     assert kept["width"] <= PROMISED[family]
 
 
+def test_rows_of_every_device_lie_within():
+    """Rows that were left out, a fifth of all at a time: three in four are asked of the owner's rows of a device."""
+    by_device: dict[str, list] = {}
+    for x in recorded()["devices"]:
+        by_device.setdefault(x["device"], []).append(x)
+    for device, kept in by_device.items():
+        rows = sum(x["rows"] for x in kept)
+        covered = sum(x["covered"] * x["rows"] for x in kept) / rows
+        assert covered >= (0.75 if rows >= 30 else 0.6), device
+    assert {"b200", "gb200", "h100", "h200", "mi300x", "mi355x"} <= by_device.keys()
+
+
+def test_rows_that_are_left_out_are_all_rows_once():
+    found = [(name, len(own.off)) for name, own, _ in coverage.rows_left_out() if name in ("gemm", "torchtitan")]
+    assert sum(n for name, n in found if name == "gemm") == len(evidence("gemm").off)
+    assert len([n for name, n in found if name == "torchtitan"]) == spreads.PARTS_OF_ROWS
+    kept, left = (f("gemm", 0) for f in (spreads.kept, spreads.left_out))
+    assert len(kept.off) + len(left.off) == len(evidence("gemm").off) and 0.19 < len(left.off) / len(kept.off) < 0.26
+
+
+@pytest.mark.parametrize("name", ["attention_mla", "moe_layer", "gemm", "attention_infersim"])
+def test_a_row_leans_on_what_is_predicted_not_on_the_roofline_beside_it(name):
+    """Of a kernel the elasticities add up to one, less what is a constant; at its peak a launch would have none."""
+    found = evidence(name)
+    total = np.sum(list(found.leans.values()), axis=0)
+    assert total.max() == pytest.approx(1, abs=0.01) and np.median(total) > 0.8
+    assert max(lean.max() for cause, lean in found.leans.items() if "launch" in cause.letter) > 0.3
+
+
+def test_steps_that_visit_experts_lack_more():
+    """A dense step rests on kernels that were measured; experts are uneven besides, and their messages wait."""
+    letters = dict(tp=8, batch=64, context=4096)
+    dense = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), **letters)
+    experts = decode_step(models.deepseek_v3, accelerators.h200.at("fp8"), **letters)
+    ends = [usual_ends("pass_time", x.cells["pass_time"]) for x in (dense, experts)]
+    assert ends[0] == SPREADS["pass_time"] and ends[1] == SPREADS.with_experts["pass_time"]
+    assert ends[1].low < ends[0].low <= 1 <= ends[0].high < ends[1].high
+    assert {"experts_time", "routing_time"} <= {x.letter for x in experts.interval("pass_time").ranked}
+    assert not {"experts_time", "routing_time"} & {x.letter for x in dense.interval("pass_time").ranked}
+
+
 def test_every_set_is_recorded_and_of_a_family_that_is_known():
     assert list(recorded()["sets"]) == list(CONFRONTATIONS)
     assert {whole(x["name"]) for x in recorded()["coverage"]} == {x for x in CONFRONTATIONS if family_of(x)}
@@ -245,9 +286,9 @@ def test_every_set_is_recorded_and_of_a_family_that_is_known():
 
 def test_a_set_is_left_out_with_its_whole_table():
     """Kernels of one table share their machines, and would say of each other what nobody else knows."""
-    assert set(spreads._kin("megatron_peak")) == {"megatron_peak", "megatron_memory"}
-    assert set(spreads._kin("azure:products")) == {"azure:products", "azure:sums"}
-    assert set(spreads._kin("llama3")) == {"llama3"}  # of a file of many papers
+    assert set(coverage._kin("megatron_peak")) == {"megatron_peak", "megatron_memory"}
+    assert set(coverage._kin("azure:products")) == {"azure:products", "azure:sums"}
+    assert set(coverage._kin("llama3")) == {"llama3"}  # of a file of many papers
 
 
 def test_rows_of_a_kind_are_a_set_without_those_that_calibrate():
@@ -261,12 +302,12 @@ def test_rows_of_a_kind_are_a_set_without_those_that_calibrate():
 
 def test_the_ends_of_several_readings_leave_a_tenth_beyond_each():
     readings, chances = np.array([[0.0], [1.0]]), np.array([[0.95], [0.05]])
-    low, high = spreads._ends_of_readings(readings, chances, np.array([0.1]), np.array([0.2]))
+    low, high = coverage._ends_of_readings(readings, chances, np.array([0.1]), np.array([0.2]))
     rng = np.random.default_rng(0)
     steps = rng.standard_normal(400_000) / 1.2815515655446004
     drawn = np.where(rng.random(steps.size) < 0.05, 1.0, 0.0) + np.where(steps < 0, 0.1, 0.2) * steps
     assert np.quantile(drawn, [0.1, 0.9]) == pytest.approx([low[0], high[0]], abs=0.004)
-    alone = spreads._ends_of_readings(readings[:1], chances[:1] * 0 + 1, np.array([0.1]), np.array([0.2]))
+    alone = coverage._ends_of_readings(readings[:1], chances[:1] * 0 + 1, np.array([0.1]), np.array([0.2]))
     assert (alone.low[0], alone.high[0]) == (-0.1, 0.2)
 
 

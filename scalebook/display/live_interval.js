@@ -102,8 +102,11 @@ export function likely(spec, state, letter, letters = known(spec, state).letters
   const { formulas, inputs, run } = followed(spec, letter, letters), own = known_ends(spec, state), groups = new Map(), moved = new Set(), most = {};
   const add = (name, { low, high, group, origin }) => groups.set(group, [...(groups.get(group) ?? []), { name, low, high, origin }]);
   for (const x of inputs) if (own[x]) { add(x, own[x]); moved.add(x); }
+  // Steps that visit experts lack more than dense ones.
+  const visits = (f) => f.inputs.includes("experts_time") && followed(spec, "experts_time", letters).run(letters, {}, {}) > 0;
+  const endsOf = (f) => { const [low, high, , ...apart] = spec.spread?.[f.letter] ?? []; return low === undefined ? undefined : apart.length && visits(f) ? apart : [low, high]; };
   for (const f of formulas) {
-    const spread = spec.spread?.[f.letter], below = f.inputs.some((x) => moved.has(x));
+    const spread = endsOf(f), below = f.inputs.some((x) => moved.has(x));
     if (spread) { add(f.letter, { low: spread[0], high: spread[1], group: f.letter, origin: f.name }); if (!below && f.sign === "share") most[f.letter] = 1; }
     if (spread || below) moved.add(f.letter);
   }

@@ -56,7 +56,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """A TOML file: a stanza `letters`, and one of each device that was measured, each with `low` and `high`."""
+        """A TOML file: stanzas `letters` and `experts`, and one of each device that was measured, with `low` and `high`."""
         self._path = path
 
     def _read(self):
@@ -75,6 +75,11 @@ class Spreads(Mapping):
         self._read()
         return self._stanzas.get(key, {})
 
+    @property
+    def with_experts(self) -> Mapping[str, Ends]:
+        """The same of letters of steps that visit experts: these lack more than dense ones."""
+        return self.of_device("experts")
+
     def __getitem__(self, letter):
         return self._read()[letter]
 
@@ -92,7 +97,15 @@ def usual_ends(letter: str, cell: Cell) -> Ends | None:
     """How far a cell may be off: as it says itself, or as `SPREADS` says of what a formula gave."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
-    return SPREADS.get(letter) if cell.formula else None
+    if not cell.formula:
+        return None
+    own = SPREADS.with_experts.get(letter) if _visits_experts(cell) else None
+    return own or SPREADS.get(letter)
+
+
+def _visits_experts(cell: Cell) -> bool:
+    part = cell.inputs.get("experts_time")
+    return part is not None and not isinstance(part.value, sympy.Basic) and bool(np.any(np.asarray(part.value) > 0))
 
 
 class Cause(NamedTuple):

@@ -1,7 +1,8 @@
 """How many rows lie in the interval that promises eight in ten, where what they say was not learnt.
 
 Two checks: every set left out with all sets of its table (`coverage`), and a fifth of the rows of every set at a time,
-by device (`coverage_of_devices`): what a reader meets who measures more of the same.
+by device (`coverage_of_devices`): what a reader meets who measures more of the same.  A row that does not say all has
+several readings: it is off the nearest, and its ends are those of all, by chance.
 """
 
 from functools import cache
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language.interval import Ends
+from scalebook.tables import accelerators
 
 from .evidence import Evidence, are_kin, evidence, family_of
 from .spreads import APART, PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails, visits_experts
@@ -116,7 +118,7 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
     return tuple(found)
 
 
-def coverage_of_devices(least: int = LEAST_ROWS) -> tuple[OfDevice, ...]:
+def coverage_of_devices() -> tuple[OfDevice, ...]:
     """Every kind of rows on every device of which there are enough, with a fifth of all rows left out at a time."""
     by_device: dict[tuple[str, str], list] = {}
     for name, own, ends in rows_left_out():
@@ -124,8 +126,9 @@ def coverage_of_devices(least: int = LEAST_ROWS) -> tuple[OfDevice, ...]:
             here = own.devices == device
             by_device.setdefault((device, family_of(name)), []).append((own.off[here], *(x[here] for x in ends)))
     found = []
-    for (device, family), parts in by_device.items():
+    order = {x: i for i, x in enumerate((*accelerators, ""))}
+    for (device, family), parts in sorted(by_device.items(), key=lambda x: order[x[0][0]]):
         off, low, high = (np.concatenate(x) for x in zip(*parts, strict=True))
-        if len(off) >= least:
+        if len(off) >= LEAST_ROWS:
             found.append(OfDevice(device, family, **_covered(off, Ends(low, high))))
     return tuple(found)

@@ -1,17 +1,18 @@
-"""How far what is uncertain may be off, as measured rows say, and how many rows then lie where eight in ten should.
+"""How far what is uncertain may be off, as measured rows say.
 
 - A letter of a device (what products reach at a precision, a launch, a latency): of the kernels whose time moves by at
   least 0.7 % where it moves by one, what it would have to be for each to be right; its ends are the 10th and the 90th
-  percentile, of eight rows or more.
+  percentile, of eight rows or more.  Experts' grouped products say nothing of dense ones.
 - A letter that nobody measured on a device: the same percentiles of what devices of the table reach, over what is taken
   for such a device; where the table has too few, those of the kernels that were priced with it.
 - A computed letter (`step_time`, `memory`): what no formula has.  The draws of the other letters leave so much of each
   row unexplained, each set's own rows not asked; the ends are the least that leave a tenth of the rows beyond each.
-- A row that does not say all has several readings: it is off the nearest, and its ends are those of all, by chance.
+  Of decoding it is learnt apart for steps that visit experts, and a step's parts that are kernels (`PARTS`) have what
+  their kernels lack.
 
-Rows that anything was calibrated on are not asked, and a set is left out with all sets of its table.  A set counts as
-the square root of its rows that are asked, a hundred at the most where each is a step of its own, so that no set
-decides alone.  Everything is in logarithms, in which causes add up as squares.
+Rows that anything was calibrated on are not asked.  A set counts as the square root of its rows that are asked, a
+hundred at the most where each is a step of its own, so that no set decides alone.  Everything is in logarithms, in
+which causes add up as squares.  `coverage` asks how many rows then lie where eight in ten should.
 """
 
 from collections.abc import Iterable
@@ -125,7 +126,7 @@ def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]
     """The logarithms of the ends of each letter that enough kernels lean on, and their number."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
-        if name not in left.sets:
+        if name not in left.sets and family_of(name) != "kernels: experts":  # which say nothing of dense products
             for cause, values in _implied(kept(name, left.part)).items():
                 found.setdefault(cause, []).append(values)
     rows = {x: sum(map(len, values)) for x, values in found.items()}
@@ -243,8 +244,9 @@ def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
     """The logarithms of the ends of what no formula has, of each computed letter; its rows and sets."""
     found = {}
     for letter, sets in letters().items():
+        rows = [int(_apart(x, None, False).sum()) for x in sets]
         for name in (letter, *(x for x, group in _GROUPS.items() if group == letter)):
-            found[name] = lack(letter), sum(len(evidence(x).off) for x in sets), len(sets)
+            found[name] = lack(letter), sum(rows), sum(map(bool, rows))
     return found
 
 
@@ -261,6 +263,10 @@ def stanzas() -> str:
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()
     lines += [_line(x, ends, rows=rows) for x, (ends, rows) in sorted(constants.items())]
     lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(letter_spreads().items())]
+    lines += ["", "[experts]"]
+    for letter in APART:
+        rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]
+        lines.append(_line(letter, lack(letter, of_experts=True), rows=sum(rows), sets=sum(map(bool, rows))))
     for key in accelerators:
         own = {letter: found for letter in accelerators[key].cells if (found := _own(key, letter, known))}
         if own:
