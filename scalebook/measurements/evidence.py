@@ -135,7 +135,8 @@ class CauseOf(NamedTuple):
 class Evidence:
     """Rows of a set, or some evenly among them: log of measured over predicted time, and by cause the elasticity of
     each row's prediction; `readings` are logarithms of what rows may mean that do not say all, over what is
-    predicted, a line each, and `chances` how likely each is; `devices` are their keys, "" where none can be told.
+    predicted, a line each, and `chances` how likely each is; `devices` are their keys, "" where none can be told, and
+    `repeats` says how many rows of the set are predicted the same: one machine, submitted by many.
     """
 
     name: str
@@ -144,12 +145,19 @@ class Evidence:
     readings: np.ndarray
     chances: np.ndarray
     devices: np.ndarray
+    repeats: np.ndarray
 
     def only(self, picked: np.ndarray) -> "Evidence":
         """The same of some of the rows."""
         leans = {cause: lean[picked] for cause, lean in self.leans.items()}
-        some = self.readings[:, picked], self.chances[:, picked], self.devices[picked]
+        some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
         return Evidence(self.name, self.off[picked], leans, *some)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What each row counts: a set as the square root of what is predicted in it."""
+        each = 1 / self.repeats
+        return each / np.sqrt(max(1, each.sum()))
 
     @property
     def nearest(self) -> np.ndarray:
@@ -310,8 +318,10 @@ def evidence(name: str) -> Evidence:
     read = c.readings(kept) if c.readings else Readings(result.predicted[None, of_it], np.ones((1, len(of_it))))
     readings, chances = sign * np.log(read.predicted / result.predicted[of_it]), read.chances
     nowhere = np.full(len(kept), "")
+    _, which, times = np.unique(result.predicted[of_it], return_inverse=True, return_counts=True)
+    repeats = times[which]
     if itself := _THEMSELVES.get(name):
-        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, readings, chances, nowhere)
+        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, readings, chances, nowhere, repeats)
     n, predict, is_kernel = len(kept), c.predict, family_of(name).startswith("kernels")
     with _watched(asked) as met:
         predict(kept[:2])
@@ -320,7 +330,7 @@ def evidence(name: str) -> Evidence:
             predict(kept)
             if met and _are_arrays(met, n):
                 found = _lean(max(met, key=lambda x: float(np.sum(x.row[x.letter]))))
-                return Evidence(name, off, found.by_cause, readings, chances, found.devices)
+                return Evidence(name, off, found.by_cause, readings, chances, found.devices, repeats)
         places, rows = np.unique(np.linspace(0, n - 1, min(n, _MOST.get(letter, 300))).astype(int)), []
         for i in places:
             met.clear()
@@ -334,7 +344,7 @@ def evidence(name: str) -> Evidence:
         for cause in {y for x in rows if x for y in x.by_cause}
     }
     devices = np.array([x.devices[0] if x else "" for x in rows])
-    return Evidence(name, off[places], leans, readings[:, places], chances[:, places], devices)
+    return Evidence(name, off[places], leans, readings[:, places], chances[:, places], devices, repeats[places])
 
 
 def _is_at_peaks(met: _Met) -> bool:

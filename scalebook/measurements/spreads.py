@@ -17,6 +17,7 @@ which causes add up as squares.  `coverage` asks how many rows then lie where ei
 
 from collections.abc import Iterable
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 from zlib import crc32
 
@@ -64,7 +65,7 @@ def _sets(is_kernel: bool | None = None) -> list[str]:
 
 
 def _weights(found: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.full(len(x), max(1, len(x)) ** -0.5) for x in found])
+    return np.concatenate([np.full(len(x), len(x) ** -0.5) for x in found])
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
@@ -212,7 +213,7 @@ def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> En
     names = [x for x in letters()[letter] if x not in left.sets]
     picked = [_apart(x, left.part, of_experts) for x in names]
     found = [kept(x, left.part).only(y) for x, y in zip(names, picked, strict=True)]
-    weights, off = _weights([x.off for x in found]), np.concatenate([x.nearest for x in found])
+    weights, off = (np.concatenate([y(x) for x in found]) for y in (attrgetter("weights"), attrgetter("nearest")))
     kernels_left = _kernels_of(left.sets)
     moved = [_own_tails(x, Left(kernels_left | _kernels_of([x]), left.part)) for x in names]
     fast, slow = (np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved))
