@@ -76,7 +76,7 @@ def streamed_apart(memory_time, traffic, hbm_bandwidth, bandwidth_efficiency):
 
 
 def test_a_share_is_never_above_one():
-    found = STREAM(device(0.95, 0.5, 1.0), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time", 0.999)
+    found = STREAM(device(0.95, 0.5, 1.0), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time", 0.99)
     assert found.low >= 1e-3
 
 
@@ -148,10 +148,24 @@ def test_it_is_shown(run):
     assert "nothing" in certain._repr_html_()
 
 
-@pytest.mark.parametrize("level", [0, 1, 80, "most", True])
+@pytest.mark.parametrize("level", [0, 1, 0.999, 80, "most", True, np.nan])
 def test_a_level_is_a_share(run, level):
-    with pytest.raises(ValueError, match="level is a share of cases between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level is a share of cases between 0 and 0\.99, such as 0\.8"):
         run.interval("step_time", level)
+
+
+@pytest.mark.parametrize("level", [0.01, 0.3, 0.8, 0.99])
+def test_every_letter_of_every_sheet_lies_between_its_ends(run, level):
+    """Lopsided spreads put the middle of the draws beside the value, which lies between the ends all the same."""
+    step = decode_step(models.deepseek_v3, accelerators.gb200.at("fp8"), tp=8, batch=64, context=4096)
+    arrays = decode_step(models.gpt_oss_20b, accelerators.mi300x, batch=np.array([1, 64.0]), context=4096)
+    for row in (run, step, arrays):
+        for letter in row.cells:
+            found = row.interval(letter, level)
+            is_between = (found.low <= found.typical) & (found.typical <= found.high)
+            assert np.all(is_between) and np.all(np.isfinite(found.high)), letter
+            assert np.shape(found.low) == np.shape(found.typical) == np.shape(found.high), letter
+            assert sum(x.share for x in found.ranked) == pytest.approx(float(bool(found.ranked))), letter
 
 
 def test_a_letter_that_is_not_there_is_refused(run):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from scalebook.language import NOTATION
 from scalebook.language.interval import SPREADS
 
 __all__ = ["ends_of", "spreads_of"]

@@ -47,6 +47,8 @@ export function steps(cause) {
 // value; evaluate: from the factor of each of these letters to the result.
 export function spreadOf(causes, evaluate, level = 0.8) {
   const all = causes.map((x) => steps(x.name)), factors = {}, found = new Float64Array(DRAWS);
+  for (const { ends } of causes) for (const [letter] of ends) factors[letter] = 1;
+  const value = evaluate(factors);
   for (let i = 0; i < DRAWS; i++) {
     causes.forEach(({ ends }, k) => {
       const step = all[k][i];
@@ -57,7 +59,7 @@ export function spreadOf(causes, evaluate, level = 0.8) {
   found.sort();
   if (found.some(Number.isNaN)) return undefined;
   const at = (share) => { const place = share * (DRAWS - 1), i = Math.floor(place); return found[i] + (place - i) * (found[Math.min(i + 1, DRAWS - 1)] - found[i]); };
-  return [at((1 - level) / 2), at((1 + level) / 2)];
+  return [Math.min(value, at((1 - level) / 2)), Math.max(value, at((1 + level) / 2))]; // the value lies between them
 }
 
 // An expression without the condition under which it holds.

@@ -37,6 +37,7 @@ from .units import show
 __all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "usual_ends"]
 
 DRAWS = 400
+MOST = 0.99  # beyond that two draws decide
 TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
 _NORMAL = NormalDist()
 _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / -_NORMAL.inv_cdf(TAIL)
@@ -56,7 +57,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """A TOML file: stanzas `letters` and `experts`, and one of each device that was measured, with `low` and `high`."""
+        """A TOML file of stanzas: `letters`, `experts`, and one of each device that was measured; `low` and `high` each."""
         self._path = path
 
     def _read(self):
@@ -159,7 +160,7 @@ class Interval:
     @property
     def _title(self) -> str:
         low, typical, high = map(self._said, (self.low, self.typical, self.high))
-        return f"{self.letter} {typical}; {self.level:.0%} of cases between {low} and {high}"
+        return f"{self.letter} {typical}; {100 * self.level:g}% of cases between {low} and {high}"
 
     def __repr__(self):
         if not self.ranked:
@@ -248,14 +249,18 @@ def _groups(part: _Part) -> list[tuple[str, ...]]:
 def interval(
     row: Row, letter: str, level: float = 0.8, ends_of: Callable[[str, Cell], Ends | None] = usual_ends
 ) -> Interval:
-    """How far a letter of a row may be from its value; raises ValueError for a level that is no share.
+    """How far a letter of a row may be from its value, which lies between the ends; raises ValueError for a level that
+    is no share.
 
     `ends_of` says of a letter and its cell how uncertain it is: another answer takes the place of the usual one.
     """
     letter = word(letter)
     typical = row[letter]
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise ValueError(f"level is a share of cases between 0 and 1, such as 0.8, not {quoted(level)}")
+    if not isinstance(level, int | float) or not 0 < level <= MOST:
+        raise ValueError(
+            f"level is a share of cases between 0 and {MOST}, such as 0.8, not {quoted(level)}: of {DRAWS} draws no "
+            "rarer case can be told"
+        )
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
     part = _part(letter, row.cells[letter], ends_of)
@@ -265,6 +270,8 @@ def interval(
     steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
     tails = (1 - level) / 2, (1 + level) / 2
     low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
+    # Where spreads are lopsided the value is not in the middle of the draws; it lies between the ends all the same.
+    low, high = np.minimum(low, typical), np.maximum(high, typical)
     return Interval(letter, _plain(low), typical, _plain(high), level, _ranked(letter, part, groups, typical))
 
 

@@ -356,4 +356,3 @@ def _is_at_peaks(met: _Met) -> bool:
 
 def _are_arrays(met: list[_Met], length: int) -> bool:
     return all(np.shape(x.row[x.letter]) == (length,) for x in met)
-

@@ -32,8 +32,8 @@ _HEAD = """# How far what is uncertain may be off: the ends that eight in ten li
 #
 # Written by `make confront` from the committed measurements; scalebook/measurements/spreads.py says how.  `letters` are
 # what formulas give: constants, what is taken for a device that was not measured, and what no formula has of a computed
-# time; `experts` are the same of steps that visit experts.  A device's stanza is of its own cells.  `rows` is the number
-# of measurements, `sets` that of their sets.
+# time; `experts` are the same of steps that visit experts.  A device's stanza is of its own cells.  `rows` is how many
+# measurements there are, `sets` how many sets of them.
 
 """
 

@@ -32,8 +32,8 @@ from scalebook.training import assumptions as training
 from .evidence import FAMILIES, PARTS, CauseOf, Evidence, device_cells, evidence, family_of
 
 __all__ = [
-    "PARTS_OF_ROWS", "TAIL", "Left", "device_spreads", "kept", "lack", "left_out", "letter_spreads", "letters", "stanzas", "tails",
-    "typical_spreads",
+    "APART", "PARTS_OF_ROWS", "TAIL", "Left", "device_spreads", "kept", "lack", "left_out", "letter_spreads", "letters",
+    "stanzas", "tails", "typical_spreads", "visits_experts",
 ]  # fmt: skip
 
 APART = ("pass_time",)  # letters of steps that are learnt apart where experts are visited
@@ -216,7 +216,9 @@ def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> En
     weights, off = (np.concatenate([y(x) for x in found]) for y in (attrgetter("weights"), attrgetter("nearest")))
     kernels_left = _kernels_of(left.sets)
     moved = [_own_tails(x, Left(kernels_left | _kernels_of([x]), left.part)) for x in names]
-    fast, slow = (np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved))
+    fast, slow = (
+        np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved, strict=True)
+    )
     return Ends(-_least(-off, fast, weights), _least(off, slow, weights))
 
 
