@@ -57,7 +57,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """A TOML file of stanzas: `letters`, `experts`, and one of each device that was measured; `low` and `high` each."""
+        """A TOML file of stanzas, `letters`, `experts`, and one of each device that was measured: `low` and `high`."""
         self._path = path
 
     def _read(self):
