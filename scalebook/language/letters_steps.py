@@ -155,14 +155,13 @@ letter(
     r"\eta_{\mathrm{tr},E}",
     "share",
 )
-for _precision in ["bf16", "fp8"]:
-    letter(
-        f"grouped_{_precision}",
-        "%",
-        f"rate of products of experts over the peak, in training, in {_precision}",
-        f"\\eta_{{\\mathrm{{tr,{_precision}}},E}}",
-        "share",
-    )
+letter(
+    "grouped_whole",
+    "%",
+    "rate of products of experts over the peak where their weights fill whole systolic arrays",
+    r"\eta_{E,\mathrm{arr}}",
+    "share",
+)
 for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
     letter(
         f"efficiency_{_which}",
@@ -187,4 +186,5 @@ letter(
 )
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
 letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
+letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
