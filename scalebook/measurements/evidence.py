@@ -332,13 +332,17 @@ def evidence(name: str) -> Evidence:
                 found = _lean(max(met, key=lambda x: float(np.sum(x.row[x.letter]))))
                 return Evidence(name, off, found.by_cause, readings, chances, found.devices, repeats)
         places, rows = np.unique(np.linspace(0, n - 1, min(n, _MOST.get(letter, 300))).astype(int)), []
+        seen: dict[float, _Lean | None] = {}  # what is predicted the same leans on the same
         for i in places:
+            if (said := float(result.predicted[of_it[i]])) in seen:
+                rows.append(seen[said])
+                continue
             met.clear()
             predict([kept[i]])
             # A row of kernels is the sum of what is priced for it; of steps the last is the one that is asked for.
             parts = [_lean(x) for x in met if not _is_at_peaks(x)] if is_kernel else [_lean(x) for x in met[-1:]]
-            seconds = result.predicted[of_it[i]] * _SECONDS.get(c.unit, 0) if is_kernel else 0
-            rows.append(_together(parts, seconds))
+            seen[said] = _together(parts, said * _SECONDS.get(c.unit, 0) if is_kernel else 0)
+            rows.append(seen[said])
     leans = {
         cause: np.array([float(x.by_cause.get(cause, [0])[0]) if x else 0.0 for x in rows])
         for cause in {y for x in rows if x for y in x.by_cause}
