@@ -52,7 +52,8 @@ DEVICES = f"""## By device
 The other check is of rows instead of sets: lots divide the rows of every set into {PARTS_OF_ROWS} parts, and each part
 is asked what lies within when all that is uncertain was learnt from the rest. That is what a reader meets who
 measures more of the same on a device of the table. *All* counts every row of the device; a kind with fewer than
-{LEAST_ROWS} rows on it has no figure of its own.
+{LEAST_ROWS} rows on it has no figure of its own. Devices whose numbers are the same in our tables count as the first
+of them: an H800's products as an H100's, a GB300's attention as a GB200's.
 """
 
 

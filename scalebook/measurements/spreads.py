@@ -44,11 +44,11 @@ _TYPICAL = {
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
 # What no formula has of a family's rows is learnt as that of a letter: experts' kernels are apart from dense products.
-_LETTERS = {"kernels: streams": "matmul_time", "kernels: experts": "experts_time"}
+_LETTERS = {"kernels: experts": "experts_time"}
 # Letters that share what no formula has of another: kernels that are told apart by their formula only, parts of a step
 # that are such kernels, and memory of the stage asked for.
 _GROUPS = {
-    "stream_time": "matmul_time", "routing_time": "experts_time", "cache_time": "kernel_time",
+    "routing_time": "experts_time", "cache_time": "kernel_time",
     "exchange_time": "collective_time", "train_memory": "memory",
 }  # fmt: skip
 
