@@ -78,7 +78,7 @@ def planner_data() -> dict:
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
-    said["spreads"] = {letter: [ends.low, ends.high] for letter, ends in SPREADS.items()}
+    said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
 
