@@ -16,7 +16,7 @@ const called = (control, id) => make("label", { for: id }, make("span", {}, cont
 
 // Of what kind an assumption is, for who has not yet opened the fold: by its unit, and what is counted by what its meaning counts.
 const KINDS = [["how the work is split", (x) => !x.unit && /\b(ways|stages?|devices?|sites?|ports|domain|micro-batches)\b/.test(x.label)], ["number formats", (x) => x.unit === "bit"],
-  ["shares and efficiencies", (x) => x.unit === "%"], ["prices", (x) => x.unit?.startsWith("$")], ["times", (x) => x.unit === "s"], ["memory and links", (x) => /^B/.test(x.unit)], ["the work itself", () => true]];
+  ["shares and efficiencies", (x) => x.unit === "%"], ["prices", (x) => x.unit?.startsWith("$")], ["electricity and carbon", (x) => x.unit?.endsWith("MWh")], ["times", (x) => x.unit === "s"], ["memory and links", (x) => /^B/.test(x.unit)], ["the work itself", () => true]];
 function grouped(controls) {
   const groups = new Map(KINDS.map(([kind]) => [kind, []]));
   for (const x of controls) groups.get(KINDS.find(([, holds]) => holds(x))[0]).push(x);
@@ -92,7 +92,7 @@ function chooser(control, id, change, spec) {
   const inputs = make("div", { class: "sb-inputs" }, select);
   row.append(inputs);
   if (control.options.length > MANY) {
-    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "search", "aria-label": `search the menu: ${control.label}` });
+    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "find", "aria-label": `search the menu: ${control.label}` });
     const nodes = [...select.querySelectorAll("option")];
     const fits = (node) => filter.value.toLowerCase().split(/\s+/).every((word) => node.textContent.toLowerCase().includes(word));
     filter.addEventListener("input", () => {
