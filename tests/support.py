@@ -13,8 +13,8 @@ from py_mini_racer import MiniRacer
 
 import scalebook
 from scalebook import tables
-from scalebook.display.described import BY_PRECISION, STATED_BY_ROWS
 from scalebook.display.live import Calculator
+from scalebook.display.menus import BY_PRECISION, STATED_BY_ROWS
 from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from scalebook.block import LLAMA
 from scalebook.display.calculator import calculator
 from scalebook.display.described import _wrapped
 from scalebook.inference.tokens import decoding, token_time
@@ -15,6 +16,15 @@ from scalebook.machine.roofline import ridge_intensity, roofline
 from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
+from scalebook.training import (
+    USUAL,
+    Strategy,
+    attention_peak_same,
+    devices_of_ways,
+    microbatches_of_batch,
+    training_sheet,
+)
+from scalebook.training.assumptions import MEASURED
 
 from .support import live, some_states
 
@@ -412,3 +422,28 @@ def test_long_sums_are_broken_and_short_ones_and_those_inside_are_not():
 def test_a_curve_along_a_list_has_points_at_its_values_only():
     listed = calculator(bubble_interleaved, "bubble", curve="pp", pp=[2, 4, 8], chunks=2, microbatches=[8, 16])
     assert listed.spec["curve"]["steps"] and "steps" not in TOKEN.spec["curve"]
+
+
+def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():
+    """A step on a TPU is priced by its tiles and arrays: a sheet made for GPUs does not ask for them, and says so."""
+    strategy = Strategy(recompute="full")
+    sheet = training_sheet(
+        LLAMA, None, strategy, microbatches_of_batch, devices_of_ways, attention_peak_same, *MEASURED
+    )
+    needed = sheet.only("step_time").inputs
+    usual = {k: v for k, v in USUAL.items() if k in needed}
+    made = calculator(
+        sheet,
+        "step_time",
+        device=accelerators,
+        model=models[["llama3_8b"]],
+        precision=["bf16"],
+        **usual,
+        dp=[8, 64],
+        global_batch=[64],
+        seq=[4096],
+        start=dict(device="h100"),
+    )
+    device = next(c for c in made.spec["controls"] if c["name"] == "device")
+    assert "h100" in device["keys"] and not [x for x in device["keys"] if x.startswith("tpu")]
+    assert [x for x in made.spec["lacking"] if x.startswith("Google TPU7x") and "training_step" in x]

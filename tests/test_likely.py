@@ -107,7 +107,7 @@ def test_what_a_device_says_itself_is_in_the_place_of_a_formula():
     """What products reach in training on a B200 is a cell of it, and follows from another's where a row is silent."""
     sheet, asked, choices = training_sheet()
     calc = calculator(sheet, asked[0], also=asked[1:], device=accelerators, **choices)
-    for device in ("b200", "mi300x", "tpu_v5e", "h100"):
+    for device in ("b200", "mi300x", "gaudi3", "h100"):
         calc.choose(device=device)
         own = accelerators[device].at("bf16").training_efficiency
         assert calc.values["training_efficiency"] == own

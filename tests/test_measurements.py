@@ -15,7 +15,16 @@ import pytest
 import scalebook.measurements as measurements
 from scalebook.inference import serve
 from scalebook.language import Formula, symbol
-from scalebook.measurements import CONFRONTATIONS, collectives, confront, decode, training_amd, training_long_context
+from scalebook.measurements import (
+    CONFRONTATIONS,
+    collectives,
+    confront,
+    decode,
+    runs,
+    training_amd,
+    training_long_context,
+    training_tpu,
+)
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
@@ -152,9 +161,10 @@ BOUNDS = {
     ("mlperf_training_51", "8B, B200, 8 bits"): (0.107, 0.273),
     ("mlperf_training_51", "adapters for 70B, H200 SXM, 8 bits"): (0.071, 0.127),
     ("mlperf_training_51", "adapters for 70B, MI325X, 8 bits"): (0.032, 0.06),
-    ("tpu_training", "dense, v6e, bf16"): (0.12, 0.232),
+    ("tpu_training", "dense, v6e, bf16"): (0.083, 0.18),
+    ("tpu_training", "experts, v7, bf16"): (0.165, 0.19),
     ("tpu_training_tables", "v5p, one slice"): (0.059, 0.146),
-    ("tpu_training_tables", "v5e, several slices"): (0.0602, 0.128),
+    ("tpu_training_tables", "v5e, several slices"): (0.085, 0.107),
     ("amd_training", "MI325X, Llama 3.1 8B"): (0.0154, 0.0174),
     ("gaudi_trainium", "Gaudi 2, Llama 3.1 70B"): (0.1, 0.104),
     ("gemm_xla", "bf16, 10 GFLOP and more"): (0.045, 0.26),
@@ -423,6 +433,30 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     found = np.linalg.lstsq(np.column_stack(columns) / measured[:, None], np.ones(len(rows)), rcond=None)[0]
     assert 1 / found[0] == pytest.approx(decode.BANDWIDTH_EFFICIENCY, rel=0.002)
     assert found[1:] == pytest.approx([*decode.BLOCK_OVERHEAD.values(), decode.TURN_TIME], rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("letter", "device", "steps"),
+    [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
+)
+def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, device, steps):
+    """Further up or down by a step, the rows it was calibrated on are further off."""
+
+    kept = confront("tpu_training")
+    rows = [row for row, fitted in zip(kept.rows, kept.fitted, strict=True) if fitted]
+    names = tuple(row.name for key, row in accelerators.items() if key.startswith(device))
+
+    def error(moved):
+        def step(model, tpu, **letters):
+            is_asked = tpu.name.startswith(names) and (device == "tpu_" or tpu.words["precision"] == "bf16")
+            if letter == "grouped_whole":
+                is_asked &= bool(model.get("experts")) and "grouped_efficiency" not in letters
+            return runs.step(model, tpu, **({letter: tpu[letter] + moved} if is_asked else {}) | letters)
+
+        monkeypatch.setattr(training_tpu, "step", step)
+        return np.abs(kept.confrontation.predict(rows).predicted / kept.measured[kept.fitted] - 1).mean()
+
+    assert error(0) < min(error(-steps), error(steps))
 
 
 def test_the_overhead_of_metal_fits_the_half_of_the_devices_that_it_names():

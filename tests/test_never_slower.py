@@ -67,7 +67,7 @@ def strategies(rng, model, device, words, offload):
         x |= {n: float(rng.choice([0, 0.5, 1])) if offload else 0.0 for n in OFFLOADS}
         if words["sharding"] != "hybrid":
             del x["shard_group"]
-        sheet, *_ = training_step.plan((model, device), dict(x, **words, offload=offload))
+        sheet = training_step.plan((model, device), dict(x, **words, offload=offload)).sheet
         fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
         if fills and model.layers % x["pp"]:
             continue

@@ -90,6 +90,8 @@ TRAINED = [
      dict(recompute="none", context_exchange="all_to_all", sharding="hybrid", schedule="zb_v")),
     ("mixtral_8x7b", "h100", "bf16",
      dict(recompute="full", attention="unfused", sharding="zero1", schedule="dualpipe")),
+    ("gpt_oss_120b", "tpu_v7", "bf16", dict(recompute="full", sharding="zero3", schedule="1f1b")),
+    ("deepseek_v3", "tpu_v7", "fp8", dict(recompute="none", sharding="zero1", schedule="1f1b")),
 ]  # fmt: skip
 SERVED = [
     ("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal"),

@@ -12,8 +12,9 @@ from scalebook.language.notation import nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.tables import Table
 
-from .described import reference, row_of, typeset
+from .described import reference, typeset
 from .live import Calculator
+from .menus import row_of
 
 __all__ = ["Calculator", "calculator"]
 

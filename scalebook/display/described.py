@@ -18,14 +18,12 @@ from scalebook.language.meanings import PARTS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .likely import ends_of, spreads_of
+from .likely import spreads_of
+from .menus import BY_PRECISION, STATED_BY_ROWS, cut, is_priced_otherwise, row_of
 from .parts import bars
 
-__all__ = ["Described", "brief", "merge", "record", "reference", "row_of", "typeset"]
+__all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
 
-BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")  # what `Device.at` sets
-# What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
-STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 SET = 400  # signs of TeX: longer ones say little
 HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
 
@@ -48,22 +46,6 @@ def record(f: Formula) -> dict:
 def typeset(f: Formula) -> list[str]:
     """The right-hand side of a formula in letters, and with room for numbers."""
     return [_wrapped(f.typeset()), _wrapped(f.template())]
-
-
-def row_of(row) -> dict:
-    """What a menu may need of a row: name, letters, what a device gives by precision (in a list,
-    which keeps its order).
-    """
-    said = dict(name=row.name, letters={x: float(row[x]) for x in row})
-    if ends := ends_of(row, row):
-        said["ends"] = ends
-    if hasattr(row, "at"):
-        names = [
-            x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")
-        ]
-        said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
-        said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
-    return said
 
 
 def brief(meaning: str) -> str:
@@ -95,8 +77,9 @@ class Described:
         self.choice, self.spec, self.data = choice, {}, dict(formulas={}, tables={})
         self._letters = {name: Letter(name, *said) for name, said in choice["letters"].items()}
         self._rows = {c["name"]: _rows(c) for c in choice["controls"] if "table" in c}
+        self._left_out = left_out = []
         self._formulas()
-        self.options, self.start, controls, left_out = {}, {}, [], []
+        self.options, self.start, controls = {}, {}, []
         for c in choice["controls"]:
             name = c["name"]
             if "table" in c:
@@ -142,6 +125,12 @@ class Described:
     def _formulas(self):
         """The formulas, but for constants that some row gives itself: those fill the rows that do not."""
         known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
+        stated, asked = {f["letter"] for _, f in known}, {x for _, f in known for x in f["inputs"]}
+        for own in self._rows.values():
+            for key in [k for k, row in own.items() if is_priced_otherwise(row["letters"], stated, asked)]:
+                self._left_out.append(
+                    f"{own.pop(key)['name']} (other formulas: training_step and the planner have them)"
+                )
         rows = [row for own in self._rows.values() for row in own.values()]
         given = {x for row in rows for x in row["letters"]}
         self._constants = [f for _, f in known if "value" in f and f["letter"] in given]
@@ -182,7 +171,7 @@ class Described:
         letters = [*needed, *self._over, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
-        rows = {k: _cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
+        rows = {k: cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
         ]
@@ -336,14 +325,6 @@ def _rows(c):
     table = getattr(tables, c["table"])
     vendor = {key: table[key].words.get("vendor") for key in c.get("keys", table)}
     return {key: row_of(table[key]) | ({"group": x} if x else {}) for key, x in vendor.items()}
-
-
-def _cut(row, letters, by_precision):
-    """What a page needs of a row: some letters of it, and some by precision."""
-    cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
-    if ends := {x: own for x, own in row.get("ends", {}).items() if x in cut["letters"]}:
-        cut["ends"] = ends
-    return cut | ({x: row[x] for x in ("peaks", "ends_at") if x in row} if by_precision else {})
 
 
 def _begin(c, options):

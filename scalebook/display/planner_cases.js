@@ -11,7 +11,7 @@ function planCases(engine) {
   // A device at a precision: its peak, and the share of it that products reach.
   function at(device, precision) {
     const letters = { ...device.letters, peak_flops: device.letters[`peak_${precision}`] };
-    for (const kind of ["matmul", "training", "grouped"]) {
+    for (const kind of ["matmul", "training"]) {
       delete letters[`${kind}_efficiency`];
       if (`${kind}_${precision}` in letters) letters[`${kind}_efficiency`] = letters[`${kind}_${precision}`];
     }
@@ -128,8 +128,11 @@ function planCases(engine) {
       }
       if (!blocks[own]) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
-      const attended = swaps.attended[slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "half"];
-      return sheet([...engine.listed(always), attended, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
+      const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
+      const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
+      const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
+      const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
+      return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x]))]);
     },
     known(plan) {

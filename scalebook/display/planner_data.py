@@ -43,7 +43,7 @@ READ = (
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: f"{f.letter}_{kind}" for f in GROUPED} for kind in ("grouped", "latent")}
-BY_PRECISION = ("peak", "matmul", "training", "grouped")
+BY_PRECISION = ("peak", "matmul", "training")
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 

@@ -27,6 +27,7 @@ from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
 from scalebook.language import FORMULAS, Formula
+from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import models
@@ -221,10 +222,23 @@ def training(graph: Graph) -> dict:
         own = [f for f in sheet.formulas.values() if f.letter not in common]
         words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
     swaps = {
-        "attended": {x: graph.number(getattr(assumptions, f"attended_{x}")) for x in ("half", "windows", "chunks")},
+        "attended": {
+            x: graph.number(getattr(assumptions, f"attended_{x}"))
+            for x in ("half", "windows", "chunks", "tiles", "tiles_windows", "tiles_chunks")
+        },
+        "fused": {
+            "usual": graph.number(assumptions.attention_efficiency),
+            "arrays": graph.number(systolic.attention_efficiency_arrays),
+            "latent": graph.number(systolic.attention_efficiency_arrays_latent),
+        },
+        "grouped": {
+            "same": graph.number(assumptions.grouped_efficiency_same),
+            "arrays": graph.number(systolic.grouped_efficiency_arrays),
+        },
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
     }
-    more = [x for x in assumptions.MEASURED if x.letter != "attended_share"]
+    swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
+    more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = graph.numbers([microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more])
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
     return dict(blocks=blocks, words=words, swaps=swaps, always=always)

@@ -38,6 +38,20 @@ letter("bargain_growth", "", "times that the arithmetic bought for a dollar grow
 # Systolic arrays, and what a watt and a dollar buy.
 letter("array_side", "", "multipliers along each side of a systolic array", r"s_{\mathrm{arr}}", whole=True)
 letter("arrays", "", "systolic arrays of one device", r"n_{\mathrm{arr}}", whole=True)
+letter(
+    "attention_whole",
+    "%",
+    "achieved over peak rate of fused attention whose heads fill whole systolic arrays",
+    r"\eta_{\mathrm{att,arr}}",
+    "share",
+)
+letter(
+    "attention_tile",
+    "",
+    "queries, and keys, of a tile that fused attention computes whole where a part of it is masked",
+    r"s_{\mathrm{att}}",
+    whole=True,
+)
 letter("array_tiles", "", "tiles of a weight, each as large as a systolic array", r"n_{\theta,\mathrm{arr}}")
 letter("load_cycles", "", "cycles in which the weights of one tile enter a systolic array", r"n_{\mathrm{load}}")
 letter("array_cycles", "", "cycles that a product takes on one systolic array", r"n_{\mathrm{cyc}}")

@@ -155,14 +155,13 @@ letter(
     r"\eta_{\mathrm{tr},E}",
     "share",
 )
-for _precision in ["bf16", "fp8"]:
-    letter(
-        f"grouped_{_precision}",
-        "%",
-        f"rate of products of experts over the peak, in training, in {_precision}",
-        f"\\eta_{{\\mathrm{{tr,{_precision}}},E}}",
-        "share",
-    )
+letter(
+    "grouped_whole",
+    "%",
+    "rate of products of experts over the peak where their weights fill whole systolic arrays",
+    r"\eta_{E,\mathrm{arr}}",
+    "share",
+)
 for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
     letter(
         f"efficiency_{_which}",

@@ -9,15 +9,16 @@ it; sums run down and leave at the bottom.  A weight larger than the array is cu
 """
 
 import numpy as np
-from sympy import Max, Min, Rational, ceiling
+from sympy import Max, Min, ceiling
 
 from scalebook.language import Sheet, formula
 
 from .roofline import ridge_intensity
 
 __all__ = [
-    "array_cycles", "array_cycles_in_turn", "array_efficiency", "array_tiles", "attention_efficiency_arrays", "execute",
-    "load_by_rows", "load_fast", "peak_of_arrays", "ridge_rows", "systolic",
+    "array_cycles", "array_cycles_in_turn", "array_efficiency", "array_tiles", "attention_efficiency_arrays",
+    "attention_efficiency_arrays_latent", "execute", "grouped_efficiency_arrays", "load_by_rows", "load_fast",
+    "peak_of_arrays", "ridge_rows", "systolic",
 ]  # fmt: skip
 
 
@@ -85,16 +86,45 @@ def array_efficiency(rows, inner, columns, array_cycles, array_side):
     return rows * inner * columns / (array_side**2 * array_cycles)
 
 
-@formula("attention_efficiency", "flash-attention-figures", "jax-tpu-info")
-def attention_efficiency_arrays(head_dim, array_side):
+def _fill(width, array_side):
+    """The share of arrays that have something to do: what is narrower than whole arrays leaves the rest to zeros."""
+    return width / (array_side * ceiling(width / array_side))
+
+
+@formula("attention_efficiency", "kung1982", "jax-tpu-info")
+def attention_efficiency_arrays(attention_whole, head_dim, array_side):
     """Fused attention where keys and values lie in an array: heads narrower than it leave the rest to zeros.
 
-    The usual share of the peak, 0.55, is of whole arrays.
-
-    >>> attention_efficiency_arrays(head_dim=128, array_side=256)
-    0.275
+    >>> attention_efficiency_arrays(attention_whole=0.7, head_dim=128, array_side=256)
+    0.35
     """
-    return Rational(11, 20) * head_dim / (array_side * ceiling(head_dim / array_side))
+    return attention_whole * _fill(head_dim, array_side)
+
+
+@formula("attention_efficiency", "kung1982", "jax-tpu-info")
+def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_dim, array_side):
+    """With latent attention scores are as wide as keys and their turned part, mixes as wide as values.
+
+    >>> attention_efficiency_arrays_latent(
+    ...     attention_whole=0.7, nope_dim=128, rope_dim=64, v_dim=128, array_side=256
+    ... ).__round__(4)
+    0.4375
+    """
+    key_dim = nope_dim + rope_dim
+    taken = key_dim / _fill(key_dim, array_side) + v_dim / _fill(v_dim, array_side)
+    return attention_whole * (key_dim + v_dim) / taken
+
+
+@formula("grouped_efficiency", "kung1982", "jax-tpu-info")
+def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, array_side):
+    """Weights of experts whose sides are no multiple of an array's fill the last of its tiles in part.
+
+    GPT-OSS's 2,880 take 12 arrays of 256, of which 11.25 are used, on both sides.
+
+    >>> grouped_efficiency_arrays(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256).__round__(4)
+    0.2637
+    """
+    return grouped_whole * _fill(hidden, array_side) * _fill(expert_ffn, array_side)
 
 
 @formula("peak_flops", "kung1982", "scaling-book chapter 2")

@@ -1,34 +1,59 @@
 """Training steps on Google's TPUs in MaxText, v4 to v7: its recipes' logs, and the tables beside its configurations.
 
-Nothing is fitted to them: products reach on every TPU what they do on the v7 in Google's own microbenchmark.
+Products reach on every TPU but the v5e and the v6e what they do on the v7 in Google's own microbenchmark.
 """
 
 import re
 from math import log2
+from typing import NamedTuple
 
-from scalebook.machine.systolic import attention_efficiency_arrays
 from scalebook.tables import accelerators, models
+from scalebook.training.assumptions import attended_tiles, attended_tiles_windows, attention_backward
 
 from .confrontation import Confrontation
-from .rows import number, optional
+from .rows import is_even, number, optional
 from .runs import OVERLAPPED, RERUN, dense, paced, step, timed
 
 __all__ = ["CONFRONTATIONS", "scaled"]
 
 _TPUS = {"v4": "tpu_v4", "v5e": "tpu_v5e", "v5p": "tpu_v5p", "v6e": "tpu_v6e", "TPU7x": "tpu_v7"}
-# What recipes' configurations say: the model, its sequences, which projections are kept and not run again (of queries,
-# keys, values and the output, or c, what attention gives), and what splits a model besides dealing its state out.
+
+
+class Recipe(NamedTuple):
+    """What a recipe's configuration says: the model, its sequences, what is kept and not run again, what splits it.
+
+    Kept are projections to queries, keys, values and the output, c, what attention gives, or d, what experts give.
+    Attention has tiles forward and going back, which takes two kernels unless they are fused.  Where experts have a
+    `capacity`, so many times an even share of the tokens, what is left of it is zeros.
+    """
+
+    model: str
+    seq: int
+    kept: str = ""
+    tile: int = 2048
+    tile_back: int = 2048
+    is_fused: bool = False
+    capacity: float = 0
+    tp: int = 1
+    ep: int = 1
+
+
 _RECIPES = {
-    "trillium/GPT3-175B": ("gpt3_175b", 2048, "", {}), "trillium/Gemma3-12B": ("gemma3_12b", 32768, "", {}),
-    "trillium/Llama2-70B": ("llama2_70b", 4096, "qkv", {}), "trillium/Llama3.1-405B": ("llama3_405b", 8192, "", {}),
-    "trillium/Llama3.1-70B": ("llama3_70b", 8192, "qkv", {}), "trillium/Llama3.1-8B": ("llama3_8b", 8192, "qkvo", {}),
-    "trillium/Mistral-7B": ("mistral_7b", 8192, "qkvo", {}),
-    "trillium/Mixtral-8x22B": ("mixtral_8x22b", 4096, "qkvo", dict(ep=4)),
-    "v5p/Llama3.1-405B": ("llama3_405b", 8192, "c", {}),
-    "v5p/Llama4-Maverick": ("llama4_maverick", 8192, "qkvo", dict(tp=4)),
-    "v5p/GPT3-175B": ("gpt3_175b", 2048, "", {}), "ironwood/deepseek-v3": ("deepseek_v3", 4096, "", {}),
-    "ironwood/gpt-oss-120b": ("gpt_oss_120b", 8192, "", {}), "ironwood/llama3.1-405b": ("llama3_405b", 8192, "", {}),
-}  # fmt: skip
+    "trillium/GPT3-175B": Recipe("gpt3_175b", 2048, tile=1024),
+    "trillium/Gemma3-12B": Recipe("gemma3_12b", 32768, tile=1024),
+    "trillium/Llama2-70B": Recipe("llama2_70b", 4096, "qkv", tile=1024),
+    "trillium/Llama3.1-405B": Recipe("llama3_405b", 8192, tile=1024),
+    "trillium/Llama3.1-70B": Recipe("llama3_70b", 8192, "qkv", is_fused=True),
+    "trillium/Llama3.1-8B": Recipe("llama3_8b", 8192, "qkvo", is_fused=True),
+    "trillium/Mistral-7B": Recipe("mistral_7b", 8192, "qkvo", is_fused=True),
+    "trillium/Mixtral-8x22B": Recipe("mixtral_8x22b", 4096, "qkvo", capacity=1.25, ep=4),
+    "v5p/Llama3.1-405B": Recipe("llama3_405b", 8192, "c"),
+    "v5p/Llama4-Maverick": Recipe("llama4_maverick", 8192, "qkvo", tp=4),
+    "v5p/GPT3-175B": Recipe("gpt3_175b", 2048),
+    "ironwood/deepseek-v3": Recipe("deepseek_v3", 4096, is_fused=True),
+    "ironwood/gpt-oss-120b": Recipe("gpt_oss_120b", 8192, "d", tile=1024, is_fused=True),
+    "ironwood/llama3.1-405b": Recipe("llama3_405b", 8192, "kv", is_fused=True),
+}
 # Of MaxText's own configurations: sequences a chip, tensor-parallel ways and what is run again, by TPU and size.
 _TABLES = {
     ("v4", "22B"): (13, 1, "full"), ("v4", "52B"): (7, 1, "full"),
@@ -76,42 +101,48 @@ def _precision(row):
     return "fp8" if "fp8" in said else "bf16"
 
 
-def _attention(model, tpu):
-    """What attention reaches of the peak, its scores as wide as keys and its mixes as wide as values."""
-    side = tpu.get("array_side", 1)
-    widths = [model.head_dim] if "head_dim" in model else [model.nope_dim + model.rope_dim, model.v_dim]
-    return sum(widths) / sum(x / attention_efficiency_arrays(head_dim=x, array_side=side) for x in widths)
-
-
-def _kept(run, saved):
-    """The share of the arithmetic run again that what is saved makes needless."""
+def _kept(run, kept):
+    """The share of the arithmetic run again that what is kept makes needless."""
     tokens = run.batch * run.seq
-    if saved == "c":
+    if kept == "c":
         return 4 * tokens * run.seq * run.heads * run.head_dim / run.tp / run.again_flops
-    heads = sum(run.heads if x in "qo" else run.kv_heads for x in saved)
-    return 2 * tokens * run.hidden * heads * run.head_dim / run.tp / run.again_flops if saved else 0
+    if kept == "d":
+        return 2 * tokens * run.top_k * run.hidden * run.expert_ffn / run.tp / run.again_flops
+    heads = sum(run.heads if x in "qo" else run.kv_heads for x in kept)
+    return 2 * tokens * run.hidden * heads * run.head_dim / run.tp / run.again_flops if kept else 0
+
+
+def _back(recipe, model, tpu, seq):
+    """The rate of attention going back over that forward: each has tiles of its own."""
+    share = attended_tiles_windows if model.window_layers else attended_tiles
+    here, back = (share(model, seq=seq, attention_tile=x) for x in (recipe.tile, recipe.tile_back))
+    return (attention_backward() if recipe.is_fused else tpu.attention_backward) * here / back
 
 
 def _recipe_run(row):
-    """A step and its seconds.  What the backward pass reads is run again, less what is saved."""
-    name, seq, saved, ways = _recipe(row)
-    model, tpu = models[name], accelerators[_tpu(row["tpu"])].at(_precision(row))
-    seq, chips = optional(row, "seq_len", seq), number(row, "n_chips")
+    """A step and its seconds.  What the backward pass reads is run again, less what is kept."""
+    recipe = _recipe(row)
+    model, tpu = models[recipe.model], accelerators[_tpu(row["tpu"])].at(_precision(row))
+    seq, chips = optional(row, "seq_len", recipe.seq), number(row, "n_chips")
     sequences = number(row, "gbs") if row["tokens_per_step"] == "" else number(row, "tokens_per_step") / seq
-    tp, slices = ways.get("tp", 1), max(1.0, chips / tpu.scaleup_size)
-    known = OVERLAPPED | ways | dict(seq=seq, global_batch=sequences, dp=chips / tp, batch=sequences * tp / chips)
-    known |= dict(tp_overlap=1 - 1 / tp, attention_efficiency=_attention(model, tpu))
-    if slices > 1 and "405b" not in name:  # whose state is dealt out over both slices
+    tp, slices = recipe.tp, max(1.0, chips / tpu.scaleup_size)
+    known = OVERLAPPED | dict(seq=seq, global_batch=sequences, dp=chips / tp, batch=sequences * tp / chips, tp=tp)
+    known |= dict(ep=recipe.ep) if recipe.ep > 1 else {}
+    known |= dict(tp_overlap=1 - 1 / tp, attention_tile=recipe.tile)
+    known |= dict(attention_backward=_back(recipe, model, tpu, seq))
+    if slices > 1 and recipe.model != "llama3_405b":  # whose state is dealt out over both slices
         known |= dict(sharding="hybrid", shard_group=chips / slices)
     else:
         known |= dict(sharding="zero3")
     known |= dict(etp=1) if model.get("experts") else {}
+    if recipe.capacity:  # one product of equal parts for all experts, as any other
+        known |= dict(grouped_efficiency=tpu.training_efficiency / recipe.capacity, grouped_hidden=1)
     least, most = step(model, tpu, **known), step(model, tpu, **known, **RERUN)
-    return most, least.step_time + (1 - _kept(most, saved)) * (most.step_time - least.step_time)
+    return most, least.step_time + (1 - _kept(most, recipe.kept)) * (most.step_time - least.step_time)
 
 
 def _no_recipe(row):
-    if not _recipe(row) or _recipe(row)[0] not in models:
+    if not _recipe(row) or _recipe(row).model not in models:
         return "of a model that is not in the table"
     if row["recipe"] == "v5p/GPT3-175B-MaxText":
         return "at 0.87 of the peak in 16 bits, which no products reach: quantized, though the table does not say so"
@@ -119,7 +150,7 @@ def _no_recipe(row):
 
 
 def _recipe_kind(row):
-    kind = "experts" if models[_recipe(row)[0]].get("experts") else "dense"
+    kind = "experts" if models[_recipe(row).model].get("experts") else "dense"
     return f"{kind}, {_tpu(row['tpu']).removeprefix('tpu_')}, {_precision(row)}"
 
 
@@ -173,20 +204,28 @@ def _no_table(row):
     return "" if (_slices(row)[1], _size(row)) in _TABLES else "of a size whose configuration moves activations away"
 
 
+def _is_calibrated_v5e(row):
+    """Every other rate: odd numbers are the MFU of the same runs."""
+    return _slices(row)[1] == "v5e" and int(row["row_id"].rpartition("-")[2]) % 4 == 0
+
+
 CONFRONTATIONS = {
     c.name: c
     for c in (
         Confrontation(
             "tpu_training",
             "training_tpu.csv",
-            "Time of a step in MaxText's recipes for TPU v5p, v6e and v7, laid out and run again as these say; heads "
-            "narrower than a matrix unit leave a part of it idle.",
+            "Time of a step in MaxText's recipes for TPU v5p, v6e and v7, laid out, run again and tiled as these say; "
+            "what is narrower than a matrix unit leaves a part of it idle.",
             lambda rows: timed(*zip(*map(_recipe_run, rows), strict=True)),
             "step_time_s",
             "s",
-            ("tpu-recipes-training", "jax-tpu-info"),
+            ("tpu-recipes-training", "jax-tpu-info", "jax-splash"),
             _no_recipe,
             _recipe_kind,
+            "on rows of an even number, what attention and products of experts reach where they fill matrix units, one "
+            "value of each for all TPUs, and what products reach on the v6e",
+            is_even,
             optional=("tflops_chip", "tok_s_chip", "source"),
         ),
         Confrontation(
@@ -199,6 +238,8 @@ CONFRONTATIONS = {
             ("maxtext",),
             _no_table,
             lambda row: f"{_slices(row)[1]}, {'one slice' if _slices(row)[0] == 1 else 'several slices'}",
+            "on rows of the v5e whose number is divisible by four, what its products reach",
+            _is_calibrated_v5e,
         ),
     )
 }

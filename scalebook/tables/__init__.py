@@ -71,16 +71,10 @@ def _device(key, cells):
         note = f"from {row.efficiency_low:.1%} to {row.efficiency_high:.1%} by source; {cell.note}"
         origin, low, high = next(iter(cells.values())).origin, row.efficiency_low, row.efficiency_high
         cells[f"training_{row.precision}"] = Cell(cell.value, origin, cell.source, note, low=low, high=high)
-    for precision, row in efficiencies_of(key, "grouped").items():
-        cells[f"grouped_{precision}"] = replace(
-            row.cells["efficiency_typical"], low=row.efficiency_low, high=row.efficiency_high
-        )
     if "training_bf16" in cells and "peak_fp16" in cells and cells["peak_fp16"].value == cells["peak_bf16"].value:
         cells.setdefault("training_fp16", cells["training_bf16"])
     if name and (reached := cells.get(name.replace("peak", "training"))):
         cells["training_efficiency"] = reached
-    if name and (reached := cells.get(name.replace("peak", "grouped"))):
-        cells["grouped_efficiency"] = reached
     if "kernel_launch" not in cells:
         note = "not measured on this device: about what a kernel takes on those measured"
         cells["kernel_launch"] = Cell(2.5e-6, next(iter(cells.values())).origin, "aiconfigurator-gemm", note)

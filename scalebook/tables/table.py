@@ -43,7 +43,7 @@ class Device(Row):
         cell = peaks[precision]
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": replace(cell, note=note)}
-        for kind in ("matmul", "training", "grouped"):
+        for kind in ("matmul", "training"):
             cells.pop(f"{kind}_efficiency", None)  # that of another precision
             if f"{kind}_{precision}" in cells:
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
@@ -115,7 +115,7 @@ class Table(Mapping):
 
     def _repr_html_(self):
         # The peak by precision says it; a device's own choice among them would say it twice.
-        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency", "grouped_efficiency")
+        chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
         stand = [x for x in (*_FIRST, *NOTATION) if x not in chosen and any(x in row for row in self.values())]
         letters = dict.fromkeys(stand)
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]

@@ -6,7 +6,7 @@ A device's own cell, or a value given in a call, stands before these.
 0.95
 """
 
-from sympy import Integer, Rational
+from sympy import Integer, Max, Min, Rational, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
 from scalebook.language import formula
@@ -14,9 +14,9 @@ from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_half", "attended_whole", "attended_windows", "attention_backward",
-    "attention_efficiency", "collective_cores", "every_expert", "expert_ways_same", "grouped_efficiency_same",
-    "host_efficiency", "one_port",
+    "MEASURED", "attended_chunks", "attended_half", "attended_tiles", "attended_tiles_chunks",
+    "attended_tiles_windows", "attended_whole", "attended_windows", "attention_backward", "attention_efficiency",
+    "collective_cores", "every_expert", "expert_ways_same", "grouped_efficiency_same", "host_efficiency", "one_port",
     "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
 ]  # fmt: skip
 
@@ -129,6 +129,40 @@ def attended_windows(seq, layers, window_layers, window):
     0.258
     """
     return _mean_share(window_pairs.of(seq=seq, window=window), seq, layers, window_layers)
+
+
+@formula("attended_share", "jax-splash")
+def attended_tiles(seq, attention_tile):
+    """A causal kernel of large tiles computes those on the diagonal whole.
+
+    >>> attended_tiles(seq=8192, attention_tile=2048)
+    0.625
+    """
+    return (1 + Min(seq, attention_tile, evaluate=False) / seq) / 2
+
+
+@formula("attended_share", "jax-splash", "beltagy2020 §3.1")
+def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
+    """Where some blocks slide, tiles at both edges of the window are computed whole too: two at least.
+
+    >>> attended_tiles_windows(seq=8192, layers=36, window_layers=18, window=128, attention_tile=1024).__round__(3)
+    0.398
+    """
+    tiles = seq / Min(seq, attention_tile, evaluate=False)
+    reach = 1 + ceiling((window - 1) / attention_tile, evaluate=False)
+    return _mean_share(window_pairs.of(seq=tiles, window=reach), tiles, layers, window_layers)
+
+
+@formula("attended_share", "jax-splash", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
+def attended_tiles_chunks(seq, layers, window_layers, window, attention_tile):
+    """Where some blocks cut the sequence into chunks, tiles on the diagonal are computed whole.
+
+    >>> attended_tiles_chunks(seq=32768, layers=48, window_layers=36, window=8192, attention_tile=2048)
+    0.25
+    """
+    tiles = seq / Min(seq, attention_tile, evaluate=False)
+    chunk = Max(1, window / attention_tile, evaluate=False)
+    return _mean_share(chunk_pairs.of(seq=tiles, window=chunk), tiles, layers, window_layers)
 
 
 @formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")

@@ -71,7 +71,8 @@ def profile(*knowns, **letters) -> Profile:
     Raises what `training_step` raises.
     """
     run = training_step(*knowns, **letters)
-    _, strategy, (dense, moe) = training_step.plan(knowns, dict(letters))
+    planned = training_step.plan(knowns, dict(letters))
+    strategy, dense, moe = planned.strategy, planned.dense, planned.moe
     values = dict(run)
     parts = [(block, run["microbatches"] * run["stage_blocks"]) for block in (dense, moe) if block]
     if dense and moe:

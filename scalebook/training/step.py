@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from sympy import Integer, Max, Min, floor
@@ -23,6 +24,11 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
+from scalebook.machine.systolic import (
+    attention_efficiency_arrays,
+    attention_efficiency_arrays_latent,
+    grouped_efficiency_arrays,
+)
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
 from scalebook.training import assumptions
@@ -217,14 +223,28 @@ def _offloads(letters: Mapping) -> list[str]:
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
-def _attended(model: Mapping, letters: Mapping) -> Formula:
-    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide."""
+def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
+    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide, and whether
+    a device's kernels have tiles so large that what they compute in vain counts."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
-        return assumptions.attended_half
+        return assumptions.attended_tiles if is_tiled else assumptions.attended_half
     is_chunked = getattr(model, "words", model).get("windows") == "chunked"
-    return assumptions.attended_chunks if is_chunked else assumptions.attended_windows
+    if is_chunked:
+        return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
+    return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
+
+
+def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
+    """What a step rests on besides data sheets; of a device with systolic arrays, what fills them."""
+    by_device = {"attended_share": _attended(model, letters, "attention_tile" in known)}
+    if "attention_whole" in known:
+        arrays = attention_efficiency_arrays_latent if "kv_rank" in model else attention_efficiency_arrays
+        by_device["attention_efficiency"] = arrays
+    if "grouped_whole" in known:
+        by_device["grouped_efficiency"] = grouped_efficiency_arrays
+    return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
 
 
 def _product_bits(device: Mapping) -> float:
@@ -246,6 +266,15 @@ def _is_quantized(device: Mapping) -> bool:
 def _is_usual(letter: str, value) -> bool:
     """Whether it says no more than to say nothing."""
     return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
+
+
+class Planned(NamedTuple):
+    """What a call asks for: its sheet, its strategy, and the model's two kinds of blocks, None where it has none."""
+
+    sheet: Sheet
+    strategy: Strategy
+    dense: Block | None
+    moe: Block | None
 
 
 class Training:
@@ -273,7 +302,7 @@ class Training:
 
         return TRAINING
 
-    def plan(self, knowns: tuple, letters: dict) -> tuple[Sheet, Strategy, tuple[Block | None, Block | None]]:
+    def plan(self, knowns: tuple, letters: dict) -> Planned:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
         words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
         for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
@@ -293,17 +322,16 @@ class Training:
         more += [ways_left if "devices" in known and "dp" not in known else devices_of_ways]
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
         more += [longest_sequence, wide_efficiency]
-        more += [_attended(model, letters), *(f for f in assumptions.MEASURED if f.letter != "attended_share")]
+        more += _measured(model, letters, known)
         more = [f for f in more if f.letter not in known]
-        return training_sheet(*blocks, strategy, *more), strategy, blocks
+        return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
         letters = dict(letters)
-        return self._called(self.plan(knowns, letters), knowns, letters)
+        return self._called(self.plan(knowns, letters).sheet, knowns, letters)
 
-    def _called(self, plan, knowns, letters):
-        sheet, _, _ = plan
+    def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = sheet.letters
         for row in knowns:
@@ -326,13 +354,13 @@ class Training:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
         asked = dict(letters)
-        sheet, strategy, _ = plan = self.plan(knowns, asked)
+        planned = self.plan(knowns, asked)
         rows = (row for row in knowns if isinstance(row, Mapping))
         known = {}
         for row in rows:
             known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
-        check(known | asked | strategy.words, sheet)
-        sheet, knowns, letters = self._called(plan, knowns, asked)
+        check(known | asked | planned.strategy.words, planned.sheet)
+        sheet, knowns, letters = self._called(planned.sheet, knowns, asked)
         return sheet(*knowns, **letters)
 
 
