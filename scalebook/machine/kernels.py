@@ -30,6 +30,7 @@ __all__ = [
     "matmul_time_grouped",
     "matmul_time_ideal",
     "matmul_time_split",
+    "matmul_time_waited",
     "matrix_product",
     "one_core",
     "product_traffic",
@@ -41,6 +42,7 @@ __all__ = [
     "tiles",
     "typical_matmul_efficiency",
     "typical_stream_efficiency",
+    "waiting_product",
     "waves",
     "wide_efficiency",
 ]  # fmt: skip
@@ -98,7 +100,7 @@ def typical_matmul_efficiency():
     the median of those in the table, which reach 0.34 to 0.87.
 
     In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the
-    median; in 4 bits 0.34 to 0.52.
+    median; in 4 bits 0.34 to 0.54.
 
     >>> typical_matmul_efficiency()
     0.6
@@ -275,15 +277,65 @@ def matmul_time_split(
     ... ).__round__(8)
     2.02e-05
     """
+    worked = _shared_waves(
+        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+        split_time,
+    )  # fmt: skip
+    return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
+
+
+def _shared_waves(
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half, split_time,
+    inner_wait=0,
+):  # fmt: skip
+    """Waves of tiles whose inner size is shared by cores that would idle, and the sums of the splits."""
     pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
     tiles = copies * high * wide
     shared = copies * Max(1, high, evaluate=False) * wide  # a step in which nobody decodes has no rows for it
-    worth = Min(floor(cores / shared, evaluate=False), sqrt(pace * inner / split_time), evaluate=False)
+    apart = sqrt((pace + inner_wait) * inner / split_time)
+    worth = Min(floor(cores / shared, evaluate=False), apart, evaluate=False)
     splits = Max(1, worth, evaluate=False)
     waves = ceiling(tiles / cores, evaluate=False) * pace * (inner / splits + inner_half)
-    streamed = traffic / (stream_efficiency * hbm_bandwidth)
-    return kernel_launch + _both(waves + split_time * (splits - 1), streamed)
+    return waves + inner_wait * inner / splits + split_time * (splits - 1)
+
+
+@formula("matmul_time", _TILES, "rocm-aiter")
+def matmul_time_waited(
+    rows,
+    columns,
+    inner,
+    copies,
+    tile_rows,
+    tile_columns,
+    cores,
+    peak_flops,
+    matmul_efficiency,
+    inner_half,
+    traffic,
+    hbm_bandwidth,
+    stream_efficiency,
+    kernel_launch,
+    split_time,
+    inner_wait,
+):
+    """As `matmul_time_split`, where cores wait for their loads: along the inner size one load follows another, and
+    each takes as long as memory answers, however few rows and columns the tile has.
+
+    Tiles that follow on the same core load while others compute, so that it is waited for once.  With 16 rows a
+    product of few columns takes as long as one of many, until memory is full:
+
+    >>> from scalebook.tables import accelerators
+    >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)
+    >>> device = {**accelerators.mi355x.at("fp8"), "kernel_launch": 3.1e-6, "inner_wait": 0.95e-9}
+    >>> [round(1e6 * waiting_product(device, known, columns=n).matmul_time, 1) for n in (256, 2048, 8192)]
+    [11.4, 11.4, 14.0]
+    """
+    worked = _shared_waves(
+        rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+        split_time, inner_wait,
+    )  # fmt: skip
+    return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
 
 
 @formula("matmul_time", "simumax-b200")
@@ -392,3 +444,6 @@ matrix_product = Sheet(
     "matrix product", *USUAL, product_traffic, tiles, waves, matmul_time_split, matmul_share,
     doc="Activations times weights on a device.",
 )  # fmt: skip
+
+# Products of AMD's devices by kernels that wait for their loads.
+waiting_product = matrix_product.using(matmul_time_waited)

@@ -8,13 +8,13 @@ streams; collectives in a mesh and in a torus; copies to and from the host.
 import numpy as np
 
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import typical_stream_efficiency
+from scalebook.machine.kernels import exposed_write, typical_stream_efficiency, waiting_product
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
-from .kernels import at_peaks, device_letters, products_seconds
+from .kernels import NO_SPLIT, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
 __all__ = [
@@ -23,21 +23,37 @@ __all__ = [
     "BEST_FOUND",
     "CONFRONTATIONS",
     "SCALED_BLOCKS",
-    "STARTS",
+    "SCALED_FASTER",
+    "START",
+    "WAITS",
+    "alone",
     "best_stream",
     "letters_of",
 ]
 
 # Fitted; a test fits them again.
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
-SCALED_BLOCKS = {"mi300x": 0.33, "mi355x": 0.31}
-# Seconds until a kernel works that AITER times alone, by the library it chooses; of the others 7 us.  Its kernels split
-# the inner size at a third of the usual cost.  All on its even rows of the MI355X; within a captured graph kernels
-# start faster.  It has kernels with tiles of 16 to 256 rows (a8w8_bpreshuffle_128x16x32x512 is the first), and of
-# those up to 128 takes the smallest that holds all rows.
-STARTS = {"flydsl": 4e-6, "opus": 12e-6, "torch": 12e-6, "": 7e-6}
-AITER = {"tile_columns": 64, "split_time": 1e-6}
+SCALED_BLOCKS = {"mi300x": 0.34, "mi355x": 0.33}
+# By kernels in assembly and of CK Tile, which only the MI355X has.
+SCALED_FASTER = 0.40
+# Kernels of AMD's devices wait for their loads: so many seconds for an element of the inner size, 1 ns a byte where
+# nothing is scaled.  One that is timed alone needs some microseconds to start, whichever library it is of.
+WAITS = {"bf16": 2.0e-9, "fp8": 0.95e-9, "fp8_block": 1.8e-9, "fp4": 1.25e-9}
+START = 3.1e-6
+# AITER's split the inner size for less than others.  All on its even rows of the MI355X; in a captured graph kernels
+# start faster.
+AITER = {"tile_columns": 64, "split_time": 0.27e-6}
+# On the MI355X less of the writing of results is hidden than elsewhere, where it is half.
+AITER_EXPOSED = {"mi355x": 0.85}
+# It has kernels with tiles of 16 to 256 rows (a8w8_bpreshuffle_128x16x32x512 is the first): of those up to 128 it takes
+# the smallest that gives no core a second tile.
 AITER_ROWS = (16, 32, 64, 128)
+# Which kernels share the inner size, as its tables say in a column of their own: in 16 bits all but Triton's, with
+# scaled blocks those in assembly, and most of Composable Kernel's for few rows in these tables.
+SPLITS = {
+    ("mi300x", "a8w8_blockscale_ds_v3"), ("mi300x", "a8w8_blockscale_glm5_1"),
+    ("mi355x", "a8w8_blockscale"), ("mi355x", "a8w8_blockscale_qwen3_next_80b_a3b"),
+}  # fmt: skip
 # What products and kernels of a model reach of the best product and of the best stream, as BabelStream has it on the
 # A100; the others of which both were measured agree.  Rows of a device of which only the best is known stand in the
 # table at this share of it, and what a search for the best will find is foretold by it.
@@ -57,10 +73,22 @@ def _is_large(row):
     return all(number(row, x) >= 1024 for x in "mnk")
 
 
-def _tuned(row):
+def _splits(row, precision):
+    """Whether AITER's kernel of a row shares its inner size."""
+    if row["library"] == "ck":
+        table = row["source"].removeprefix("aiter ").replace("_tuned_gemm", "")
+        return (row["device"], table) in SPLITS
+    return row["library"] == "asm" or (precision == "bf16" and row["library"] != "triton")
+
+
+def _tuned(row, precision):
     """What AITER's kernels have of their own."""
-    rows = next((x for x in AITER_ROWS if x >= number(row, "m")), AITER_ROWS[-1])
-    return AITER | {"tile_rows": rows, "kernel_launch": STARTS.get(row["library"], STARTS[""])}
+    m, n, copies = number(row, "m"), number(row, "n"), float(row.get("batch") or 1)
+    cores, last = accelerators[row["device"]].cores, AITER_ROWS[-1]
+    one_wave = (x for x in AITER_ROWS if copies * np.ceil(m / x) * np.ceil(n / AITER["tile_columns"]) <= cores)
+    rows = min(next(one_wave, last), next((x for x in AITER_ROWS if x >= m), last))
+    exposed = AITER_EXPOSED.get(row["device"], exposed_write())
+    return AITER | {"tile_rows": rows, "exposed_write": exposed} | ({} if _splits(row, precision) else NO_SPLIT)
 
 
 def _trains(row):
@@ -68,14 +96,28 @@ def _trains(row):
     return row["device"] == "mi355x" and not row["source"].startswith("aiter")
 
 
+def _of_blocks(row):
+    """What products with a scale for each block have of their own."""
+    reached = SCALED_FASTER if row["library"] in ("asm", "cktile") else SCALED_BLOCKS[row["device"]]
+    return {"matmul_efficiency": reached, "inner_wait": WAITS["fp8_block"]}
+
+
+def alone(device: str, precision: str) -> dict:
+    """How long a product that is timed alone waits on this device."""
+    is_amd = accelerators[device].vendor == "AMD"
+    return {"inner_wait": WAITS[precision], "kernel_launch": START} if is_amd else {"inner_wait": 0.0}
+
+
 def letters_of(row, precision: str, scaled: bool) -> dict:
     """What a row's device and the kernels that its library chose have, with a scale for each block or without."""
-    device = accelerators[row["device"]]
+    device, is_aiter = accelerators[row["device"]], row["source"].startswith("aiter")
     return (
         device_letters(row["device"], precision)
-        | ({"matmul_efficiency": SCALED_BLOCKS[row["device"]]} if scaled else {})
+        | {"exposed_write": exposed_write()}
+        | (alone(row["device"], precision) if is_aiter or row["source"] == "Azure" else {"inner_wait": 0.0})
+        | (_of_blocks(row) if scaled else {})
         | ({"matmul_efficiency": device.at(precision).training_efficiency} if _trains(row) else {})
-        | (_tuned(row) if row["source"].startswith("aiter") else {})
+        | (_tuned(row, precision) if is_aiter else {})
     )
 
 
@@ -90,7 +132,7 @@ def _rates(rows):
     ]
     bits = np.array([bits for _, bits in formats])
     sizes = m, n, k, copies, bits, bits
-    times = products_seconds(devices, *sizes), *at_peaks(devices, *sizes)
+    times = products_seconds(devices, *sizes, sheet=waiting_product), *at_peaks(devices, *sizes)
     return Priced(*(2 * copies * m * n * k / time / 1e12 for time in times))
 
 
@@ -206,7 +248,7 @@ CONFRONTATIONS = {
             ("rocm-aiter", "primus", "azure-ai-benchmarking"),
             lambda row: "",
             _amd_group,
-            "what products of the MI355X reach, their tile, launch and splits on AITER's even rows; of the others the "
+            "what products of the MI355X reach, how they start, wait, split, write on AITER's even rows; of others the "
             "matmul efficiencies on rows of 1,024 and more in every size: "
             "of the MI300X in bf16 all, in fp8 Azure's even ones, with scaled blocks AITER's, of training Primus's",
             _amd_fitted,

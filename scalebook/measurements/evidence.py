@@ -34,7 +34,7 @@ UNCERTAIN = (
     "kernel_launch", "near_efficiency", "switch_efficiency", "near_latency", "collective_launch", "far_efficiency",
     "far_latency", "attention_efficiency", "attention_backward", "sustained_rate", "host_efficiency", "read_launch",
     "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency", "score_flops", "routing_time_least",
-    "assigned_passes",
+    "assigned_passes", "inner_wait",
 )  # fmt: skip
 # Kernels of attention that are priced alone have other words for the same.
 _WORDS = {

@@ -64,12 +64,14 @@ def device_letters(device, precision, share=1.0):
     return letters | {x: share * letters[x] for x in ("peak_flops", "hbm_bandwidth", "cores")} if share < 1 else letters
 
 
-def products_seconds(devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16, **letters):
+def products_seconds(
+    devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16, sheet=matrix_product, **letters
+):  # fmt: skip
     """Seconds of matrix products, one for each of the `devices` (mappings of letters); results have 16 bits."""
     knowns = {x: np.array([d[x] for d in devices]) for x in devices[0]} | letters
     traffic = copies * (rows * inner * activation_bits + inner * columns * weight_bits + rows * columns * 16) / 8
     sizes = dict(rows=rows, columns=columns, inner=inner, copies=copies, traffic=traffic, activation_bits=16)
-    return matrix_product({**knowns, **sizes}).matmul_time
+    return sheet({**knowns, **sizes}).matmul_time
 
 
 def at_peaks(devices, rows, columns, inner, copies=1, activation_bits=16, weight_bits=16):

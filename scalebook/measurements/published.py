@@ -10,14 +10,14 @@ import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth_reduce
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import stream_time
+from scalebook.machine.kernels import matrix_product, stream_time, waiting_product
 from scalebook.tables import accelerators
 from scalebook.training.totals import link_of_host
 
 from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
-from .devices import best_stream, letters_of
+from .devices import alone, best_stream, letters_of
 from .kernels import A100_40GB, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
@@ -46,17 +46,17 @@ _XLA = {
 }
 
 
-def _products(rows, devices, bits, sizes):
+def _products(rows, devices, bits, sizes, sheet=matrix_product):
     """Microseconds."""
     bits = np.array(bits)
-    return Priced(*(1e6 * x for x in (products_seconds(devices, *sizes, bits, bits),
+    return Priced(*(1e6 * x for x in (products_seconds(devices, *sizes, bits, bits, sheet=sheet),
                                       *at_peaks(devices, *sizes, bits, bits))))  # fmt: skip
 
 
 def _aiter(rows):
     known = [_AITER[row["precision"]] for row in rows]
     devices = [letters_of(row, name, "128x128" in row["precision"]) for row, (name, _) in zip(rows, known, strict=True)]
-    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "batch"))
+    return _products(rows, devices, [bits for _, bits in known], numbers(rows, "m", "n", "k", "batch"), waiting_product)
 
 
 def _no_aiter(row):
@@ -96,8 +96,9 @@ def _azure_row(row):
     if test.startswith("GEMM"):
         m, n, k = (float(x) for x in re.findall(r"=(\d+)", row["parameters"]))
         precision, bits = ("fp16", 16) if row["device"] == "A100" else ("fp8", 8)
-        known, sizes = [device_letters(row["device"].lower(), precision)], (m, n, k, 1, bits, bits)
-        times = products_seconds(known, *sizes), *at_peaks(known, *sizes)
+        name, sizes = row["device"].lower(), (m, n, k, 1, bits, bits)
+        known = [device_letters(name, precision) | alone(name, precision)]
+        times = products_seconds(known, *sizes, sheet=waiting_product), *at_peaks(known, *sizes)
         return [2 * m * n * k / x[0] / 1e12 for x in times][::2]
     if test == "HBM Bandwidth":
         return [best_stream(device) * device.hbm_bandwidth / 1e12, device.hbm_bandwidth / 1e12]
