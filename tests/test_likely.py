@@ -9,7 +9,7 @@ from scalebook import tables, training
 from scalebook.block import LLAMA, blocks_of
 from scalebook.display.calculator import calculator
 from scalebook.display.described import merge
-from scalebook.inference import step_sheet
+from scalebook.inference import read_by, step_sheet
 from scalebook.inference.kernels import Work
 from scalebook.inference.tokens import decoding
 from scalebook.language import Sheet
@@ -65,6 +65,7 @@ def python_says(sheet, asked, answer, choices, state):
         if isinstance(choice, tables.Table):
             row = choice[state[name]]
             rows.append(row.at(state["precision"]) if "precision" in state and hasattr(row, "at") else row)
+            rows += [read_by("grouped", row)] if "read_launch" in sheet.formulas else []
         elif name != "precision":
             numbers[name] = state.get(name, choice)
     return sheet.only(*asked, given=choices)(*rows, **numbers).interval(answer)
