@@ -45,7 +45,8 @@ _SAID = ' class="sb-said"'
 
 
 def _is_number(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$"
+    """Whether a cell is a figure with its unit; a sentence may begin with one."""
+    return len(text) <= 40 and (text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$")
 
 
 def _says(cells: Sequence[str]) -> bool:
