@@ -33,6 +33,7 @@ from scalebook.measure import (
     turns,
 )
 from scalebook.measure.__main__ import main
+from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
@@ -328,8 +329,9 @@ def test_frameworks_are_asked_for_by_name():
             assert isinstance(backend(name), kind)
         except LookupError as error:
             assert str(error) == f"{name} is not installed here: pip install {name}, or measure with 'numpy'"
-    with pytest.raises(LookupError, match="'numpy', 'torch' or 'jax', not with 'cupy'"):
-        measure(on="cupy")
+    for other in ("cupy", ["numpy"], 5):
+        with pytest.raises(LookupError, match=r"'numpy', 'torch' or 'jax', not with ('cupy'|\['numpy'\]|5)"):
+            measure(on=other)
 
 
 # Files
@@ -369,11 +371,27 @@ def test_files_that_are_none(tmp_path):
         accelerators.read(5)
     with pytest.raises(ValueError, match="could not be read"):
         stored(tmp_path / "none.toml")
+    for call in (stored, stored().save):
+        with pytest.raises(TypeError, match="a row lies in a TOML file, whose path is"):
+            call(5)
     (tmp_path / "odd.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds no measurements"):
         stored(tmp_path / "odd.toml")
     with pytest.raises(ValueError, match=r"saved in a TOML file, such as my\.toml, not in 'my\.csv'"):
         stored().save("my.csv")
+
+
+def test_a_machine_called_as_a_device_of_the_table_is_its_own(tmp_path):
+    """What a device of that name reaches in training, and how far that may be off, is not the reader's machine's."""
+    named = dict(host="b200", rows=[replace(x, precision=x.precision and "bf16") for x in KNOWN])
+    replace(stored(), **named).save(tmp_path / "mine.toml")
+    mine = accelerators.read(tmp_path / "mine.toml")
+    assert "training_bf16" not in mine and "training_bf16" in accelerators.b200
+    row = training_step(models.gpt2, mine.at("bf16"), batch=1, global_batch=8, seq=512)
+    assert row.training_efficiency == pytest.approx(1 / 1.25)
+    unnamed = replace(stored(), **named | dict(host="mine")).device
+    spread = {name: (x.value, x.low, x.high) for name, x in unnamed.cells.items()}
+    assert spread == {name: (x.value, x.low, x.high) for name, x in mine.cells.items()}
 
 
 def test_a_file_of_several_devices(tmp_path):
@@ -392,7 +410,7 @@ def test_the_command(monkeypatch, tmp_path, capsys):
     said = main(["--save", str(tmp_path / "my.toml")])
     assert (tmp_path / "my.toml").read_text("utf-8") == OWN.read_text("utf-8")
     assert "peak_fp32 = " in said and "time of a training step" in said and said.endswith('my.toml")')
-    for path, words in [("my.csv", "such as my.toml, not in my.csv"), ("none/my.toml", "there is no folder")]:
+    for path, words in [("my.csv", "such as my.toml, not in 'my.csv'"), ("none/my.toml", "No such file or directory")]:
         with pytest.raises(SystemExit, match="2"):
             main(["--save", path])
         assert words in capsys.readouterr().err
@@ -447,3 +465,60 @@ def test_interrupted_it_gives_what_was_measured(monkeypatch):
     stop = 0
     with pytest.raises(KeyboardInterrupt):
         measured.measure(quick=True, on="numpy", progress=False)
+
+
+def test_nothing_else_is_overwritten(tmp_path):
+    path = tmp_path / "my.toml"
+    stored().save(path)
+    stored().save(path)  # an earlier row may go
+    path.write_text("", "utf-8")
+    stored().save(path)
+    two = OWN.read_text("utf-8") + "\n[other]\n"
+    for text in ("[project]\nname = 'mine'\n", two):
+        path.write_text(text, "utf-8")
+        with pytest.raises(ValueError, match=r"my\.toml holds something else than a row that was measured"):
+            stored().save(path)
+        assert path.read_text("utf-8") == text
+    path.unlink()
+    path.with_suffix(".json").write_text('{"private": true}', "utf-8")
+    with pytest.raises(ValueError, match=r"my\.json holds something else"):
+        stored().save(path)
+    assert not path.exists()
+
+
+def test_where_nothing_can_be_written_is_said_before_measuring(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: pytest.fail("it was measured"))
+    for path in (tmp_path / "none" / "my.toml", "/proc/my.toml"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["--save", str(path)])
+        assert "my.toml could not be written: " in capsys.readouterr().err
+
+
+def test_on_a_full_disk_what_was_measured_is_printed(monkeypatch, tmp_path, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: stored())
+    monkeypatch.setattr("scalebook.measure.Measured.save", full)
+    with pytest.raises(SystemExit, match="2"):
+        main(["--save", str(tmp_path / "my.toml")])
+    said = capsys.readouterr()
+    assert stored().stanza in said.out and "my.toml could not be written: No space left" in said.err
+
+
+def test_a_machine_on_which_others_were_at_work_is_told():
+    """Two products of three, and then no more than one kernel of eleven."""
+    busy = replace(stored(), rows=[*(replace(x, sample=Sample((1.0, 1.0, 9.0))) for x in KNOWN[:2]), *KNOWN[2:]])
+    assert not replace(busy, rows=KNOWN).disturbed and not stored().disturbed
+    assert f"2 of {len(KNOWN)} kernels took more than twice" in busy.disturbed
+    assert busy.disturbed in repr(busy) and busy.disturbed in repr(busy.confront())
+    assert not replace(busy, rows=busy.rows[1:]).disturbed
+
+
+def test_one_call_that_is_held_up_is_no_measure_of_the_others(monkeypatch):
+    """Neither of how often a short run is made in a row, nor of how large the products become."""
+    seconds = iter([0, 0, 1, 10, 10, 11])  # begun and done: a first call, one that is held up for nine ...
+    monkeypatch.setattr(
+        "scalebook.measure.clock.perf_counter", lambda: next(seconds, 11)
+    )  # ... and two that take no time
+    assert _calls(lambda: None, lambda: None, least=2e-3) == 10_000

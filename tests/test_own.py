@@ -53,6 +53,18 @@ def test_rows_without_a_price_are_listed_and_none_is_dropped():
     assert all(why in repr(result) and why in result._repr_html_() for _, why in result.unpriced)
 
 
+@pytest.mark.parametrize("model", ["llama3_8b", "gpt_oss_120b", "deepseek_v3"])
+def test_a_step_faster_than_the_peak_of_its_device_is_no_measurement(model):
+    """By twice, of six operations for each parameter that a token meets."""
+    row, device, seq = models[model], accelerators.h100, 128  # hardly anything to attend to
+    active = row.active_params if "active_params" in row else row.params
+    least = 6 * active * 8 * seq / device.peak_bf16
+    rows = [f"{model},h100,8,{seq},{times * least}" for times in (0.5, 2)]
+    result = own("\n".join(["model,device,global_batch,seq,step_time", *rows]))
+    assert [x["row_id"] for x in result.rows] == ["2"]
+    assert "faster than the peak of its device" in result.unpriced[0][1]
+
+
 def test_the_worst_rows_say_what_they_are_made_of():
     result = own(HEAD + ROWS)
     worst = result.worst(1)[0]

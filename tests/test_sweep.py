@@ -121,6 +121,11 @@ def test_interrupted_it_gives_the_sizes_so_far(monkeypatch):
     "things, asked, error, said",
     [
         ((MACHINE, MODEL), dict(devices=[]), ValueError, "devices has no values to sweep"),
+        ((MACHINE, MODEL), dict(devices=8), TypeError, "goes over several sizes, as in .*, not devices=8"),
+        ((MACHINE, MODEL), dict(devices="8"), TypeError, "goes over several sizes"),
+        ((MACHINE, MODEL), dict(devices=np.array(8)), TypeError, "goes over several sizes"),
+        ((MACHINE, MODEL), dict(devices=[8, [16]]), TypeError, r"\[16\] in it is a list again"),
+        ((MACHINE, MODEL), dict(devices=[8.5]), ValueError, "devices=8 or 9 would do"),
         ((MACHINE, MODEL), dict(devices=[8], executor=3), TypeError, "executor is of concurrent.futures' kind"),
         (
             (decoding, models.llama3_8b, accelerators.h100),
@@ -139,6 +144,21 @@ def test_a_call_that_makes_no_sense_is_answered(things, asked, error, said):
 def test_where_nothing_fits_it_says_so():
     with pytest.raises(ValueError, match="no strategy can run at any of the 2 sizes"):
         sweep(MACHINE, application(library.models["megatron-1T"]), devices=[1, 2], **ASKED)
+
+
+def test_where_rules_allow_no_row_of_some_words_the_others_are_priced():
+    """Eight sequences on 512 devices: of most schedules no layout is allowed."""
+    known = (training_step, models.llama3_8b, accelerators.h100.at("bf16"))
+    given = dict(global_batch=8, seq=4096, progress=False)
+    found = sweep(*known, devices=[512], **given)
+    assert same(found[512], search(*known, devices=512, best=1, **given))
+
+
+def test_sizes_may_come_in_any_order_and_twice():
+    found = sweep(MACHINE, MODEL, devices=np.array([24, 8, 24]), **ASKED)
+    assert list(found) == [8, 24]
+    with pytest.raises(KeyError, match="16 is none of the 2 sizes"):
+        found[16]
 
 
 # Calculon's study, as it is kept

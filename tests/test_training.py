@@ -13,7 +13,8 @@ from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.block.work import work
 from scalebook.language import NOTATION, code, symbol
 from scalebook.language.units import check
-from scalebook.tables import accelerators, models
+from scalebook.search import search
+from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions
 from scalebook.training import parts as training_time
 from scalebook.training.parts import stage_moe_blocks_mean, stage_moe_blocks_whole
@@ -141,6 +142,11 @@ def test_model_flops_are_those_of_the_papers():
 def test_a_word_that_no_strategy_has(word):
     with pytest.raises(ValueError, match=f"{word} is '.*not 'nonsense'"):
         Strategy(**{word: "nonsense"})
+
+
+def test_a_share_above_one_is_named_as_it_was_given():
+    with pytest.raises(ValueError, match=r"^matmul_efficiency must be between 0 and 1, not 1\.5"):
+        training_step(models.llama3_8b, accelerators.h100, global_batch=8, seq=4096, matmul_efficiency=1.5)
 
 
 def test_a_word_that_is_none():
@@ -304,6 +310,23 @@ def test_sequence_parallelism_over_one_device_changes_nothing(name, words):
     knowns = dict(tp=1, dp=8, ep=4 if models[name].get("experts") else 1, microbatches=2, seq=2048)
     whole, split = (training_step(models[name], H100, **knowns, **words, sequence_parallel=x) for x in (False, True))
     assert dict(whole) == pytest.approx(dict(split), rel=1e-12)
+
+
+@pytest.mark.parametrize(("precision", "width"), [("fp32", 32), ("tf32", 32), ("fp64", 64)])
+def test_tensors_are_as_wide_as_products_take_them(precision, width):
+    """As the table's recipe in 32 bits has it, whose weights are their own master copy."""
+    device, known = accelerators.h100.at(precision), dict(dp=4, global_batch=8, seq=512)
+    step = training_step(models.gpt2, device, known)
+    for letter in ("weight_bits", "gradient_bits", "optimizer_bits", "activation_bits"):
+        assert step[letter] == width / 32 * precisions.adam_fp32[letter]
+    held = step.weight_memory + step.gradient_memory + step.optimizer_memory
+    assert held == pytest.approx(step.dense_params * width / 8 * (1 + 1 + 2 / 4))  # both moments are dealt out
+    given = {x: step[x] for x in ("weight_bits", "gradient_bits", "optimizer_bits", "activation_bits", "logit_bits")}
+    assert training_step(models.gpt2, device, known, **given).step_time == step.step_time
+    found = search(training_step, models.gpt2, device, devices=4, pp=1, tp=1, global_batch=8, seq=512, progress=False)
+    assert found.best[0].row.weight_bits == width
+    least = min(training_step(models.gpt2, device, known, batch=b).step_time for b in (1, 2))
+    assert found.best[0].step_time == pytest.approx(least)
 
 
 def test_letters_of_another_strategy_are_known_at_their_usual_values():

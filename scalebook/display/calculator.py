@@ -52,7 +52,10 @@ def calculator(
     if isinstance(sheet, Formula):
         answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
     if not isinstance(sheet, Sheet):
-        raise TypeError(f"a calculator is of a sheet or of a formula, not of {quoted(sheet)}")
+        of = "a calculator is of a sheet or of a formula"
+        if callable(getattr(sheet, "sheet", None)):  # training_step, serve
+            raise TypeError(f"{of}, and {sheet.name} makes a sheet for each call: give one, as training_sheet makes it")
+        raise TypeError(f"{of}, not of {quoted(sheet)}")
     if not isinstance(answer, str):
         hint = "name the others in also" if answer is not None else f"name one: {', '.join(sheet.formulas)}"
         raise TypeError(f"a calculator answers one letter, not {quoted(answer)}; {hint}")

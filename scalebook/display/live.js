@@ -126,10 +126,12 @@ export function whole(spec, data) {
 }
 
 function menu(control, data) {
-  const rows = control.rows ?? data.tables[control.table];
+  const rows = control.rows ?? data.tables[control.table], read = Object.entries(control.read ?? {});
+  // What a device says of its own kernels, by the kind of cache that the sheet reads.
+  const own = (said) => ({ ...said, ...Object.fromEntries(read.flatMap(([x, cell]) => (said && cell in said ? [[x, said[cell]]] : []))) });
   return control.keys.map((key) => {
-    const { name, letters, peaks, ends, ends_at } = rows[key], named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters);
-    return { key, label: name, peaks, ends, ends_at, usual: new Set(Object.keys(control.usual).filter((x) => !named.includes(x))), letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
+    const { name, letters: all, peaks, ends, ends_at } = rows[key], letters = own(all), named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters && !read.some(([, cell]) => cell === x));
+    return { key, label: name, peaks, ends: own(ends), ends_at, usual: new Set(Object.keys(control.usual).filter((x) => !named.includes(x))), letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
   });
 }
 

@@ -91,6 +91,7 @@ letter("mixed_layer_tokens", "", "tokens that a layer of experts then works on",
 letter("mixed_visited", "", "experts that are then visited", r"E_v'", _ZERO)
 letter("mixed_local", "", "experts of a device that are then visited", r"E_d'")
 letter("mixed_rows", "", "tokens of an expert that is then visited", r"n_e'")
+letter("mixed_fullest", "", "load of the device that is then the fullest, over the mean", r"\phi_E'")
 letter("mixed_assigned", "", "copies of tokens that a device's experts then work on", r"n_{\mathrm{as}}'")
 
 # The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.

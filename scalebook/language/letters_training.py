@@ -39,6 +39,13 @@ letter(
     r"\eta_{\mathrm{fill}}",
     "share",
 )
+letter(
+    "aligned_share",
+    "%",
+    "what a product reaches whose rows do not begin at multiples of 16 bytes, over one whose rows do",
+    r"\eta_{16}",
+    "share",
+)
 letter("exposed_write", "%", "share of the writing of a result that no arithmetic hides", r"\chi_w", "share")
 letter("inner_half", "", "inner size at which a matrix product reaches half of its highest rate", r"n_{1/2}")
 letter(

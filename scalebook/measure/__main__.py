@@ -1,11 +1,10 @@
 """`python -m scalebook.measure` measures the machine that it runs on, and holds formulas against steps there."""
 
 import argparse
-from pathlib import Path
 
 from scalebook.shell.sentences import say, sentence
 
-from . import measure
+from . import measure, saved_at
 
 
 def main(arguments: list[str] | None = None) -> str:
@@ -16,26 +15,22 @@ def main(arguments: list[str] | None = None) -> str:
     parser.add_argument("--with", dest="on", metavar="NAME", help="numpy, torch or jax")
     given = parser.parse_args(arguments)
     try:
-        _can_save(given.save)
+        if given.save is not None:
+            saved_at(given.save)  # before a minute is spent
         mine = measure(given.quick, given.on)
-        if given.save:
-            mine.save(given.save)
     except OSError as error:
-        parser.exit(2, f"{error.filename or given.save or 'a file'} could not be written: {error.strerror}\n")
+        parser.exit(2, f"{error.filename or 'a file'} could not be written: {error.strerror}\n")
     except (LookupError, TypeError, ValueError) as error:
         parser.exit(2, f"{sentence(error)}\n")
-    next_ = f'accelerators.read("{given.save}")' if given.save else "--save my.toml writes the row"
-    return "\n\n".join([repr(mine), mine.stanza, repr(mine.confront()), next_])
-
-
-def _can_save(path):
-    """Before a minute is spent."""
-    if path is None:
-        return
-    if Path(path).suffix != ".toml":
-        raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {path}")
-    if not Path(path).resolve().parent.is_dir():
-        raise ValueError(f"{path} could not be written: there is no folder {Path(path).resolve().parent}")
+    text = "\n\n".join([repr(mine), mine.stanza, repr(mine.confront())])
+    if given.save is None:
+        return f"{text}\n\n--save my.toml writes the row"
+    try:
+        mine.save(given.save)
+    except (OSError, ValueError) as error:
+        print(text, flush=True)  # what took a minute is not lost on a full disk
+        parser.exit(2, f"{given.save} could not be written: {getattr(error, 'strerror', None) or error}\n")
+    return f'{text}\n\naccelerators.read("{given.save}")'
 
 
 if __name__ == "__main__":

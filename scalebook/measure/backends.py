@@ -374,7 +374,7 @@ def backend(name: str | None = None) -> Backend:
     if name is None:
         found = (kind() for kind, module in (_KINDS["torch"], _KINDS["jax"]) if find_spec(module))
         return next((x for x in found if not x.is_cpu), None) or NumPy()
-    if name not in _KINDS:
+    if not isinstance(name, str) or name not in _KINDS:
         raise LookupError(f"measurements are made with {either(map(repr, _KINDS))}, not with {quoted(name)}")
     kind, module = _KINDS[name]
     if not find_spec(module):

@@ -73,8 +73,9 @@ def _streams(streams):
     own = np.concatenate([_rates(x) for x in beyond if x.kind != "wide copy"])
     added = max(_rates(x).max() for x in streams if x.kind == "add")
     bytes_of = f"of tensors of {largest[0] / 2**20:.4g} and {largest[-1] / 2**20:.4g} MiB"
+    wide = "; a copy on all cores is among them" if any(x.kind == "wide copy" for x in beyond) else ""
     return {
-        "hbm_bandwidth": Found(best, f"the best reading, copy or sum {bytes_of}; a copy on all cores is among them"),
+        "hbm_bandwidth": Found(best, f"the best reading, copy or sum {bytes_of}{wide}"),
         "stream_efficiency": _spread(own / best, f"readings, copies and sums {bytes_of} over the best"),
         "peak_vector": Found(added / 12, "the best rate of additions of tensors, which caches hold"),
     }

@@ -69,9 +69,12 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
 
 
 def _calls(run, wait, least) -> int:
-    """How often a run is made in a row; the first two warm it up: memory is claimed, kernels are compiled."""
+    """How often a run is made in a row, by the shortest of three, since one may be held up; a first warms it up: memory
+    is claimed, kernels are compiled.
+    """
     _once(run, wait, 1)
-    return max(1, min(10_000, int(least / max(_once(run, wait, 1), 1e-8))))
+    shortest = min(_once(run, wait, 1) for _ in range(3))
+    return max(1, min(10_000, int(least / max(shortest, 1e-8))))
 
 
 def _once(run, wait, calls) -> float:

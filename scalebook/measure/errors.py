@@ -68,18 +68,18 @@ class Confronted:
         return styled(page_table(head, lines, f"On {self.device}: {'; '.join(self.said)}"))
 
 
-def confronted(device: Device, times: list[Timed]) -> Confronted:
+def confronted(device: Device, times: list[Timed], disturbed: str = "") -> Confronted:
     """The steps that were timed beside what `training_step` and `decode_step` say of them.
 
     Weights, gradients, both moments of the optimizer and all activations have the precision's bits; the scores of
-    attention are written out, as the timed step does.
+    attention are written out, as the timed step does.  What `disturbed` them is said beside.
     """
     lines, said = [], []
     for x in times:
         row, bits = x.shape.row(), BITS[x.precision]
         at = device.at(x.precision)
         if x.letter == "pass_time":
-            found = decode_step(row, at, batch=x.batch, context=x.seq, result_bits=bits)["pass_time"]
+            found = decode_step(row, at, batch=x.batch, context=x.seq)["pass_time"]
             said.append(f"decoding, {row.name}, after {x.seq} tokens, {x.precision}")
         else:
             given = dict(batch=1, global_batch=1, seq=x.seq, attention="unfused", logit_bits=bits)
@@ -91,7 +91,7 @@ def confronted(device: Device, times: list[Timed]) -> Confronted:
             said.append(f"training, {row.name}, {x.seq} tokens, {x.precision}")
         what = _WORDS.get(x.letter) or NOTATION[x.letter].meaning
         lines.append(Line(x.letter, what.format(x.batch), found, x.sample))
-    return Confronted(device.name, [*dict.fromkeys(said)], lines)
+    return Confronted(device.name, [*dict.fromkeys(said), *filter(None, [disturbed])], lines)
 
 
 _WORDS = {"products": "matrix products of a step", "pass_time": "a step of decoding, batch {}"}

@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 
 from scalebook.language import show
@@ -21,11 +22,12 @@ from scalebook.measure.steps import DECODED, Timed, shapes, timed
 from scalebook.measure.transformer import Shape
 from scalebook.tables import Device, accelerators
 
-__all__ = ["OWN", "Measured", "measure", "stored"]
+__all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 
 OWN = Path(__file__).with_name("own.toml")  # a machine of ours, as it was measured
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
 _TIMES = 5  # steps of training that are timed
+_HELD_UP = 0.1  # of the kernels of an idle machine one in fifty is
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,22 @@ class Measured:
             path.write_text(self.stanza + "\n", "utf-8")
             return accelerators.read(path)
 
+    @property
+    def disturbed(self) -> str:
+        """Whether other programs were at work, as times of kernels tell: a sentence, or nothing."""
+        held_up = sum(x.sample.high > 2 * x.sample.median for x in self.rows)
+        if held_up <= _HELD_UP * len(self.rows):
+            return ""
+        often = f"{held_up} of {len(self.rows)} kernels took more than twice their median in a tenth of their times"
+        return f"{often}: other programs were at work; measure again without them"
+
     def confront(self) -> Confronted:
         """What `training_step` and `decode_step` say of the steps that were timed, and how far off they are."""
-        return confronted(self.device, self.times)
+        return confronted(self.device, self.times, self.disturbed)
 
     def save(self, path) -> None:
         """Write the row to a TOML file, and beside it, ending in .json, every time that was taken."""
-        path = Path(path)
-        if path.suffix != ".toml":
-            raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
+        path = saved_at(path)
         path.write_text(self.stanza + "\n", "utf-8")
         record = asdict(self)
         for x in (*record["rows"], *record["times"]):
@@ -108,7 +117,7 @@ class Measured:
     @property
     def _title(self) -> str:
         said = f"{self.name}, {self.library}, {self.host}, {self.date}"
-        return f"{said}; {self.note}" if self.note else said
+        return "; ".join(filter(None, [said, self.note, self.disturbed]))
 
 
 def _rate(row):
@@ -165,6 +174,46 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
     )
 
 
+def saved_at(path) -> Path:
+    """Where a row may be saved: in a TOML file, in a folder that can be written to, in the place of nothing but an
+    earlier row.
+
+    Raises ValueError for another place: what measuring took a minute for is not lost there, and no other file is.
+    """
+    path = _path(path)
+    if path.suffix != ".toml":
+        raise ValueError(f"a row is saved in a TOML file, such as my.toml, not in {quoted(str(path))}")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+        for old, is_ours in ((path, _is_a_row), (path.with_suffix(".json"), _is_a_record)):
+            if old.exists() and not is_ours(old):
+                raise ValueError(f"{old} holds something else than a row that was measured: save under another name")
+    except OSError as error:
+        raise ValueError(f"{path} could not be written: {error.strerror}; save to another folder") from None
+    return path
+
+
+def _path(path):
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"a row lies in a TOML file, whose path is 'my.toml', say, not {quoted(path)}")
+    return Path(path)
+
+
+def _is_a_row(path):
+    """Of one machine, as `save` writes it, or nothing."""
+    with path.open("r+", encoding="utf-8") as file:
+        text = file.read()
+    return not text.strip() or (text.count("\n[") == 0 and '\nsource = "scalebook-measure ' in text)
+
+
+def _is_a_record(path):
+    try:
+        return bool(stored(path))
+    except ValueError:
+        return False
+
+
 def stored(path=OWN) -> Measured:
     """What `save` has written beside a TOML file; without a path a machine of ours, as it was measured.
 
@@ -173,7 +222,7 @@ def stored(path=OWN) -> Measured:
 
     Raises ValueError for a file that is not there or is none of these.
     """
-    path = Path(path).with_suffix(".json")
+    path = _path(path).with_suffix(".json")
     try:
         record = json.loads(path.read_text("utf-8"))
         rows, times = (

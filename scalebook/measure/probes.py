@@ -23,6 +23,7 @@ _LARGEST = {True: 2**24, False: 2**28}
 _ROWS = {True: (1, 16), False: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
 _STEP = 4  # from one size of a stream to the next
 _TIMES = 9
+_TRIED = 3  # of a larger square, of which one may be held up by others
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _products(on, precision, quick, times):
     side, squares = 64, []
     while len(squares) < 2 or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
         side *= 2
-        squares.append(_product(on, precision, side, side, side, times=1))
+        squares.append(_product(on, precision, side, side, side, times=_TRIED))
     sides = [x.rows for x in squares]
     thin = min(sides[-1] * 2, 2048 if on.is_cpu else 8192)  # weights beyond what most caches hold
     shapes = [(x, x, x) for x in sides] + [(x, thin, thin) for x in _ROWS[quick]]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_grouped
+from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
 from scalebook.attention.kernels import (
     decode_kernel_time,
     least_traffic,
@@ -146,7 +146,11 @@ def calibrates_decode(row) -> bool:
 
 
 def _prefill(rows):
-    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, PREFILL_AT_PEAKS)))
+    """The arithmetic at its peak alone bounds the time: the cache may be written behind the kernel."""
+    prompt, least = numbers(rows, "isl")[0], _knowns(rows)
+    shape = {x: least[x] for x in ("batch", "heads", "head_dim", "context")} | {"seq": prompt}
+    attended = attention_flops(causal_pairs, pair_width_grouped, shape) / _peaks(rows)
+    return Priced(*(1e3 * prefill_seconds(rows, **x) for x in (PREFILL, PREFILL_AT_PEAKS)), 1e3 * attended)
 
 
 def _decode(rows):
@@ -224,7 +228,8 @@ def unfused_rate(row) -> float:
 
 
 def _unfused(rows):
-    return Priced(*(np.array([f(row) for row in rows]) for f in (unfused_rate, unfused_bound)))
+    peak = np.array([accelerators[DEVICES[row["gpu"]]].peak_fp16 / 1e12 for row in rows])
+    return Priced(*(np.array([f(row) for row in rows]) for f in (unfused_rate, unfused_bound)), peak)
 
 
 def _no_operator(row):

@@ -179,7 +179,8 @@ def _vidur(rows):
         if near == ways:
             time = issued_by_host(collective_time=time, issue_time=ISSUE[row["node"]][row["op"]])
         found.append(time * 1e3)
-    return Priced(np.array(found), 1e3 * _at_peak(rows, "num_gpus", "size_raw"))
+    peak = 1e3 * _at_peak(rows, "num_gpus", "size_raw")
+    return Priced(np.array(found), peak, peak)
 
 
 def _not_vidur(row):

@@ -265,6 +265,24 @@ class Result:
         ]
         return f"{said[0].upper()}{said[1:]}." + (f" It is nearer than we are for {'; '.join(lost)}." if lost else "")
 
+    @cached_property
+    def ambiguity(self) -> str:
+        """Of rows that do not say all, in a sentence: how far the nearest reading is off, and of how many that is
+        another than the one predicted.  "" where all say it.
+        """
+        if not self.confrontation.readings:
+            return ""
+        unseen = np.flatnonzero(~self.fitted)
+        found = self.confrontation.readings([self.rows[i] for i in unseen])
+        off = np.abs(found.predicted / self.measured[unseen] - 1)
+        told = np.abs(found.predicted - self.predicted[unseen]).argmin(0)
+        other, expected = off.argmin(0) != told, 1 - found.chances[told, np.arange(unseen.size)]
+        return (
+            f"A row may mean one of {len(off)} things and does not say which: the nearest is {off.min(0).mean():.1%} "
+            f"off in the mean. For {other.mean():.0%} it is another than the one above, as is to be expected for "
+            f"{expected.mean():.0%}."
+        )
+
     def worst(self, n: int = 5) -> list[dict]:
         """The n rows that are farthest off, farthest first, with `predicted`, `measured` and `error`."""
         order = np.argsort(-np.abs(self.errors))[:n]
@@ -294,6 +312,7 @@ class Result:
                 f"Calibrated: {c.calibrated or 'nothing'}.",
                 *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
                 self.skill,
+                *filter(None, [self.ambiguity]),
                 *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
             ]
         )
@@ -308,7 +327,7 @@ class Result:
         figures += folded(page_table(heads, groups), f"{len(groups)} kinds of rows") if apart else ""
         first = (
             f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean, and "
-            f"one number stands for what the best one is off in the mean. {self.skill}"
+            f"one number stands for what the best one is off in the mean. {self.skill} {self.ambiguity}".rstrip()
         )
         more = [
             *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),

@@ -201,7 +201,8 @@ def _fabric(rows):
         own |= {"collective_launch": GRAPH_LAUNCH} if row["mode"] == "graph" else {}
         time = KINDS[row["op"]](accelerators[row["device"]], collective_bytes=size, ways=ways, near_ways=ways, **own)
         found.append(1e6 * (time + (BENCHMARK_LAUNCH if row["mode"] == "PyTorch" else 0)))
-    return Priced(np.array(found), np.array([_link_time(row) for row in rows]))
+    crossed = np.array([_link_time(row) for row in rows])
+    return Priced(np.array(found), crossed, crossed * (1 - 1 / numbers(rows, "n_gpus")[0]))  # its own part is there
 
 
 def _link_time(row):
@@ -226,7 +227,8 @@ def _fabric_fitted(row):
 
 def _host(rows):
     predicted = np.array([link_of_host(accelerators[row["device"]]) / 1e9 for row in rows])
-    return Priced(predicted, predicted)  # one share of the raw rate is what is predicted
+    raw = np.array([accelerators[row["device"]].host_bandwidth / 1e9 for row in rows])
+    return Priced(predicted, predicted, raw)  # one share of the raw rate is what is predicted
 
 
 def _no_host(row):

@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 
 from scalebook.machine.kernels import (
+    exposed_write,
+    inner_half,
     matrix_product,
     one_core,
     split_time,
@@ -19,6 +21,7 @@ from scalebook.machine.kernels import (
     typical_matmul_efficiency,
     typical_stream_efficiency,
 )
+from scalebook.machine.tiles import aligned_share
 from scalebook.tables import accelerators
 
 from .confrontation import Confrontation, Priced
@@ -26,7 +29,7 @@ from .rows import SYSTEMS, is_even, number, numbers
 
 __all__ = [
     "A100_40GB", "CONFRONTATIONS", "NO_SPLIT", "OPERATOR", "PASSES", "SCALED_BLOCKS", "VIDUR_PASSES", "VIDUR_START",
-    "at_peaks", "device_letters", "gemm_seconds", "products_seconds",
+    "at_peaks", "device_letters", "gemm_seconds", "products_seconds", "slowed",
 ]  # fmt: skip
 
 # A linear layer first turns the activations into the format of the product: this is the time of that kernel without
@@ -147,6 +150,12 @@ _ELEUTHER = {"A100-40GB-SXM": ("a100", 1.0), "V100": ("v100", 1.0), "MI250X (1 G
 A100_40GB = {"hbm_bandwidth": 1.555e12}  # NVIDIA A100 data sheet; everything else is as in the 80 GB version
 
 
+def slowed(device, shares):
+    """A device for each share of its rate, results being written as much slower as products are multiplied."""
+    half = inner_half(device, exposed_write=exposed_write(), activation_bits=16)
+    return [device | dict(peak_flops=x, inner_half=half) for x in device["peak_flops"] * shares]
+
+
 def _eleuther(rows):
     m, n, k, batch = numbers(rows, "m", "n", "k", "batch")
     devices = [
@@ -154,7 +163,9 @@ def _eleuther(rows):
         | (A100_40GB if row["gpu"].startswith("A100") else {})
         for row in rows
     ]
-    times = products_seconds(devices, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
+    shares = np.where([row["gpu"].startswith("A100") for row in rows], aligned_share(columns=n, inner=k), 1)
+    own = [slowed(device, x[None])[0] for device, x in zip(devices, shares, strict=True)]
+    times = products_seconds(own, m, n, k, batch, **NO_SPLIT), *at_peaks(devices, m, n, k, batch)
     return Priced(*(2 * batch * m * n * k / time / 1e12 for time in times))
 
 
@@ -165,12 +176,19 @@ def _eleuther_flops(row):
 def _no_eleuther(row):
     if row["gpu"] not in _ELEUTHER:
         return "of a device that is not described here"
-    if any(number(row, x) % 8 for x in ("m", "n", "k")):
-        return "with a size that is no multiple of 8, which costs up to two thirds of the rate: not modelled"
+    if _is_odd(row) and not row["gpu"].startswith("A100"):
+        return "with a size that is no multiple of 8, on devices of which aligned_share does not speak"
     return "" if _eleuther_flops(row) / number(row, "tflops") >= 1e8 else "below 100 µs, of which the host takes a part"
 
 
+def _is_odd(row):
+    """Whether rows of its matrices begin elsewhere than at multiples of 16 bytes."""
+    return any(number(row, x) % 8 for x in ("n", "k"))
+
+
 def _eleuther_group(row):
+    if _is_odd(row):
+        return f"{row['gpu']}, {'odd sizes' if any(number(row, x) % 2 for x in ('n', 'k')) else 'even sizes'}"
     kind = (
         "batches of products" if row["op"] == "bmm" else "vocabularies" if "vocab" in row["op"] else "single products"
     )
@@ -178,8 +196,10 @@ def _eleuther_group(row):
 
 
 def _eleuther_fitted(row):
-    """Even rows of single products on the V100 and the MI250X, of which nothing else is known."""
-    return row["op"] == "mm" and not row["gpu"].startswith("A100") and is_even(row)
+    """Even rows of single products on the V100 and the MI250X, of which nothing else is known, and of sizes on the A100
+    that are no multiples of 8.
+    """
+    return is_even(row) and (_is_odd(row) if row["gpu"].startswith("A100") else row["op"] == "mm")
 
 
 # The feed-forward layer of EleutherAI's blocks: up to four times the width and back
@@ -333,7 +353,8 @@ CONFRONTATIONS = {
             ("anthony2024",),
             _no_eleuther,
             _eleuther_group,
-            "the matmul efficiencies of the V100 and the MI250X, on the even rows of their single products",
+            "on even rows, the matmul efficiencies of the V100 and the MI250X, of their single products, and the two "
+            "shares of aligned_share, of the A100's products that are not aligned",
             _eleuther_fitted,
         ),
         Confrontation(

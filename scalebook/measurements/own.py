@@ -28,6 +28,7 @@ from scalebook.shell.sentences import sentence
 
 from .confrontation import Confrontation, Result
 from .rows import Measurement, read_rows
+from .runs import useful_seconds
 
 __all__ = ["Own", "confront_own"]
 
@@ -118,6 +119,8 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
                 raise ValueError(
                     f"{new[measured]:g} is predicted, and {measured} is {row[measured]}: no error can be told"
                 )
+            if value < 0.999 * _least(new, measured):
+                raise ValueError(f"{measured} is {row[measured]}: faster than the peak of its device")
         except (ValueError, TypeError, LookupError) as error:
             unpriced.append((row["row_id"], " ".join(sentence(error).split())))
         else:
@@ -219,6 +222,14 @@ def _peak(found, measured) -> np.ndarray | None:
     if measured != "step_time" or not all(name in row for row in found for name in names):
         return None
     return np.array([row.model_flops / (row.devices * row.peak_flops) for row in found])
+
+
+def _least(row, measured) -> float:
+    """Seconds of the arithmetic with weights alone at the peak, for windows may spare that of pairs; else none."""
+    if _peak([row], measured) is None or not all(x in row for x in ("layers", "heads", "seq", "global_batch")):
+        return 0.0
+    whole, unmasked = useful_seconds(row)
+    return 2 * unmasked - whole
 
 
 def _left_out(unpriced) -> dict[str, int]:

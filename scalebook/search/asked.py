@@ -23,7 +23,7 @@ from .plain import searchable
 from .problem import Limit, Problem
 from .space import Searchable, Space
 
-__all__ = ["asked", "each", "joined", "limit"]
+__all__ = ["asked", "each", "joined", "limit", "one_number"]
 
 _VALUES = 1_000_000  # of one letter: more are a slip
 
@@ -136,9 +136,9 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
         if name in space.words:
             own = dict.fromkeys(_word(space, name, value) for value in own)
         elif is_many or name in space.layout:
-            own = dict.fromkeys(_number(name, value) for value in own)
+            own = dict.fromkeys(one_number(name, value) for value in own)
         else:
-            _number(name, x)
+            one_number(name, x)
             fixed[name] = x
             continue
         if not own:
@@ -157,7 +157,7 @@ def _word(space: Space, name: str, value):
     raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {value!r}")
 
 
-def _number(name: str, value) -> float:
+def one_number(name: str, value) -> float:
     """The value of a letter, which must be one number."""
     if isinstance(value, (list, tuple, set, np.ndarray)):
         raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
@@ -177,7 +177,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     usual = thing.space.axes
     aim = minimize or maximize or next(iter(usual), None)
     if aim is None:
-        gives = sorted(thing.sheet((), {})[0].formulas)
+        gives = getattr(thing, "finds", None) or sorted(thing.sheet((), {})[0].formulas)
         raise TypeError(f"say what is sought of {thing.name}, by minimize= or maximize=: {either(gives)}")
     usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # of a front both are asked for
     other = against or (usual[1] if usual and aim != usual[1] else aim)

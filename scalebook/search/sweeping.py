@@ -24,7 +24,7 @@ from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
 from . import pricing
-from .asked import asked, joined
+from .asked import asked, joined, one_number
 from .columns import firsts, numbered
 from .found import Search
 from .parts import gathered
@@ -104,6 +104,8 @@ class Sweep(Mapping):
         self.values: dict[float, float] = {n: sign * float(x.best[0, 0]) for n, x in self._sizes.items() if len(x.best)}
 
     def __getitem__(self, devices) -> Search:
+        if devices not in self._sizes:
+            raise KeyError(f"{devices!r} is none of the {len(self):,} sizes that were swept")
         one = self._sizes[devices]
         problem = self._question.problem(devices)
         priced = Priced(one.best, _NONE, Counter(one.rejected), one.count)
@@ -161,7 +163,10 @@ def sweep(
     from scalebook.search import check_executor, shown
 
     check_executor(executor)
-    sizes = list(dict.fromkeys(devices))
+    devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
+    if not isinstance(devices, Iterable) or isinstance(devices, str):
+        raise TypeError(f"a sweep goes over several sizes, as in devices=range(8, 1025, 8), not devices={devices!r}")
+    sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
     question = _Asked(sheet, knowns, minimize, maximize, subject_to, lift, best, joined(letters, choices))
@@ -308,6 +313,8 @@ class _Pricing(Pricing):
 
     def price(self, rows, swept):
         """All strategies are held against the limits; of the others those priced whole that could be among the best."""
+        if not len(rows):  # rules allow none with these words
+            return
         places, count = self._alike(rows)
         sizes = self.sizes[rows]
         fits, left = self.fitting(Block(self.evaluated, rows[firsts(places, count)]), _Spread(swept, sizes, places))

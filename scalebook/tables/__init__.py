@@ -202,7 +202,8 @@ def _read_device(path, key):
         raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
     path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
     try:
-        table = Table.load(path, **_TABLES["accelerators"])
+        # a machine may be called as a device of ours, of which nothing is then known: its cells are all there is
+        table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
     except OSError as error:
         raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
     except UnicodeDecodeError:

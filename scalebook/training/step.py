@@ -59,7 +59,7 @@ from scalebook.training.totals import (
 )
 from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step"]
+__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
 
 # What a call that says nothing else means.
 USUAL = {
@@ -258,6 +258,23 @@ def _format_bits(peak: str) -> float:
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
+@cache
+def usual_at(bits: float) -> dict[str, Cell]:
+    """What a call that says nothing else means where products take so many bits.
+
+    Of more than 16 all tensors are kept as wide as they are multiplied, and the weights are their own master copy.
+
+    >>> {n: x.value for n, x in usual_at(32).items() if x.value != USUAL[n]}
+    {'weight_bits': 32.0, 'optimizer_bits': 64.0, 'activation_bits': 32.0, 'logit_bits': 32.0}
+    """
+    usual = {n: Cell(float(v), "usual") for n, v in USUAL.items()}
+    if bits > 16:
+        wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in USUAL} | {"logit_bits": 1.0}
+        note = f"products take {bits:g} bits"
+        usual |= {n: Cell(x * bits, "usual", note=note) for n, x in wide.items()}
+    return usual
+
+
 def _is_quantized(device: Mapping) -> bool:
     """Whether a device's products are of 8 bits or fewer, by the precision that it is at."""
     return _product_bits(device) <= 8
@@ -307,7 +324,7 @@ class Training:
         words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
         for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
             if alone in letters:
-                letters.setdefault(inside, letters.pop(alone))
+                letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # which it names where it is none
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -344,7 +361,7 @@ class Training:
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # shared scales included
             letters.setdefault("quantized_bits", 4)
-        usual = {n: Cell(float(v), "usual") for n, v in USUAL.items() if n not in known and n in used}
+        usual = {n: x for n, x in usual_at(_product_bits(device)).items() if n not in known and n in used}
         if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices were said
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
