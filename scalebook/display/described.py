@@ -196,7 +196,7 @@ class Described:
     def _shown(self, c):
         """A slider, or the menu of precisions, for the browser."""
         if "precisions" in c:
-            return dict(name=c["name"], label="precision", options=self.options[c["name"]])
+            return dict(name=c["name"], label="precision of arithmetic", options=self.options[c["name"]])
         letter, values = self.letter(c["name"]), [o["letters"][c["name"]] for o in self.options[c["name"]]]
         said = dict(name=c["name"], label=letter.meaning, unit=letter.unit, sign=letter.sign, values=values)
         return said | ({"whole": True} if letter.whole else {})
@@ -269,7 +269,7 @@ class Described:
             self.spec["shares"] = shares
 
     def _words(self):
-        """What stands around the numbers: letters, units, the equation, where formulas hold."""
+        """What stands around the numbers."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])

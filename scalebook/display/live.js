@@ -69,7 +69,8 @@ export function showTex(value, unit) {
 export function exact(value, unit) {
   const text = show(value, unit);
   if (unit === "year" || close(parse(text, unit).value, value)) return text;
-  const size = Math.abs(value), tail = unit === "%" ? " %" : unit ? ` ${unit}` : "";
+  const size = Math.abs(value), tail = unit === "%" ? " %" : unit ? ` ${unit}` : "", long = (x) => Number((value / x).toPrecision(12));
+  if (unit === "s" && size >= 120) for (const [x, name] of LONG) if (size >= x && long(x) === Number(long(x).toFixed(3))) return `${plain(long(x))} ${name}`;
   if (unit === "%") return `${plain(Number((100 * value).toPrecision(12)))} %`;
   if (COUNTED.has(unit)) return plain(value) + tail;
   const at = Math.min(Math.max(Math.floor(Math.log10(size) / 3 + 1e-12), unit === "s" || unit === "J" ? -4 : 0), unit === "s" ? 0 : 6);
