@@ -158,14 +158,14 @@ def assigned_passes():
 
 
 @formula("result_bits", "micikevicius2022 §5")
-def result_bits(activation_bits):
-    """What products write, what is summed over devices and what passes between blocks has 16 bits, or as many as they
-    take in.
+def result_bits(activation_bits, fp32_bits):
+    """What products write, what is summed over devices and what passes between blocks has 16 bits, half of full
+    precision, or as many as they take in.
 
-    >>> result_bits(activation_bits=8), result_bits(activation_bits=32)
+    >>> result_bits(activation_bits=8, fp32_bits=32), result_bits(activation_bits=32, fp32_bits=32)
     (16.0, 32.0)
     """
-    return Max(16, activation_bits, evaluate=False)
+    return Max(fp32_bits / 2, activation_bits)
 
 
 @formula("expert_peak", "deepseek2024-v3 §3.3")
