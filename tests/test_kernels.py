@@ -365,22 +365,22 @@ def test_cells_of_amd_are_where_the_calibration_puts_them(name, precision, lette
 FASTER = ("asm", "cktile")
 
 
-@pytest.mark.parametrize("name", devices.SCALED_BLOCKS)
+@pytest.mark.parametrize("name", devices.AITER_BLOCKS)
 def test_scaled_blocks_of_amd_are_where_the_calibration_puts_them(name):
     rows = [row for row in fitted_of("gemm_amd", device=name, precision="fp8_block") if devices._is_large(row)]
     rows = [row for row in rows if row["library"] not in FASTER]
-    assert len(rows) > 20 and best_share(devices.SCALED_BLOCKS[name], rows)
+    assert len(rows) > 20 and best_share(devices.AITER_BLOCKS[name], rows)
 
 
 def test_faster_kernels_with_scaled_blocks_are_where_the_calibration_puts_them(monkeypatch):
     """On three rows; hundreds that nothing was fitted on say so too."""
     rows = [row for row in fitted_of("gemm_amd", precision="fp8_block") if row["library"] in FASTER]
     rows = [row for row in rows if devices._is_large(row)]
-    assert len(rows) == 3 and best_share(devices.SCALED_FASTER, rows)
+    assert len(rows) == 3 and best_share(devices.AITER_BLOCKS_FASTER, rows)
     tests = [i for i, row in enumerate(confront("gemm_aiter").rows) if row["library"] in FASTER]
     tests = [i for i in tests if "128x128" in confront("gemm_aiter").rows[i]["precision"]]
     here = confront("gemm_aiter").errors[tests]
-    monkeypatch.setattr(devices, "SCALED_FASTER", devices.SCALED_BLOCKS["mi355x"])
+    monkeypatch.setattr(devices, "AITER_BLOCKS_FASTER", devices.AITER_BLOCKS["mi355x"])
     again = published._aiter([confront("gemm_aiter").rows[i] for i in tests]).predicted
     slower = again / confront("gemm_aiter").measured[tests] - 1
     assert len(tests) > 200 and np.abs(here).mean() < 0.9 * np.abs(slower).mean()

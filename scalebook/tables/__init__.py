@@ -26,14 +26,14 @@ from . import shapes
 from .table import Device, Table
 
 __all__ = [
-    "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of", "engines",
-    "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
+    "FOLLOWS", "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of",
+    "engines", "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
 SPREADS.add(files(__name__) / "spreads.toml")
 
-_FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
+FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
     shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
     shapes.attention_width_hybrid, shapes.attention_width_grouped, shapes.attention_width_latent,
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
@@ -133,7 +133,7 @@ def _model(key, cells):
     if "kv_rank" in cells:
         rank = cells["kv_rank"]
         cells["cache_heads"] = Cell(1.0, rank.origin, rank.source, "one latent for all heads")
-    for f in _FOLLOWS:
+    for f in FOLLOWS:
         if f.letter not in cells and all(x in cells for x in f.inputs):
             inputs = {x: cells[x] for x in f.inputs}
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
