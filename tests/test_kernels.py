@@ -394,9 +394,12 @@ def test_what_products_of_amd_wait_for_is_where_the_calibration_puts_it(kind):
     assert len(rows) > 60 and is_best("inner_wait", wait, rows, far=1.25)
 
 
-def test_how_products_of_amd_start_is_where_the_calibration_puts_it():
+def test_how_products_of_amd_start_split_and_write_is_where_the_calibration_puts_it():
     rows = [row for row in fitted_of("gemm_amd", device="mi355x") if row["source"].startswith("aiter")]
     assert len(rows) > 800 and is_best("kernel_launch", devices.START, rows, far=1.15)
+    assert is_best("exposed_write", devices.AITER_EXPOSED["mi355x"], rows, far=1.1)
+    split = [row for row in rows if devices._splits(row, devices._FORMATS[row["precision"]][0])]
+    assert len(split) > 350 and is_best("split_time", devices.AITER["split_time"], split, far=1.3)
 
 
 def test_split_and_wait():

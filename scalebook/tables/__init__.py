@@ -108,15 +108,14 @@ def _spread(key, cells):
         cells[letter] = made.get(id(cell), cell)
 
 
-def efficiencies_of(device: str, kernel: str = "products") -> dict[str, Row]:
-    """What a kernel reaches on a device in training, by precision: rows of the table `efficiencies`.
+def efficiencies_of(device: str) -> dict[str, Row]:
+    """What products reach on a device in training, by precision: rows of the table `efficiencies`.
 
     >>> b200 = efficiencies_of("b200")["bf16"]
     >>> b200.efficiency_low, b200.efficiency_typical, b200.efficiency_high
     (0.5, 0.6, 0.776)
     """
-    rows = _table("efficiencies").values()
-    return {row.precision: row for row in rows if (row.device, row.kernel) == (device, kernel)}
+    return {row.precision: row for row in _table("efficiencies").values() if row.device == device}
 
 
 def _model(key, cells):
@@ -190,7 +189,7 @@ _TABLES = {
     "links": dict(words=["kind"]),
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
-    "efficiencies": dict(words=["device", "precision", "kernel"]),
+    "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
