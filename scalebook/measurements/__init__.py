@@ -46,6 +46,7 @@ from . import (
     training_sweeps,
     training_torchtitan,
     training_tpu,
+    vectors,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -56,7 +57,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 _MODULES = (
     decode, attention, collectives, attention_kernels, kernels, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
-    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, training_amd,
+    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, vectors, training_amd,
     training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
     serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
