@@ -14,6 +14,7 @@ from scalebook.language.notation import nearest, quoted, word
 from . import (
     attention,
     attention_kernels,
+    azure_engines,
     calculon,
     cards,
     collectives,
@@ -58,7 +59,7 @@ _MODULES = (
     decode, attention, collectives, attention_kernels, kernels, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
     training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, vectors, training_amd,
-    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
+    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load, azure_engines,
     serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 
