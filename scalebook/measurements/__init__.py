@@ -21,6 +21,7 @@ from . import (
     decode,
     devices,
     kernels,
+    llmcompass,
     moe,
     moe_exchange,
     offload,
@@ -47,7 +48,6 @@ from . import (
     training_sweeps,
     training_torchtitan,
     training_tpu,
-    vectors,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -56,11 +56,11 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them.
 _MODULES = (
-    decode, attention, collectives, attention_kernels, kernels, cards, devices, moe, moe_exchange, offload,
+    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
-    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, vectors, training_amd,
-    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load, azure_engines,
-    serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, training_amd,
+    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
+    azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

@@ -51,7 +51,7 @@ _SETS = {
         gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
         gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter
-        gemm_xla eleuther_layers layer_vidur:products azure:products ironwood:products"""),
+        gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products ironwood:products"""),
     "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams"),
     "kernels: attention": ("kernel_time", """
         attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
@@ -63,7 +63,7 @@ _SETS = {
     "memory": ("memory", "megatron_memory megatron_peak nanotron_memory"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
-        trtllm_max_load serving_disaggregated infersim wide_ep h200_slo"""),
+        trtllm_max_load azure_engines serving_disaggregated infersim wide_ep h200_slo"""),
     # (`h200_slo_first` stands apart: half of its times are missing for a reason that is not known.)
     "first token": ("ttft", "serving_ttft trtllm_first_token"),
 }  # fmt: skip

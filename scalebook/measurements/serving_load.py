@@ -41,9 +41,9 @@ DEVICES = {
 }  # fmt: skip
 MODELS = {
     "Llama-3-70B": "llama3_70b", "Llama-3.3-70B": "llama3_70b", "Llama-3.1-405B": "llama3_405b",
-    "Llama-3.1-8B": "llama3_8b", "Llama-4-Maverick": "llama4_maverick", "Llama-4-Scout": "llama4_scout", "Qwen3-30B-A3B": "qwen3_30b_a3b",
+    "Llama-4-Maverick": "llama4_maverick", "Llama-4-Scout": "llama4_scout", "Qwen3-30B-A3B": "qwen3_30b_a3b",
     "Qwen3-235B-A22B": "qwen3_235b_a22b", "gpt-oss-20b": "gpt_oss_20b", "gpt-oss-120b": "gpt_oss_120b",
-    "DeepSeek-R1-0528": "deepseek_v3",
+    "DeepSeek-R1-0528": "deepseek_v3", "Llama-3.1-8B": "llama3_8b",
 }  # fmt: skip
 
 

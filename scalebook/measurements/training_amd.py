@@ -65,7 +65,8 @@ def _unfused(gpu):
 def _amd_run(row):
     """Everything is run again where it does not fit otherwise: what was run again no row says."""
     devices, batch = number(row, "n_gpus"), number(row, "micro_batch")
-    gpu = device(row["device"]).at("fp8" if row["precision"].startswith("FP8") else "bf16")
+    gpu, model = device(row["device"]), models[_MODELS[row["model"]]]
+    gpu = gpu.at("fp8" if row["precision"].startswith("FP8") else "bf16")
     dp = devices / (number(row, "tp") * number(row, "pp") * number(row, "cp"))
     chunks = re.search(r"VPP (\d+)", row["dp_or_fsdp"])
     known = dict(
@@ -79,8 +80,8 @@ def _amd_run(row):
         global_batch=optional(row, "global_batch", _MICROBATCHES * dp * batch),
         seq=number(row, "seq"),
     )  # fmt: skip
-    run = step(models[_MODELS[row["model"]]], gpu, **known, recompute="none")
-    return run if run.memory <= gpu.hbm_capacity else step(models[_MODELS[row["model"]]], gpu, **known, recompute="full")
+    run = step(model, gpu, **known, recompute="none")
+    return run if run.memory <= gpu.hbm_capacity else step(model, gpu, **known, recompute="full")
 
 
 def _no_amd(row):
