@@ -10,6 +10,7 @@ import pytest
 from scalebook.block import LLAMA
 from scalebook.display.calculator import calculator
 from scalebook.display.described import _wrapped
+from scalebook.inference import decode_step, serve
 from scalebook.inference.tokens import decoding, token_time
 from scalebook.language import NOTATION, Formula, Sheet, show, symbol
 from scalebook.machine.roofline import ridge_intensity, roofline
@@ -26,8 +27,9 @@ from scalebook.training import (
     training_step,
 )
 from scalebook.training.assumptions import MEASURED
+from tools.notebooks import notebooks
 
-from .support import live, some_states
+from .support import calculators, live, some_states
 
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
@@ -428,6 +430,32 @@ def test_long_sums_are_broken_and_short_ones_and_those_inside_are_not():
 def test_a_curve_along_a_list_has_points_at_its_values_only():
     listed = calculator(bubble_interleaved, "bubble", curve="pp", pp=[2, 4, 8], chunks=2, microbatches=[8, 16])
     assert listed.spec["curve"]["steps"] and "steps" not in TOKEN.spec["curve"]
+
+
+STEPS = {  # letters that stand fixed or that a chapter says otherwise
+    "a-step-kernel-by-kernel": ("pass_time", decode_step),
+    "experts-when-few-tokens-come": ("pass_time", decode_step),
+    "capacity-pipelines-caches-prefixes": ("token_time", serve),
+}
+
+
+@pytest.mark.parametrize("chapter", STEPS)
+def test_a_chapter_s_step_is_the_one_that_the_package_prices_on_every_device(chapter):
+    """A device's own kernels read its caches, in Python and on the page."""
+    letter, call = STEPS[chapter]
+    path = next(p for p in notebooks() if p.stem == chapter)
+    [calc] = [x for _, x in calculators(path) if x.choice["answer"] in (letter, "max_users")]
+    for number, option in enumerate(calc.options["device"]):
+        state = some_states(calc, 1, seed=number)[0] | dict(device=option["key"], tp=4, context=32768, prompt=16384)
+        state |= dict(ep=2, users=16) | (dict(model="llama3_8b") if call is serve else {})
+        state |= dict(precision="fp8" if "peak_fp8" in accelerators[option["key"]] else "bf16")
+        state = calc.made.checked({x: v for x, v in state.items() if x in calc.state})
+        letters = calc.choice["fixed"] | {x: v for x, v in state.items() if not isinstance(v, str)}
+        row = call(models[state["model"]], accelerators[option["key"]].at(state["precision"]), **letters)
+        page = f"answers(whole({json.dumps(calc.spec)}, {json.dumps(calc.made.data)}), {json.dumps(state)}).values"
+        assert DECODE(page)[letter] == pytest.approx(row[letter], rel=1e-12), state
+    blackwell = [o for o in calc.options["device"] if o["key"] in ("b200", "gb200")]
+    assert blackwell and all(o["letters"]["read_launch"] in (1.08e-5, 1.07e-5) for o in blackwell)
 
 
 def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():

@@ -1,5 +1,6 @@
 """The ledger of what the articles claim: verbatim, one of seven verdicts, and every verdict as its numbers have it."""
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -109,6 +110,8 @@ def test_a_chapter_has_its_claims_as_a_table(chapter):
     assert list(table.claims) == here
     said, page = repr(table), table._repr_html_()
     assert all(x.key in said and x.correction in said for x in here) and page.count("<tr>") == len(here) + 1
+    assert "**" not in page  # marks of emphasis are the article's text, not a page's
+    assert all(f'<td class="sb-said">{html.escape(x.correction)}</td>' in page for x in here)
 
 
 @pytest.mark.parametrize(

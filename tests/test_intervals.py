@@ -9,12 +9,12 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from scalebook.inference import serve
+from scalebook.inference import decode_step, serve
 from scalebook.language import Sheet, formula
-from scalebook.language.interval import Ends, interval, usual_ends
+from scalebook.language.interval import SPREADS, Ends, interval, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
-from scalebook.measurements import CONFRONTATIONS, confront, spreads
+from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
 from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.kernels import device_letters
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
@@ -76,7 +76,7 @@ def streamed_apart(memory_time, traffic, hbm_bandwidth, bandwidth_efficiency):
 
 
 def test_a_share_is_never_above_one():
-    found = STREAM(device(0.95, 0.5, 1.0), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time", 0.999)
+    found = STREAM(device(0.95, 0.5, 1.0), traffic=1e9, hbm_bandwidth=1e12).interval("memory_time", 0.99)
     assert found.low >= 1e-3
 
 
@@ -148,10 +148,24 @@ def test_it_is_shown(run):
     assert "nothing" in certain._repr_html_()
 
 
-@pytest.mark.parametrize("level", [0, 1, 80, "most", True])
+@pytest.mark.parametrize("level", [0, 1, 0.999, 80, "most", True, np.nan])
 def test_a_level_is_a_share(run, level):
-    with pytest.raises(ValueError, match="level is a share of cases between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level is a share of cases between 0 and 0\.99, such as 0\.8"):
         run.interval("step_time", level)
+
+
+@pytest.mark.parametrize("level", [0.01, 0.3, 0.8, 0.99])
+def test_every_letter_of_every_sheet_lies_between_its_ends(run, level):
+    """Lopsided spreads put the middle of the draws beside the value, which lies between the ends all the same."""
+    step = decode_step(models.deepseek_v3, accelerators.gb200.at("fp8"), tp=8, batch=64, context=4096)
+    arrays = decode_step(models.gpt_oss_20b, accelerators.mi300x, batch=np.array([1, 64.0]), context=4096)
+    for row in (run, step, arrays):
+        for letter in row.cells:
+            found = row.interval(letter, level)
+            is_between = (found.low <= found.typical) & (found.typical <= found.high)
+            assert np.all(is_between) and np.all(np.isfinite(found.high)), letter
+            assert np.shape(found.low) == np.shape(found.typical) == np.shape(found.high), letter
+            assert sum(x.share for x in found.ranked) == pytest.approx(float(bool(found.ranked))), letter
 
 
 def test_a_letter_that_is_not_there_is_refused(run):
@@ -203,8 +217,8 @@ def test_spreads_are_what_rows_give(name, device, letter):
 
 def test_what_no_formula_has_leaves_a_tenth_beyond_each_end():
     """Of memory, which nothing else makes uncertain."""
-    sets = ["megatron_memory", "megatron_peak", "nanotron_memory"]
-    slow, fast = (spreads._lack(sets, (), slow=x) for x in (True, False))
+    sets, ends = spreads.letters()["memory"], spreads.lack("memory")
+    slow, fast = ends.high, -ends.low
     off = np.concatenate([evidence(x).nearest for x in sets])
     weights = np.concatenate([np.full(len(evidence(x).off), len(evidence(x).off) ** -0.5) for x in sets])
     assert ((off > slow) * weights).sum() / weights.sum() <= 0.1 >= ((off < -fast) * weights).sum() / weights.sum()
@@ -227,7 +241,7 @@ def test_squares_of_logarithms_are_what_draws_give():
 
 # The record
 
-PROMISED = {"kernels": 0.75, "step time": 0.42, "memory": 0.25, "decoding": 0.55}  # the widest that is of use
+PROMISED = {"kernels": 0.5, "step time": 0.42, "memory": 0.25, "decoding": 0.65}  # the widest that is of use
 
 
 @pytest.mark.parametrize("family", PROMISED)
@@ -238,6 +252,47 @@ def test_eight_in_ten_are_eight_in_ten(family):
     assert kept["width"] <= PROMISED[family]
 
 
+def test_rows_of_every_device_lie_within():
+    """Rows that were left out, a fifth of all at a time: three in four, less what few rows may miss by chance."""
+    by_device: dict[str, list] = {}
+    for x in recorded()["devices"]:
+        by_device.setdefault(x["device"], []).append(x)
+    for device, kept in by_device.items():
+        rows = sum(x["rows"] for x in kept)
+        covered = sum(x["covered"] * x["rows"] for x in kept) / rows
+        assert covered >= (0.72 if rows >= 30 else 0.6), device
+    assert {"b200", "gb200", "h100", "h200", "mi300x", "mi355x"} <= by_device.keys()
+
+
+def test_rows_that_are_left_out_are_all_rows_once():
+    found = [(name, len(own.off)) for name, own, _ in coverage.rows_left_out() if name in ("gemm", "torchtitan")]
+    assert sum(n for name, n in found if name == "gemm") == len(evidence("gemm").off)
+    assert len([n for name, n in found if name == "torchtitan"]) == spreads.PARTS_OF_ROWS
+    kept, left = (f("gemm", 0) for f in (spreads.kept, spreads.left_out))
+    assert len(kept.off) + len(left.off) == len(evidence("gemm").off) and 0.19 < len(left.off) / len(kept.off) < 0.26
+
+
+@pytest.mark.parametrize("name", ["attention_mla", "moe_layer", "gemm", "attention_infersim"])
+def test_a_row_leans_on_what_is_predicted_not_on_the_roofline_beside_it(name):
+    """Of a kernel the elasticities add up to one, less what is a constant; at its peak a launch would have none."""
+    found = evidence(name)
+    total = np.sum(list(found.leans.values()), axis=0)
+    assert total.max() == pytest.approx(1, abs=0.01) and np.median(total) > 0.7  # routing is a constant
+    assert max(lean.max() for cause, lean in found.leans.items() if "launch" in cause.letter) > 0.3
+
+
+def test_steps_that_visit_experts_lack_more():
+    """A dense step rests on kernels that were measured; experts are uneven besides, and their messages wait."""
+    letters = dict(tp=8, batch=64, context=4096)
+    dense = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), **letters)
+    experts = decode_step(models.deepseek_v3, accelerators.h200.at("fp8"), **letters)
+    ends = [usual_ends("pass_time", x.cells["pass_time"]) for x in (dense, experts)]
+    assert ends[0] == SPREADS["pass_time"] and ends[1] == SPREADS.with_experts["pass_time"]
+    assert ends[1].low < ends[0].low <= 1 <= ends[0].high < ends[1].high
+    assert {"experts_time", "routing_time"} <= {x.letter for x in experts.interval("pass_time").ranked}
+    assert not {"experts_time", "routing_time"} & {x.letter for x in dense.interval("pass_time").ranked}
+
+
 def test_every_set_is_recorded_and_of_a_family_that_is_known():
     assert list(recorded()["sets"]) == list(CONFRONTATIONS)
     assert {whole(x["name"]) for x in recorded()["coverage"]} == {x for x in CONFRONTATIONS if family_of(x)}
@@ -245,9 +300,9 @@ def test_every_set_is_recorded_and_of_a_family_that_is_known():
 
 def test_a_set_is_left_out_with_its_whole_table():
     """Kernels of one table share their machines, and would say of each other what nobody else knows."""
-    assert set(spreads._kin("megatron_peak")) == {"megatron_peak", "megatron_memory"}
-    assert set(spreads._kin("azure:products")) == {"azure:products", "azure:sums", "azure_engines"}
-    assert set(spreads._kin("llama3")) == {"llama3"}  # of a file of many papers
+    assert set(coverage._kin("megatron_peak")) == {"megatron_peak", "megatron_memory"}
+    assert set(coverage._kin("azure:products")) == {"azure:products", "azure:sums", "azure_engines"}
+    assert set(coverage._kin("llama3")) == {"llama3"}  # of a file of many papers
 
 
 def test_rows_of_a_kind_are_a_set_without_those_that_calibrate():
@@ -261,12 +316,12 @@ def test_rows_of_a_kind_are_a_set_without_those_that_calibrate():
 
 def test_the_ends_of_several_readings_leave_a_tenth_beyond_each():
     readings, chances = np.array([[0.0], [1.0]]), np.array([[0.95], [0.05]])
-    low, high = spreads._ends_of_readings(readings, chances, np.array([0.1]), np.array([0.2]))
+    low, high = coverage._ends_of_readings(readings, chances, np.array([0.1]), np.array([0.2]))
     rng = np.random.default_rng(0)
     steps = rng.standard_normal(400_000) / 1.2815515655446004
     drawn = np.where(rng.random(steps.size) < 0.05, 1.0, 0.0) + np.where(steps < 0, 0.1, 0.2) * steps
     assert np.quantile(drawn, [0.1, 0.9]) == pytest.approx([low[0], high[0]], abs=0.004)
-    alone = spreads._ends_of_readings(readings[:1], chances[:1] * 0 + 1, np.array([0.1]), np.array([0.2]))
+    alone = coverage._ends_of_readings(readings[:1], chances[:1] * 0 + 1, np.array([0.1]), np.array([0.2]))
     assert (alone.low[0], alone.high[0]) == (-0.1, 0.2)
 
 

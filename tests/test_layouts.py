@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from scalebook.inference import serve
+from scalebook.inference import decode_step, serve
 from scalebook.inference.layouts import first_whole
-from scalebook.inference.rules import reason
+from scalebook.inference.rules import BEYOND, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
@@ -95,7 +95,7 @@ def test_users_of_a_rate_are_those_of_littles_law():
         serve(LLAMA, H200, tp=4, replicas=7, users=row.users, prompt=1000, output=300, generations=1e6).tpot == row.tpot
     )
     with pytest.raises(
-        ValueError, match=r"rate=200 request/s is more than 8 devices serve: 19 request/s by 2,\d+ users"
+        ValueError, match=r"rate=200 request/s is more than 8 devices serve: 19\.\d+ request/s by 2,\d+ users"
     ):
         serve(LLAMA, H200, tp=8, rate=200, prompt=1000, output=300)
     with pytest.raises(TypeError, match="users are found for one way to serve: give tp one value"):
@@ -148,6 +148,47 @@ def test_where_a_price_is_not_known_devices_are_counted():
 def test_what_a_device_lacks_is_said_with_its_name():
     with pytest.raises(TypeError, match="Intel Gaudi 2: this search needs peak_vector"):
         search(serve, LLAMA, [H200, accelerators.gaudi2], devices=32, rate=10, **ASKED)
+
+
+@pytest.mark.parametrize("asked", [dict(users=16), dict(rate=3, tpot=0.2), dict(tpot=0.2)])
+@pytest.mark.parametrize(("key", "most"), [("h100_pcie", 2), ("rtx_pro_6000", 8), ("rtx_4090", 1), ("mi250x", 1)])
+def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
+    """Copies of a model need none; each layout found is one that a call prices alike."""
+    asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)
+    for model in (models.llama3_8b, *([] if key == "rtx_4090" else [models.gpt_oss_20b])):  # which does not fit there
+        found = search(serve, model, accelerators[key], **asked)
+        for x in found.best:
+            assert x.tp * getattr(x, "attention_dp", 1) <= most and x.row.tpot == pytest.approx(x.values["tpot"])
+        assert (BEYOND in found.rejected) == (most < 8) == bool(found.remark)
+        if most < 8:
+            assert f"since {accelerators[key].name} has no sca" in repr(found)
+        with_h100 = search(serve, model, [accelerators[key], accelerators.h100], **asked)
+        assert found.remark in repr(with_h100) and "NVIDIA H100 SXM has no" not in repr(with_h100)
+        given = search(serve, model, accelerators[key], **asked, scaleup_size=8, scaleout_bandwidth="50 GB/s")
+        assert BEYOND not in given.rejected and not given.remark
+
+
+def test_what_is_sought_of_a_service_is_asked_for_where_no_layout_is():
+    for thing, letters, said in ((serve, dict(users=8, prompt=9, output=9), "tpot, ttft or end_to_end"),
+                                 (decode_step, dict(batch=8, context=9), "pass_time")):  # fmt: skip
+        with pytest.raises(TypeError, match=f"say what is sought of .*, by minimize= or maximize=: {said}"):
+            search(thing, LLAMA, H200, tp=[2, 4], **letters)
+
+
+@pytest.mark.parametrize("asked", [dict(users=8), dict(rate=1), dict(tpot=0.1)])
+def test_ways_that_take_more_than_the_devices_are_said(asked):
+    with pytest.raises(ValueError, match=r"^tp=4 and pp=2 take more than the 4 devices: devices=8 would do$"):
+        search(serve, models.llama3_8b, H200, devices=4, pp=2, tp=[4, 8], prompt=9, output=9, progress=False, **asked)
+
+
+def test_what_does_not_fit_is_not_sent_over_a_network_that_is_not_known():
+    with pytest.raises(ValueError, match="3 over more than 2 devices are left out, since NVIDIA H100 PCIe has no"):
+        search(serve, models.llama3_405b, accelerators.h100_pcie, devices=8, rate=1, prompt=9, output=9, progress=False)
+    asked = dict(users=1, prompt=9, output=9)
+    with pytest.raises(ValueError, match="tp=2 would hold them"):
+        serve(models.llama3_70b, accelerators.h100_pcie, **asked)
+    with pytest.raises(ValueError, match="fewer weight_bits or more pp may let them in"):
+        serve(models.llama3_405b, accelerators.h100_pcie, **asked)
 
 
 def test_without_a_rate_devices_are_as_full_as_targets_let_them():
@@ -239,3 +280,15 @@ def test_errors_say_what_was_wrong_and_what_is_nearest(changed, error, said):
 def test_a_list_is_of_devices(devices, said):
     with pytest.raises(TypeError, match=said):
         search(serve, LLAMA, devices, devices=8, rate=1, **ASKED)
+
+
+@pytest.mark.parametrize("key", ["tpu_v7", "inferentia2"])
+def test_a_service_whose_device_lacks_a_cell_says_which(key):
+    asked = dict(prompt=100, output=100)
+    for call in (lambda: serve.capacity(models.llama3_8b, accelerators[key], tpot=1, **asked),
+                 lambda: serve.capacity(models.llama3_8b, accelerators[key], **asked),
+                 lambda: serve(models.llama3_8b, accelerators[key], rate=1, **asked)):  # fmt: skip
+        with pytest.raises(ValueError, match="needs peak_vector"):
+            call()
+    with pytest.raises(ValueError, match="answers of more than one token, not at output=1"):
+        serve(models.llama3_8b, H200, rate=1, prompt=100, output=1)

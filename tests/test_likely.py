@@ -9,7 +9,7 @@ from scalebook import tables, training
 from scalebook.block import LLAMA, blocks_of
 from scalebook.display.calculator import calculator
 from scalebook.display.described import merge
-from scalebook.inference import step_sheet
+from scalebook.inference import read_by, step_sheet
 from scalebook.inference.kernels import Work
 from scalebook.inference.tokens import decoding
 from scalebook.language import Sheet
@@ -36,14 +36,19 @@ def training_sheet():
     return sheet, ["step_time", "mfu", "memory"], dict(ways, **usual, model=models[["llama3_70b"]], precision=["bf16"])
 
 
-def decoding_step():
-    sheet = step_sheet(*blocks_of(models.llama3_70b), Work("decode"), attention_peak_bf16)
+def decoding_step(model="llama3_70b", **more):
+    sheet = step_sheet(*blocks_of(models[model]), Work("decode"), attention_peak_bf16)
     kept = Sheet(sheet.name, *(f for f in sheet.formulas.values() if f.letter != "matmul_bf16"))
     fixed = dict(pp=1, attention_dp=1, fullest_group=1, fp32_bits=32, window_layers=0, window=1)
     fixed |= dict(step_overhead=0, layer_overhead=0)
     bits = dict(weight_bits=8, kv_bits=8, activation_bits=8)
     ways = dict(tp=[1, 8], batch=[1, 64], context=[128, 131072])
-    return kept, ["pass_time"], dict(fixed, **bits, **ways, model=models[["llama3_70b"]], precision=["bf16", "fp8"])
+    return kept, ["pass_time"], dict(fixed, **bits, **ways, **more, model=models[[model]], precision=["bf16", "fp8"])
+
+
+def step_with_experts():
+    """Which lacks more than a dense one."""
+    return decoding_step("mixtral_8x7b", ep=[1, 8], fullest_share=1, expert_bits=8)
 
 
 def product():
@@ -65,12 +70,13 @@ def python_says(sheet, asked, answer, choices, state):
         if isinstance(choice, tables.Table):
             row = choice[state[name]]
             rows.append(row.at(state["precision"]) if "precision" in state and hasattr(row, "at") else row)
+            rows += [read_by("grouped", row)] if "read_launch" in sheet.formulas else []
         elif name != "precision":
             numbers[name] = state.get(name, choice)
     return sheet.only(*asked, given=choices)(*rows, **numbers).interval(answer)
 
 
-@pytest.mark.parametrize("of", [training_sheet, decoding_step, product, exchange])
+@pytest.mark.parametrize("of", [training_sheet, decoding_step, step_with_experts, product, exchange])
 def test_a_page_says_what_python_says(of):
     sheet, asked, choices = of()
     choices = dict(device=accelerators) | choices

@@ -21,6 +21,7 @@ from scalebook.display.planner_sheets import Graph, kind_of
 from scalebook.display.planning import planner, planner_script, planner_style
 from scalebook.inference import serve
 from scalebook.inference.flags import SERVERS, server_flags
+from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language import symbol
 from scalebook.search import search
@@ -310,14 +311,16 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
     assert "two pools" in page("link", page("write", dict(planner("serve").plan, pools=pools)))["error"]
 
 
-@pytest.mark.parametrize("device", ["mi300a", "h100_pcie", "h100_nvl"])
+@pytest.mark.parametrize("device", ["mi300a", "h100_pcie", "h100_nvl", "rtx_4090", "mi250x"])
 def test_a_network_that_is_not_known_is_not_lent(page, device):
     """Beyond its scale-up domain such a device prices no layout: `serve` refuses it."""
     asked = dict(devices=8, users=16, prompt=1024, output=1024)
     plan = dict(job="serve", model="llama3_8b", device=device, precision="bf16", engine="vllm", letters=asked, words={})
-    best = page("find", plan | dict(targets=dict(ttft=5, tpot=0.2)))["best"]
-    assert best
+    found, row = page("find", plan | dict(targets=dict(ttft=5, tpot=0.2))), accelerators[device]
+    best, size = found["best"], row.get("scaleup_size", 1)
+    assert best and (BEYOND in found["rejected"]) == (size < 8)
     for one in best:
+        assert math.prod(one["letters"][x] for x in ("tp", "pp", "attention_dp")) <= size
         row = serve(models.llama3_8b, accelerators[device].at("bf16"), engine="vllm", **asked | one["letters"])
         assert near(one["values"]["tpot"], row.tpot)
 
@@ -654,8 +657,9 @@ def test_a_device_that_lacks_cells_is_not_said_to_be_too_small(chromium, folder)
         said = page.locator(".pl-verdict", has_text="It cannot be said")
         said.wait_for()
         assert "(peak_vector)" in said.inner_text() and "fit" not in said.inner_text()
-        page.get_by_text("take them from NVIDIA H100 SXM").click()
+        page.get_by_text("take it from NVIDIA H100 SXM").click()
         page.wait_for_function(READY)
+        page.locator(".pl-verdict", has_text="over several devices are left out").wait_for()  # no network is known
         assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
 
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from scalebook.inference import assumptions, decode_step, fullest_group, mixed_step, prefill_step, serve
+from scalebook.inference import (
+    assumptions,
+    decode_step,
+    fullest_group,
+    fullest_share,
+    mixed_step,
+    prefill_step,
+    serve,
+)
 from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
@@ -311,6 +319,22 @@ def test_groups_that_attend_apart_wait_for_the_fullest(model):
     assert decode_step(model, H200.at("fp8"), **ways).pass_time == even.pass_time
     assert full.cache_time == pytest.approx(2 * even.cache_time)
     assert full.pass_time - even.pass_time == pytest.approx(even.cache_time)
+
+
+def test_a_formula_of_the_fullest_device_counts_the_tokens_of_each_step():
+    """More come where a prompt is read too, and a device is then nearer to the mean; what is said holds for both."""
+    rows, asked = (models.deepseek_v3, H200.at("fp8")), dict(attention_dp=16, users=512, prompt=1024, output=1024)
+    row = serve(*rows, fullest_share, **asked, ep=16)
+    assert row.fullest_share == fullest_share(ep=16, assigned_tokens=row.assigned_tokens)
+    assert row.mixed_fullest == fullest_share(ep=16, assigned_tokens=row.mixed_assigned) < row.fullest_share
+    said = serve(*rows, fullest_share=row.fullest_share, **asked, ep=16)
+    assert said.mixed_fullest == said.fullest_share and said.pass_time == row.pass_time
+    assert said.mixed_time > row.mixed_time and said.ttft > row.ttft
+    found = search(serve, *rows, fullest_share, **asked, ep=[8, 16], minimize="tpot", progress=False)
+    for x in found.best:
+        assert x.values["tpot"] == pytest.approx(x.row.tpot) and x.row.mixed_fullest < x.row.fullest_share
+    halves = serve(*rows, fullest_share, **asked, ep=16, exchange="all_to_all", overlap="half_batches")
+    assert 1 < halves.mixed_fullest < halves.fullest_share
 
 
 def test_the_fullest_group_is_no_fuller_than_said():

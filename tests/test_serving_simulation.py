@@ -3,13 +3,15 @@
 import json
 import random
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 
 from scalebook.display.serving import queue_curve, request_timeline
-from scalebook.inference import open_loop, simulate_serving
+from scalebook.inference import decode_step, mixed_step, open_loop, prefill_step, serve, simulate_serving
 from scalebook.inference.arrivals import drawn, exponential, uniform
+from scalebook.tables import accelerators, models
 
 from .support import ROOT, JavaScript
 
@@ -354,3 +356,53 @@ def test_where_the_closed_form_of_an_open_loop_ends(prompt_time, load, error):
     said = open_loop(server, rate=rate)
     assert said.tpot / run.tpot.mean() - 1 == pytest.approx(error, abs=0.02)
     assert run.ttft.mean() > said.ttft + said.token_time
+
+
+def a_step(prompt, output):
+    """Seconds of a step of Llama 70B on eight H100, of sequences that decode and prompt tokens that are read."""
+    layout = (models.llama3_70b, accelerators.h100.at("fp8")), dict(tp=8, context=prompt + output / 2)
+
+    @cache
+    def seconds(batch, tokens):
+        rows, letters = layout
+        if not tokens:
+            return float(decode_step(*rows, **letters, batch=batch).pass_time)
+        number = max(1, round(tokens / prompt))
+        part = dict(prompts=number, read_chunk=tokens / number, past=max(0, (prompt - tokens / number) / 2))
+        if not batch:
+            return float(prefill_step(*rows, tp=8, **part).pass_time)
+        return float(mixed_step(*rows, **letters, **part, batch=batch).pass_time)
+
+    return seconds
+
+
+# Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read.
+LOADS = [
+    (1024, 256, 1, 16384), (1024, 256, 8, 2048), (1024, 256, 64, 2048), (1024, 32, 8, 2048), (1024, 32, 256, 2048),
+    (4096, 256, 8, 16384), (4096, 256, 64, 2048), (4096, 256, 64, 16384), (4096, 256, 256, 2048),
+    (16384, 256, 8, 2048), (16384, 256, 64, 2048), (16384, 32, 8, 2048), (16384, 32, 64, 2048), (16384, 32, 64, 16384),
+    (65536, 128, 8, 2048),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompt", "output", "users", "chunk"), LOADS)
+def test_a_service_is_what_its_simulation_finds(prompt, output, users, chunk):
+    """Lengths differ by a fifth, as benchmarks draw them: 0.9 of the longest in the mean."""
+    asked = dict(users=users, prompt=prompt, output=output, chunk_tokens=chunk)
+    row = serve(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, **asked)
+    lengths = dict(prompt=round(prompt / 0.9), output=round(output / 0.9), shortest=0.8)
+    run = simulate_serving(**lengths, users=users, chunk=chunk, step=a_step(prompt, output))
+    mean = {x: run.statistics(x)["mean"] for x in ("ttft", "tpot", "end_to_end")}
+    assert 0.97 < row.end_to_end / mean["end_to_end"] < 1.08 and 0.97 < row.tpot / mean["tpot"] < 1.08
+    assert 0.8 < row.ttft / mean["ttft"] < 1.15
+
+
+def test_short_prompts_that_begin_at_once_are_charged_a_step_each():
+    """The range in which first tokens are too late, and the rest is as simulated."""
+    asked = dict(users=256, prompt=128, output=256)
+    row = serve(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, **asked)
+    run = simulate_serving(prompt=142, output=284, shortest=0.8, users=256, chunk=8192, step=a_step(128, 256))
+    assert 3 < row.ttft / run.statistics("ttft")["mean"] < 4
+    assert 1 < row.tpot / run.statistics("tpot")["mean"] < 1.06
+    later = serve(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, **asked, generations=1000)
+    assert later.ttft < row.ttft / 4

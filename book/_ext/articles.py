@@ -48,7 +48,7 @@ def claim(said) -> list[str]:
         f'<div class="sb-claim" data-article="{said.article}" data-verdict="{kind(said.verdict)}">',
         "",
         f"(claim-{said.key})=",
-        f"“{plain(said.quotation)}”",
+        f"“{plain(said.words)}”",
         f": {first}",
         *(f"\n  {x}" for x in more),
         "",
@@ -184,7 +184,7 @@ def judged(article) -> list[str]:
     """The article's claims, each with its verdict and its chapter."""
     lines = ["| The article says | Verdict | Chapter |", "| :-- | :-- | :-- |"]
     for x in (x for heading in article.headings for x in article.claims(heading)):
-        said = plain(first_words(" ".join(x.quotation.replace("**", "").split())))
+        said = plain(first_words(" ".join(x.words.split())))
         lines.append(f"| [“{said}”](#claim-{x.key}) | {mark(x.verdict)} | {chapter(x.chapter)} |")
     return lines
 

@@ -7,9 +7,11 @@ from linking import BOOK, plain, repository
 
 from scalebook.language.tabular import Markup, page_table, table_cell
 from scalebook.measurements import CONFRONTATIONS
-from scalebook.measurements.evidence import whole
+from scalebook.measurements.coverage import LEAST_ROWS
+from scalebook.measurements.evidence import FAMILIES, whole
 from scalebook.measurements.record import TOLERANCE, recorded
-from scalebook.measurements.spreads import TAIL
+from scalebook.measurements.spreads import PARTS_OF_ROWS, TAIL
+from scalebook.tables import accelerators
 
 LEVEL = 1 - 2 * TAIL
 HEAD = f"""# How far to trust this book
@@ -35,13 +37,23 @@ run.interval("step_time")
 
 Shares of peaks, launches and latencies carry a low and a high end beside their typical value, from what they would
 have to be for each measured kernel to be predicted right: the 10th and the 90th percentile. A device of which no
-kernel was measured has the ends of the devices that were. What remains, the residual of whole steps, is learnt as one
-factor for each of step time, memory, decoding and kernels, and stands as *what no formula has*. Four hundred draws
-are made of all that a result rests on, one for each thing, so that all products of one device and precision are slow
-together; what you give in a call is taken as given. The result names what moves it most.
+kernel was measured has the ends of the devices that were. What remains is learnt as one factor for each of step time,
+memory, first tokens, the kinds of kernels, and decoding without and with experts, and stands as *what no formula has*;
+the parts of a decoding step that are kernels of attention, of experts or between devices have the factors of these.
+Four hundred draws are made of all that a result rests on, one for each thing, so that all products of one device and
+precision are slow together; what you give in a call is taken as given. The result names what moves it most.
 
 An interval knows of what the rows behind it know: software as it was published, tuned by those who published it, on
 machines without a fault. It does not know your network's neighbours, your container or your data loader.
+"""
+
+DEVICES = f"""## By device
+
+The other check is of rows instead of sets: lots divide the rows of every set into {PARTS_OF_ROWS} parts, and each part
+is asked what lies within when all that is uncertain was learnt from the rest. That is what a reader meets who
+measures more of the same on a device of the table. *All* counts every row of the device; a kind with fewer than
+{LEAST_ROWS} rows on it has no figure of its own. Devices whose numbers are the same in our tables count as the first
+of them: an H800's products as an H100's, a GB300's attention as a GB200's.
 """
 
 
@@ -72,6 +84,25 @@ def families() -> list[str]:
         "tokens and of streams there are two tables each, of which neither says much of the other: no promise is made.",
         "",
     ]
+
+
+def devices() -> list[str]:
+    """A line of each device, a column of each kind of rows: the share within, and in brackets the width."""
+    kept = [x for x in recorded()["devices"] if x["device"]]
+    kinds = [x for x in FAMILIES if any(x == y["family"] for y in kept)]
+    lines = []
+    for key in dict.fromkeys(x["device"] for x in kept):
+        own = {x["family"]: x for x in kept if x["device"] == key}
+        rows = sum(x["rows"] for x in own.values())
+        mean = sum(x["covered"] * x["rows"] for x in own.values()) / rows
+        each = [_within(own[x]) if x in own else "" for x in kinds]
+        lines.append([accelerators[key].name, f"{rows:,}", percent(mean, places=0), *each])
+    heads = ["device", "rows", "all", *(x.removeprefix("kernels: ") for x in kinds)]
+    return [DEVICES, *table(heads, lines, "sb-one-line"), "In brackets how far the ends are apart, over the value.", ""]
+
+
+def _within(x) -> str:
+    return f"{percent(x['covered'], places=0)} ({percent(x['width'], places=0)})"
 
 
 def one_set(name: str, kept: dict, covered: dict) -> list[str]:
@@ -131,4 +162,4 @@ def beside() -> list[str]:
 
 def trust() -> str:
     where = f"[every row and its source](<{repository()}/blob/main/scalebook/measurements/README.md>)"
-    return "\n".join([HEAD, *families(), METHOD, *beside(), *sets(), f"The measurements: {where}.", ""])
+    return "\n".join([HEAD, *families(), METHOD, *devices(), *beside(), *sets(), f"The measurements: {where}.", ""])

@@ -57,6 +57,11 @@ class Claim:
     uncomputed: str = ""
     checks: tuple[Check, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """The sentence without its marks of emphasis, as a page shows it."""
+        return self.quotation.replace("**", "")
+
     def __repr__(self):
         return f'{self.key}: {self.verdict}\n  "{self.quotation}"\n  {self.correction}'
 
@@ -121,7 +126,7 @@ class Reason:
         where = f"{cite_html(c.article)}, {html.escape(c.section)}"
         return styled(
             f'<div class="sb-why tex2jax_ignore"><p><b>{html.escape(c.key)}: {mark(c.verdict)}</b></p>'
-            f"<blockquote>{html.escape(c.quotation)}<br><small>{where}</small></blockquote>{''.join(lines)}</div>"
+            f"<blockquote>{html.escape(c.words)}<br><small>{where}</small></blockquote>{''.join(lines)}</div>"
         )
 
 
@@ -134,8 +139,8 @@ def mark(verdict: str) -> Markup:
     return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
 
 
-def _marked(verdict: str) -> Markup:
-    return table_cell(mark(verdict), class_="sb-said")
+def _left(text: str) -> Markup:
+    return table_cell(text, class_="sb-said")
 
 
 class Judged:
@@ -152,7 +157,7 @@ class Judged:
         return aligned([[x.key, x.verdict, x.correction] for x in self.claims], gap="  ")
 
     def _repr_html_(self):
-        lines = [[f"“{x.quotation}”", _marked(x.verdict), x.correction] for x in self.claims]
+        lines = [[f"“{x.words}”", _left(mark(x.verdict)), _left(x.correction)] for x in self.claims]
         return styled(page_table(self.HEADS, lines))
 
 
@@ -263,7 +268,8 @@ class Claims(Mapping):
         """Counts, and the claims of each article behind a line that opens them."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
-            counted.setdefault(x.article, []).append([key, _marked(x.verdict), f"“{x.quotation}”", x.correction])
+            row = [key, _left(mark(x.verdict)), f"“{x.words}”", _left(x.correction)]
+            counted.setdefault(x.article, []).append(row)
         several = (folded(page_table(heads, x), f"{len(x)} claims of {cite(name)}") for name, x in counted.items())
         counts = Counts({x: Counter(c.verdict for c in self.values() if c.article == x) for x in counted}, 0)
         return styled(f"<p>{html.escape(counts.sentence())}</p>", *several)

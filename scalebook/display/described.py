@@ -19,7 +19,7 @@ from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
 from .likely import spreads_of
-from .menus import BY_PRECISION, STATED_BY_ROWS, cut, is_priced_otherwise, row_of
+from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cut, is_priced_otherwise, row_of, steps, told
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
@@ -131,6 +131,8 @@ class Described:
                 self._left_out.append(
                     f"{own.pop(key)['name']} (other formulas: training_step and the planner have them)"
                 )
+        self._read = {f["letter"]: READ[f["name"]] for _, f in known if f["name"] in READ}
+        self._rows = {x: {k: as_read(row, self._read) for k, row in own.items()} for x, own in self._rows.items()}
         rows = [row for own in self._rows.values() for row in own.values()]
         given = {x for row in rows for x in row["letters"]}
         self._constants = [f for _, f in known if "value" in f and f["letter"] in given]
@@ -171,27 +173,30 @@ class Described:
         letters = [*needed, *self._over, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
+        read = {x: cell for x, cell in self._read.items() if x in letters}
+        kept = {k: cut(rows[k], told(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
         rows = {k: cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
         ]
         control = dict(name=c["name"], label=c["name"].replace("_", " "), keys=keys, groups=groups, usual=usual)
+        control |= dict(read=read) if read else {}
         if "rows" in c:
-            return control | dict(rows=rows)
-        merge(self.data, dict(formulas={}, tables={c["table"]: rows}))
-        return control | dict(table=c["table"], letters=letters)
+            return control | dict(rows=kept)
+        merge(self.data, dict(formulas={}, tables={c["table"]: kept}))
+        return control | dict(table=c["table"], letters=[*letters, *read.values()])
 
     def _listed(self, c):
         """The options of a slider, or of the menu of precisions."""
         if "precisions" in c:
             return [dict(label=p, letters={}, peak=p, key=p) for p in c["precisions"]]
-        values = c["values"] if "values" in c else _steps(*c["range"])
+        values = c["values"] if "values" in c else steps(*c["range"])
         return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
 
     def _shown(self, c):
         """A slider, or the menu of precisions, for the browser."""
         if "precisions" in c:
-            return dict(name=c["name"], label="precision", options=self.options[c["name"]])
+            return dict(name=c["name"], label="precision of arithmetic", options=self.options[c["name"]])
         letter, values = self.letter(c["name"]), [o["letters"][c["name"]] for o in self.options[c["name"]]]
         said = dict(name=c["name"], label=letter.meaning, unit=letter.unit, sign=letter.sign, values=values)
         return said | ({"whole": True} if letter.whole else {})
@@ -264,7 +269,7 @@ class Described:
             self.spec["shares"] = shares
 
     def _words(self):
-        """What stands around the numbers: letters, units, the equation, where formulas hold."""
+        """What stands around the numbers."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
@@ -339,15 +344,6 @@ def _begin(c, options):
         return c.get("start", values[0])
     with np.errstate(divide="ignore"):  # a slider may begin at 0
         return values[int(np.argmin(np.abs(np.log(values) - np.log(c["start"]))))]
-
-
-def _steps(low, high):
-    """Powers of two and the steps half-way between, from low to high."""
-    steps, x = [], low
-    while x < high:
-        steps += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]
-        x *= 2
-    return [*steps, high]
 
 
 def _wrapped(typeset, most=5):

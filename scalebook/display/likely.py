@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from scalebook.language import NOTATION
 from scalebook.language.interval import SPREADS
 
 __all__ = ["ends_of", "spreads_of"]
@@ -23,10 +22,12 @@ def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
 
 
 def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
-    """How far what formulas give may be off, by letter: ends over the value, and the name of the formula.
+    """How far what formulas give may be off, by letter: ends over the value, the name of the formula, and where experts
+    that are visited make a difference, the ends with them.
 
     >>> low, high, name = spreads_of({"memory": "memory", "flops": "decode_flops"})["memory"]
     >>> low < 1 < high, name
     (True, 'memory')
     """
-    return {x: [*SPREADS[NOTATION[x].name], name] for x, name in formulas.items() if x in SPREADS}
+    apart = SPREADS.with_experts
+    return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}

@@ -69,7 +69,8 @@ export function showTex(value, unit) {
 export function exact(value, unit) {
   const text = show(value, unit);
   if (unit === "year" || close(parse(text, unit).value, value)) return text;
-  const size = Math.abs(value), tail = unit === "%" ? " %" : unit ? ` ${unit}` : "";
+  const size = Math.abs(value), tail = unit === "%" ? " %" : unit ? ` ${unit}` : "", long = (x) => Number((value / x).toPrecision(12));
+  if (unit === "s" && size >= 120) for (const [x, name] of LONG) if (size >= x && long(x) === Number(long(x).toFixed(3))) return `${plain(long(x))} ${name}`;
   if (unit === "%") return `${plain(Number((100 * value).toPrecision(12)))} %`;
   if (COUNTED.has(unit)) return plain(value) + tail;
   const at = Math.min(Math.max(Math.floor(Math.log10(size) / 3 + 1e-12), unit === "s" || unit === "J" ? -4 : 0), unit === "s" ? 0 : 6);
@@ -126,10 +127,12 @@ export function whole(spec, data) {
 }
 
 function menu(control, data) {
-  const rows = control.rows ?? data.tables[control.table];
+  const rows = control.rows ?? data.tables[control.table], read = Object.entries(control.read ?? {});
+  // What a device says of its own kernels, by the kind of cache that the sheet reads.
+  const own = (said) => ({ ...said, ...Object.fromEntries(read.flatMap(([x, cell]) => (said && cell in said ? [[x, said[cell]]] : []))) });
   return control.keys.map((key) => {
-    const { name, letters, peaks, ends, ends_at } = rows[key], named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters);
-    return { key, label: name, peaks, ends, ends_at, usual: new Set(Object.keys(control.usual).filter((x) => !named.includes(x))), letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
+    const { name, letters: all, peaks, ends, ends_at } = rows[key], letters = own(all), named = (control.letters ?? Object.keys(letters)).filter((x) => x in letters && !read.some(([, cell]) => cell === x));
+    return { key, label: name, peaks, ends: own(ends), ends_at, usual: new Set(Object.keys(control.usual).filter((x) => !named.includes(x))), letters: { ...control.usual, ...Object.fromEntries(named.map((x) => [x, letters[x]])) } };
   });
 }
 

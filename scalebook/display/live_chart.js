@@ -65,10 +65,10 @@ function axis(values, from, to, unit, room) {
 function sayer(ticks, unit) {
   const top = Math.max(...ticks.map(Math.abs)), least = Math.min(...ticks.map(Math.abs).filter((x) => x > 0));
   if (unit === "year" || unit === "%" || !(top > 0)) return (v) => show(v, unit);
-  if (top / least > 2e4) return (v) => (unit === "s" && v >= 120 ? `${plain(round(v))} s` : show(v, unit));
+  if (top / least > 2e4 || COUNTED.has(unit) && top >= 1e6 && top / least >= 1e3) return (v) => (unit === "s" && v >= 120 ? `${plain(round(v))} s` : plural(show(v, unit)));
   const text = show(unit === "s" && top >= 120 && top < 7200 ? 60 : top, unit), tail = text.replace(/^[-\d.,]+/, "");
   const size = (unit === "s" && top >= 120 && top < 7200 ? 60 : top) / Number(text.replace(tail, "").replaceAll(",", "")) ;
-  return tail.startsWith("×") ? (v) => show(v, unit) : (v) => `${v ? plain(round(v / size)) : 0}${v ? tail : ""}`;
+  return tail.startsWith("×") ? (v) => show(v, unit) : (v) => plural(`${v ? plain(round(v / size)) : 0}${v ? tail : ""}`);
 }
 
 // A line of what is part of something has that part's colour.

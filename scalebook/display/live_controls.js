@@ -11,12 +11,23 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
+// What a control is, in words; at the end of the line its name in code, for who wants it.
+const called = (control, id) => make("label", { for: id }, make("span", {}, control.label), " ", make("code", { class: "sb-word", title: "its name in Python" }, control.name));
+
+// Of what kind an assumption is, for who has not yet opened the fold: by its unit, and what is counted by what its meaning counts.
+const KINDS = [["how the work is split", (x) => !x.unit && /\b(ways|stages?|devices?|sites?|ports|domain|micro-batches)\b/.test(x.label)], ["number formats", (x) => x.unit === "bit"],
+  ["shares and efficiencies", (x) => x.unit === "%"], ["prices", (x) => x.unit?.startsWith("$")], ["electricity and carbon", (x) => x.unit?.endsWith("MWh")], ["times", (x) => x.unit === "s"], ["memory and links", (x) => /^B/.test(x.unit)], ["the work itself", () => true]];
+function grouped(controls) {
+  const groups = new Map(KINDS.map(([kind]) => [kind, []]));
+  for (const x of controls) groups.get(KINDS.find(([, holds]) => holds(x))[0]).push(x);
+  return [...groups].filter(([, own]) => own.length);
+}
+
 function slider(control, id, change) {
   const range = make("input", { type: "range", id, min: 0, max: control.values.length - 1, step: 1, class: "sb-range" });
   const typed = make("input", { type: "text", class: "sb-typed", "aria-label": `${control.label}, typed`, autocomplete: "off", spellcheck: "false" });
   const wrong = make("p", { class: "sb-wrong", role: "alert", hidden: true, id: `${id}-wrong` });
-  const row = make("div", { class: "sb-control", "data-name": control.name },
-    make("label", { for: id }, control.label, " ", make("code", { class: "sb-word" }, control.name)), make("div", { class: "sb-inputs" }, range, typed), wrong);
+  const row = make("div", { class: "sb-control", "data-name": control.name }, called(control, id), make("div", { class: "sb-inputs" }, range, typed), wrong);
   const refuse = (text) => {
     wrong.textContent = text ?? "";
     wrong.hidden = !text;
@@ -45,7 +56,8 @@ function slider(control, id, change) {
     const value = state[control.name], text = plural(exact(value, control.unit));
     range.value = nearest(value);
     range.setAttribute("aria-valuetext", text);
-    if (typed.value !== text) { typed.value = text; refuse(); }
+    const short = /tokens?\b/.test(control.label) ? text.replace(/ tokens?$/, "") : text; // the label has said it
+    if (typed.value !== short) { typed.value = short; refuse(); }
   } };
 }
 
@@ -54,8 +66,7 @@ function pair(control, id, change) {
   const select = make("select", { id }), option = (x) => make("option", { value: x }, plural(exact(x, control.unit)));
   select.append(...control.values.map(option));
   select.addEventListener("change", () => change(Number(select.value)));
-  const row = make("div", { class: "sb-control", "data-name": control.name },
-    make("label", { for: id }, control.label, " ", make("code", { class: "sb-word" }, control.name)), make("div", { class: "sb-inputs" }, select));
+  const row = make("div", { class: "sb-control", "data-name": control.name }, called(control, id), make("div", { class: "sb-inputs" }, select));
   return { row, refresh(state) {
     const value = state[control.name], own = [...select.options].some((x) => Number(x.value) === value);
     if (!own) { select.options[2]?.remove(); select.append(option(value)); }
@@ -81,7 +92,7 @@ function chooser(control, id, change, spec) {
   const inputs = make("div", { class: "sb-inputs" }, select);
   row.append(inputs);
   if (control.options.length > MANY) {
-    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "search", "aria-label": `search the menu: ${control.label}` });
+    const filter = make("input", { type: "search", class: "sb-filter-menu", placeholder: "find", "aria-label": `search the menu: ${control.label}` });
     const nodes = [...select.querySelectorAll("option")];
     const fits = (node) => filter.value.toLowerCase().split(/\s+/).every((word) => node.textContent.toLowerCase().includes(word));
     filter.addEventListener("input", () => {

@@ -47,6 +47,8 @@ export function steps(cause) {
 // value; evaluate: from the factor of each of these letters to the result.
 export function spreadOf(causes, evaluate, level = 0.8) {
   const all = causes.map((x) => steps(x.name)), factors = {}, found = new Float64Array(DRAWS);
+  for (const { ends } of causes) for (const [letter] of ends) factors[letter] = 1;
+  const value = evaluate(factors);
   for (let i = 0; i < DRAWS; i++) {
     causes.forEach(({ ends }, k) => {
       const step = all[k][i];
@@ -57,7 +59,7 @@ export function spreadOf(causes, evaluate, level = 0.8) {
   found.sort();
   if (found.some(Number.isNaN)) return undefined;
   const at = (share) => { const place = share * (DRAWS - 1), i = Math.floor(place); return found[i] + (place - i) * (found[Math.min(i + 1, DRAWS - 1)] - found[i]); };
-  return [at((1 - level) / 2), at((1 + level) / 2)];
+  return [Math.min(value, at((1 - level) / 2)), Math.max(value, at((1 + level) / 2))]; // the value lies between them
 }
 
 // An expression without the condition under which it holds.
@@ -102,8 +104,11 @@ export function likely(spec, state, letter, letters = known(spec, state).letters
   const { formulas, inputs, run } = followed(spec, letter, letters), own = known_ends(spec, state), groups = new Map(), moved = new Set(), most = {};
   const add = (name, { low, high, group, origin }) => groups.set(group, [...(groups.get(group) ?? []), { name, low, high, origin }]);
   for (const x of inputs) if (own[x]) { add(x, own[x]); moved.add(x); }
+  // Steps that visit experts lack more than dense ones.
+  const visits = (f) => f.inputs.includes("experts_time") && followed(spec, "experts_time", letters).run(letters, {}, {}) > 0;
+  const endsOf = (f) => { const [low, high, , ...apart] = spec.spread?.[f.letter] ?? []; return low === undefined ? undefined : apart.length && visits(f) ? apart : [low, high]; };
   for (const f of formulas) {
-    const spread = spec.spread?.[f.letter], below = f.inputs.some((x) => moved.has(x));
+    const spread = endsOf(f), below = f.inputs.some((x) => moved.has(x));
     if (spread) { add(f.letter, { low: spread[0], high: spread[1], group: f.letter, origin: f.name }); if (!below && f.sign === "share") most[f.letter] = 1; }
     if (spread || below) moved.add(f.letter);
   }

@@ -78,7 +78,7 @@ function save(name, text, type) {
 function reasons(spec, values, state, opened, set) {
   const root = document.documentElement.dataset.content_root, first = spec.outputs[0].letter, { letters } = known(spec, state);
   const to = (path, text) => (root === undefined ? text : make("a", { href: `${root}book/reference/${path}` }, text));
-  const say = (name) => `\\(${spec.letters[name][0]}\\) ${spec.letters[name][1]}: ${Number.isFinite(values[name]) ? plural(show(values[name], spec.units[name])) : "none"}`;
+  const say = (name) => `${spec.letters[name][1]} \\(${spec.letters[name][0]}\\): ${Number.isFinite(values[name]) ? plural(show(values[name], spec.units[name])) : "none"}`;
   const cited = (source) => to(`bibliography.html#source-${source.split(" ")[0]}`, source);
   const by = (f) => make("small", {}, ...(f.module ? ["formula ", to(`formulas.html#formula-${f.name.replaceAll("_", "-")}`, f.name)] : ["formula put together for what is chosen here"]),
     ...(f.sources ?? []).flatMap((x, i) => [i ? "; " : " · ", cited(x)]));
@@ -113,6 +113,8 @@ export const plural = (text) => text.replace(/^(?!1 )(\S+(?: million| billion| t
 
 // ---- all of it
 
+const ROOM = 6;  // as many more assumptions as stand beside the answers without making a calculator longer; so many have heads
+
 function build(model, el, spec, first) {
   const id = `sb-${++count}`, kernel = Boolean(model.get("data")?.formulas);
   el.classList.add("sb-calculator");
@@ -136,7 +138,9 @@ function build(model, el, spec, first) {
   const open = spec.first.filter((x) => by[x]), shut = parts.map((x) => x.name).filter((x) => !open.includes(x) && x !== "precision");
   const device = open.find((x) => spec.controls.find((c) => c.name === x).options?.[0].peaks);
   const order = by.precision ? (device ? open.flatMap((x) => (x === device ? [x, "precision"] : [x])) : ["precision", ...open]) : open;
-  const more = shut.length ? make("details", { class: "sb-more" }, make("summary", {}, `more assumptions (${shut.length})`), ...shut.map((x) => by[x].row)) : null;
+  const kinds = grouped(spec.controls.filter((x) => shut.includes(x.name)));
+  const more = shut.length ? make("details", { class: "sb-more" }, make("summary", {}, `${kinds.map(([kind]) => kind).join(", ")} (${shut.length} more)`),
+    ...kinds.flatMap(([kind, own]) => [kinds.length > 1 && shut.length > ROOM - 1 ? make("p", { class: "sb-kind" }, kind) : null, ...own.map((x) => by[x.name].row)])) : null;
   const alone = spec.controls.filter((x) => x.options?.length === 1).map((x) => `${x.label}: ${x.options[0].label}`);
   const controls = make("div", { class: "sb-controls" }, ...order.map((x) => by[x].row), more,
     alone.length ? make("p", { class: "sb-alone" }, alone.join("; ")) : null);
@@ -170,7 +174,7 @@ function build(model, el, spec, first) {
     typeset(body, model);
   });
   const opened = new Set(), why = fold("sb-because", "why", (body) => { body.replaceChildren(reasons(spec, found.values, get(), opened, (node) => typeset(node, model))); typeset(body, model); });
-  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `${spec.lacking.length} not offered: what each lacks`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
+  const lacking = spec.lacking?.length ? make("details", { class: "sb-note" }, make("summary", {}, `not in the menus, for want of a figure: ${spec.lacking.length}`), make("p", {}, `${spec.lacking.join("; ")}.`)) : null;
 
   const curve = spec.curve ? picture(spec, get, (value) => change(spec.curve.x)(value)) : null;
   if (curve) head.append(curve.figure);
@@ -240,6 +244,7 @@ function build(model, el, spec, first) {
     el.scrollIntoView({ block: "start" });
   };
   refresh();
+  if (more && shut.length <= ROOM && matchMedia("(min-width: 900px)").matches) more.open = true;
   curve?.start(el);
   if (!kernel) { follow(); addEventListener("hashchange", follow); }
   return () => { model.off("change:state", later); removeEventListener("hashchange", follow); curve?.stop(); };
@@ -261,7 +266,7 @@ function bar(one, answered) {
     : make("ul", { class: "sb-bar-key" }, ...[...seen.values()].map((x) => make("li", { title: x.title }, make("i", { class: `sb-swatch ${hue(x)}` }), words(x))));
   const line = one.limit === undefined ? "" : `, of ${say(one.limit)}`;
   return make("section", { class: `sb-bar${over ? " sb-over" : ""}`, "aria-label": `${one.meaning}: ${show(largest, one.unit)}${line}` },
-    answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${one.meaning}: ${say(largest)}${line}`), ...rows, key);
+    answered && !line ? "" : make("p", { class: "sb-bar-title" }, `${brief(one.meaning)}: ${say(largest)}${line}`), ...rows, key);
 }
 
 function picture(spec, get, move) {

@@ -1,16 +1,22 @@
-"""What menus say of rows: the letters that a calculator needs, by precision too, and which rows it cannot price."""
+"""What menus say of rows, by precision and kind of cache, which rows they cannot price; and where sliders stop."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from scalebook.inference.assumptions import GROUPED, LATENT
 
 from .likely import ends_of
 
-__all__ = ["BY_PRECISION", "STATED_BY_ROWS", "cut", "is_priced_otherwise", "row_of"]
+__all__ = [
+    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cut", "is_priced_otherwise", "row_of", "steps", "told",
+]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
 # What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 # What a device's row has only where formulas of its own make the letter beside it.
 DECIDED_BY_ROWS = {"attention_tile": "attended_share", "grouped_whole": "grouped_efficiency"}
+# By a formula that says how the H100 reads a kind of cache, the cell in which a device says so of its own kernels.
+READ = {f.name: f"{f.letter}_{kind}" for kind, own in (("grouped", GROUPED), ("latent", LATENT)) for f in own}
 
 
 def row_of(row) -> dict:
@@ -44,3 +50,41 @@ def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Colle
     True
     """
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
+
+
+def as_read(row: dict, read: Mapping[str, str]) -> dict:
+    """A row that says, of what its device reads caches with, what the kind of cache decides, if it says anything.
+
+    >>> as_read(dict(letters=dict(read_launch_grouped=1e-5)), {"read_launch": "read_launch_grouped"})["letters"]
+    {'read_launch_grouped': 1e-05, 'read_launch': 1e-05}
+    """
+    found = {}
+    for part in {"letters", "ends"} & row.keys():
+        own = dict(row[part])
+        for x, cell in read.items():
+            if cell in own:
+                own[x] = own[cell] = own.get(x, own[cell])
+        found[part] = own
+    return row | found
+
+
+def told(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
+    """The cells that say these letters: pages share a row, whatever kind of cache their calculators read.
+
+    >>> told(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
+    ['item_time_latent', 'cores']
+    """
+    return [read[x] if read.get(x) in row["letters"] else x for x in letters]
+
+
+def steps(low, high):
+    """Powers of two and the steps half-way between, from low to high.
+
+    >>> steps(1, 10)
+    [1, 2, 3.0, 4, 6.0, 8, 10]
+    """
+    found, x = [], low
+    while x < high:
+        found += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]
+        x *= 2
+    return [*found, high]

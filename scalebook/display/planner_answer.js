@@ -98,6 +98,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
       attention === "unfused" ? "scores written out" : "", gathered === "all_to_all" && chosen.letters.cp > 1 ? "context by heads" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
   }
+  // The same for who does not know the letters.
+  const SPOKEN = { tp: "each layer split over # devices", cp: "each sequence over #", ep: "the experts over #", pp: "the layers dealt to # stages", chunks: "in # chunks each", dp: "# copies that share the batch", replicas: "# copies of the model", attention_dp: "# groups that attend apart", batch: "# sequences at a time",
+    zero1: "the optimizer state dealt out over the copies", zero2: "gradients and optimizer state dealt out over the copies", zero3: "weights, gradients and optimizer state dealt out over the copies" };
+  function spoken({ letters, words }) {
+    const all = Object.keys(SPOKEN).filter((n) => letters[n] > 1 || (n === words.sharding && letters.dp > 1)).map((n) => SPOKEN[n].replace("#", show(letters[n])) + (/^.p$|_dp/.test(n) ? ` (${n.replace("_", " ")})` : ""));
+    return all.length ? `That is: ${all.join(", ")}.` : "";
+  }
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {
     if (row.why) return row.why;
@@ -121,7 +128,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // Why: the formula, with letters and with numbers, its source, and the same of all that it is made of.
   function why(answer, letter, state, depth = 0, seen = new Set()) {
     const f = answer.sheet.by.get(letter), value = answer.values[letter], isFormula = f && !(letter in answer.given);
-    const head = h("span", {}, `\\(${words.letter(letter)}\\) ${meaning(letter)}: `, h("b", {}, amount(letter, value)));
+    const head = h("span", {}, `${upper(meaning(letter))} \\(${words.letter(letter)}\\): `, h("b", {}, amount(letter, value)));
     if (!isFormula) return h("div", { class: "pl-leaf" }, head, " ", origin(letter, state));
     const body = h("div", { class: "pl-body" }), fill = () => {
       if (body.childElementCount) return;
@@ -165,5 +172,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { figures, bars, table, layout, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { figures, bars, table, layout, spoken, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

@@ -154,9 +154,15 @@ function planCases(engine) {
   // Serving
 
   const NETWORK = ["scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth"];
+  // How many devices the networks that are known join: within its scale-up domain a device asks for no other.
+  function reach(known) {
+    if (known.scaleup_bandwidth === undefined || known.scaleup_size === undefined) return 1;
+    return known.scaleout_bandwidth === undefined ? known.scaleup_size : Infinity;
+  }
   function derivedServing(values) {
     const known = { tp: 1, ep: 1, pp: 1, attention_dp: 1, experts: 0, overlap: "none", ...values };
     if (known.users !== undefined) known.batch = Math.max(1, known.users / ((known.replicas ?? 1) * known.attention_dp));
+    if (known.hbm_bandwidth !== undefined) known.reach = reach(known);
     known.etp ??= known.experts ? (known.tp * known.attention_dp) / known.ep : 1;
     return known;
   }
@@ -259,10 +265,10 @@ function planCases(engine) {
   }
   // What nothing says of the letters that an answer rests on: most often cells that a device of one's own was not given.
   function lacking(plan) {
-    const thing = thingOf(plan.job), ways = plan.job === "train" ? {} : { tp: Math.min(2, plan.letters.devices), pp: 1, ep: 1, attention_dp: 1, replicas: 1 };
+    const thing = thingOf(plan.job), ways = plan.job === "train" ? {} : { tp: Math.min(2, plan.letters.devices, reach({ ...plan.device.letters, ...plan.letters })), pp: 1, ep: 1, attention_dp: 1, replicas: 1 };
     const { sheet: own, known } = thing.answer(plan, { letters: ways, words: {} });
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, aim, lacking, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

@@ -16,6 +16,7 @@ import scalebook
 from scalebook import tables
 from scalebook.inference.assumptions import GROUPED
 from scalebook.inference.capacity import LONG
+from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
@@ -72,11 +73,12 @@ def planner_data() -> dict:
     wide = {n: x.value / 32 for n, x in usual_at(32).items() if x.note}
     said["usual"] = dict(train=USUAL, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
+    said["beyond"] = BEYOND
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
-    said["spreads"] = {letter: [ends.low, ends.high] for letter, ends in SPREADS.items()}
+    said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
 

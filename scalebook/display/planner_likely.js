@@ -23,7 +23,11 @@ function planLikely(engine, { spreadOf }) {
   function likely(plan, answer, asked, level = 0.8) {
     const { sheet, values, given } = answer, known = ends(plan), found = {}, outputs = asked.filter((x) => x in values);
     const leaves = new Map(), factors = new Map(), met = new Map();
-    const own = (x, f) => (f ? data.spreads[x] && { low: data.spreads[x][0], high: data.spreads[x][1], cell: x, origin: f.name } : known.get(x));
+    const own = (x, f) => {
+      if (!f || !data.spreads[x]) return f ? undefined : known.get(x);
+      const [low, high, lowest = low, highest = high] = data.spreads[x], visits = f.inputs.includes("experts_time") && values.experts_time > 0; // lacks more
+      return { low: visits ? lowest : low, high: visits ? highest : high, cell: x, origin: f.name };
+    };
     // What each letter rests on that is uncertain, itself among it.
     const walk = (x) => {
       if (met.has(x)) return met.get(x);

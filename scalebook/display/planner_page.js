@@ -97,13 +97,19 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     points(plan, only);
     compare(plan, only);
   }
+  // What was left out for a network that is not known.
+  function unreached(plan) {
+    const known = { ...plan.device.letters, ...plan.letters }, most = cases.reach(known), left = result.rejected[data.beyond];
+    if (!left) return "";
+    return ` ${words.grouped(left)} over ${most > 1 ? `more than ${most} devices` : "several devices"} are left out, since ${plan.device.name} has no ${cases.either(cases.NETWORK.filter((x) => known[x] === undefined))}.`;
+  }
   function verdict(plan) {
     const seconds = ` in ${result.seconds >= 0.01 ? show(result.seconds, "s", 2) : "less than 10 ms"}`, out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
     const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
     const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
     at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.`), pinned));
+      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
   }
 
   // How few devices would keep to the targets too, of a service for so many users.
@@ -137,7 +143,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     // What a strategy that can run is held to says more than what no such layout can do.
     const rank = (x) => (x.startsWith("devices >=") ? 3 : /[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
     const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
-    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", " Looking for the smallest change that would do …"), list = h("ul", {});
+    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", unreached(plan), " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
     if (state.job === "train") { // what it would hold all the same, of the layout that holds least
       const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"], rising: false }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);

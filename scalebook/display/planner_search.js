@@ -21,7 +21,7 @@ function planSearch(cases) {
     if (plan.job === "serve") {
       const several = Boolean(known.experts), all = divisors(devices), some = powers(devices);
       const letters = pick({ tp: some, pp: some, ep: several ? some.filter((x) => x <= known.experts) : [1], attention_dp: several ? some : [1], replicas: known.rate === undefined ? all : copies(devices) });
-      return { words: pick(several ? { exchange: ["all_reduce", "all_to_all", "gather"] } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known };
+      return { words: pick(several ? { exchange: ["all_reduce", "all_to_all", "gather"] } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known: { ...known, reach: cases.reach({ ...plan.device.letters, ...plan.letters }) } };
     }
     const ways = divisors(devices), seq = known.seq ?? known.max_context ?? 0;
     const letters = pick({
@@ -117,7 +117,7 @@ function planSearch(cases) {
     for (const one of priced) {
       if (job === "train") one.sheet = thing.sheet(plan, one.all, fixedWords.offload);
       else {
-        const { own, known } = thing.at(plan, { letters: plan.letters.devices > 1 ? { tp: 2 } : {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
+        const { own, known } = thing.at(plan, { letters: Math.min(plan.letters.devices, s.known.reach) > 1 ? { tp: 2 } : {}, words: { exchange: one.words.exchange ?? "all_reduce" } });
         one.sheet = own;
         Object.assign(still, known);
       }

@@ -166,7 +166,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
         state.letters[x] = v;
         update();
       } });
-      return h("li", {}, h("span", {}, `\\(${words.letter(x)}\\) ${meaning(x)} `), input, isGiven ? h("button", { type: "button", class: "pl-link", onclick: () => { delete state.letters[x]; update(); } }, "as it was") : null, " ",
+      return h("li", {}, h("span", {}, `${meaning(x)} \\(${words.letter(x)}\\) `), input, isGiven ? h("button", { type: "button", class: "pl-link", onclick: () => { delete state.letters[x]; update(); } }, "as it was") : null, " ",
         isGiven ? h("small", {}, "— given here") : f && !(x in answer.given) ? h("small", {}, "— ", f.sources.flatMap((y, i) => (i ? ["; ", words.cited(y)] : [words.cited(y)]))) : x in answer.values ? view.origin(x, context) : h("small", {}, "— not known: give one for a cost"));
     };
     const isOpen = part.assume.querySelector("details")?.open;

@@ -13,6 +13,7 @@ from . import (
     halves,
     pools,
     prefix,
+    prompts,
     queues,
     room,
     scaling,
@@ -34,6 +35,7 @@ from .generations import *
 from .halves import *
 from .pools import *
 from .prefix import *
+from .prompts import *
 from .queues import *
 from .room import *
 from .scaling import *
@@ -47,8 +49,7 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, generations, halves, pools, prefix, queues, room, scaling, served,
-    serving, shared,
-    simulation, speculation, step, tail, tokens,
+    assumptions, bill, disaggregation, experts, generations, halves, pools, prefix, prompts, queues, room, scaling,
+    served, serving, shared, simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -8,6 +8,7 @@ kernels read caches otherwise says so in its row (`read_launch_grouped` and the 
 8.4
 """
 
+import itertools
 from collections.abc import Mapping
 
 from sympy import Integer, Max, Rational
@@ -20,12 +21,13 @@ from scalebook.attention.sparse import (
     sparse_efficiency,
     tiled_heads,
 )
-from scalebook.language import formula
+from scalebook.language import Row, formula
+from scalebook.language.row import Cell, quantity
 
 __all__ = [
     "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same",
     "expert_peak_same", "expert_ways_left", "kind_read", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
-    "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_efficiency_grouped",
+    "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_by", "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
     "result_bits", "routing_time_least", "score_arithmetic", "sum_latency_near", "sum_launch_collective",
 ]  # fmt: skip
@@ -156,14 +158,14 @@ def assigned_passes():
 
 
 @formula("result_bits", "micikevicius2022 §5")
-def result_bits(activation_bits):
-    """What products write, what is summed over devices and what passes between blocks has 16 bits, or as many as they
-    take in.
+def result_bits(activation_bits, fp32_bits):
+    """What products write, what is summed over devices and what passes between blocks has 16 bits, half of full
+    precision, or as many as they take in.
 
-    >>> result_bits(activation_bits=8), result_bits(activation_bits=32)
+    >>> result_bits(activation_bits=8, fp32_bits=32), result_bits(activation_bits=32, fp32_bits=32)
     (16.0, 32.0)
     """
-    return Max(16, activation_bits, evaluate=False)
+    return Max(fp32_bits / 2, activation_bits)
 
 
 @formula("expert_peak", "deepseek2024-v3 §3.3")
@@ -274,3 +276,17 @@ ASSUMED = (
     expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
     no_scale_kernels, no_norm_sums, sum_launch_collective, sum_latency_near,
 )  # fmt: skip
+
+
+def read_by(kind: str, *rows: Mapping) -> Row:
+    """What rows say of a device's own kernels that read a kind of cache; of one that says nothing, nothing.
+
+    >>> from scalebook.tables import accelerators
+    >>> read_by("grouped", accelerators.b200).read_efficiency, len(read_by("grouped", accelerators.h100))
+    (0.85, 0)
+    """
+    found = {}
+    for row, f in itertools.product(rows, GROUPED):
+        if (name := f"{f.letter}_{kind}") in row:
+            found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))
+    return Row("kernels that read caches", found)

@@ -14,7 +14,7 @@ import numpy as np
 from scalebook.language import Row, show
 from scalebook.language.row import quantity
 
-__all__ = ["LONG", "Capacity", "capacity"]
+__all__ = ["LONG", "Capacity", "capacity", "valued"]
 
 LONG = 10**6  # requests of each user: the first burst no longer counts
 _MOST = 10**6  # users tried
@@ -31,6 +31,20 @@ class Capacity:
 
     def __repr__(self):
         return f"{show(self.rate, 'request/s')} by {self.users:,} users, bound by {self.binds}"
+
+
+def valued(row: Row, letter: str):
+    """A letter of a service's row; raises ValueError, with the row's own sentence, where it has no value.
+
+    >>> valued(Row("a service", {}), "tpot")
+    Traceback (most recent call last):
+        ...
+    ValueError: a service has no letter 'tpot'
+    """
+    try:
+        return row[letter]
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
 
 
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
@@ -53,11 +67,11 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if several := [n for n, x in {**alone, **targets}.items() if np.ndim(x) and n in {*letters, *targets}]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
-        if alone[letter] > target:
+        if valued(alone, letter) > target:
             said, own = show(target, "s"), show(alone[letter], "s")
             has = "one alone has" if fewest == 1 else f"the fewest, {fewest}, have"
             raise ValueError(f"{letter}={said} is met by no user: {has} {own}, the nearest that can be")
-    room = int(min(alone.max_users, _MOST))
+    room = int(min(valued(alone, "max_users"), _MOST))
 
     def broken(users: int) -> str:
         row = serve(*knowns, **asked, users=users)
@@ -73,4 +87,4 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     else:
         low = high
     row = serve(*knowns, **asked, users=low)
-    return Capacity(float(np.asarray(row.request_rate)), low, binds, row)
+    return Capacity(float(np.asarray(valued(row, "request_rate"))), low, binds, row)

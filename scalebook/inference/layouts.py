@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from scalebook.inference.capacity import LONG
+from scalebook.inference.capacity import LONG, valued
 from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
@@ -152,6 +152,7 @@ class Layouts:
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,
             shown=("devices", "users", "ttft"),
+            remark=own.remark,
         )
 
     @property
@@ -173,7 +174,7 @@ class Layouts:
         return users_at_rate(at, shape) if self.has_rate else most_users(at, shape, dict(self.targets))
 
     def sheet(self, knowns: tuple, letters: Mapping):
-        return self.serve.plan(knowns, {"users": 1.0, **letters})
+        return self.serve.sheet(knowns, {"users": 1.0, **letters})
 
     def __call__(self, *knowns, **letters) -> Row:
         if not self.has_users and not self.has_rate and "users" not in letters:
@@ -186,6 +187,10 @@ class Asked(Layouts):
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
         """The sentence; nothing where none of these is the reason."""
+        given = {x: np.min(quantity(x, letters[x])) for x in ("tp", "pp", "attention_dp", "replicas") if x in letters}
+        if self.devices is not None and (least := np.prod(list(given.values()))) > self.devices:
+            said = " and ".join(f"{n}={x:g}" for n, x in given.items() if x > 1)
+            return f"{said} take more than the {self.devices:g} devices: devices={least:g} would do"
         if self.has_users or isinstance(letters.get("rate"), list | tuple):
             return ""
         said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
@@ -248,7 +253,7 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
             return np.float64(known[letter])
         own = part(sheet, letter)
         used = {*own.inputs, *own.formulas}
-        return own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used})[letter]
+        return valued(own(*rows, **{n: x for n, x in (left | {"users": users}).items() if n in used}), letter)
 
     return float(find(at, (1,))[0])
 

@@ -16,10 +16,11 @@ from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.rules import not_whole
 
-__all__ = ["COUNTS", "NETWORK", "RULES", "Rule", "check", "reason"]
+__all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached"]
 
 COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
 NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # what devices that share a model need
+BEYOND = "a network that is known"
 _MOST = 1024  # values tried
 
 
@@ -88,6 +89,9 @@ RULES = (
          "fullest_group=1 would do"),
     Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
          "moe_layers={moe_layers} is more than the {layers} layers"),
+    Rule(BEYOND, "tp", lambda tp, pp, attention_dp, reach: tp * pp * attention_dp <= reach,
+         "tp={tp}, pp={pp} and attention_dp={attention_dp} share the model over more devices than the {reach} that "
+         "known networks join"),
     Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
          "top_k={top_k} is more than the {experts} experts"),
 )  # fmt: skip
@@ -99,9 +103,32 @@ def _derived(values: Mapping) -> dict:
     known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0, "overlap": "none"} | dict(values)
     if "users" in known:
         known["batch"] = np.maximum(1, known["users"] / (known.get("replicas", 1) * known["attention_dp"]))
+    if "hbm_bandwidth" in known:  # a device's row, of which more is asked for here than the rule's letters
+        known["reach"] = reach(known)
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
     return known
+
+
+def reach(known: Mapping[str, Any]) -> float:
+    """How many devices the networks that are known join: within its scale-up domain a device asks for no other.
+
+    >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
+    (1.0, 2)
+    """
+    if not {"scaleup_bandwidth", "scaleup_size"} <= {*known}:
+        return 1.0
+    return np.inf if "scaleout_bandwidth" in known else known["scaleup_size"]
+
+
+def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
+    """What a search left out for a network that is not known, as a sentence; nothing where it left out none."""
+    if BEYOND not in rejected:
+        return ""
+    name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")
+    lacking, most = [x for x in NETWORK if x not in known], reach(known)
+    joined = f"more than {most:g} devices" if most > 1 else "several devices"
+    return f"{rejected[BEYOND]:,} over {joined} are left out, since {name} has no {either(lacking)}, which may be given"
 
 
 def check(values: Mapping[str, Any]) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-from sympy import Max, Min, S, ceiling
+from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import bill, experts, queues, room, trust
+from scalebook.inference import bill, experts, prompts, queues, room, trust
 from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.halves import parts_of_step
 from scalebook.inference.kernels import PARTS, Work, put
@@ -27,8 +27,7 @@ from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
 __all__ = [
-    "Serve", "mixed_formulas", "prompt_time_beside", "prompts_met_out_of_step", "prompts_of_step", "serve",
-    "serve_sheet", "steps_of_prompt",
+    "Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading",
 ]  # fmt: skip
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
@@ -54,44 +53,6 @@ def context_mean(prompt, output):
     return room.cached_tokens.of(prompt=prompt, output=output)
 
 
-@formula("chunks_of_prompt", "agrawal2024 §4.2")
-def steps_of_prompt(prompt, chunk_tokens):
-    """A prompt longer than what a step may read is read in several, of equal size.
-
-    >>> steps_of_prompt(prompt=20000, chunk_tokens=8192)
-    3.0
-    """
-    return ceiling(prompt / chunk_tokens)
-
-
-@formula("prompts_together", "agrawal2024 §4.2", "little1961")
-def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
-    """Where more sequences end with a step than one, as many prompts are read in the next, as far as it may read.
-
-    A sequence lasts for `output - 1` steps, so that part of the others ends with each.
-
-    >>> prompts_of_step(batch=64, output=300, pp=1, prompt=1000, chunk_tokens=8192)
-    1.0
-    >>> [prompts_of_step(batch=601, output=101, pp=1, prompt=p, chunk_tokens=8192) for p in (100, 4096)]
-    [6.0, 2.0]
-    """
-    ending = (batch - 1) / (pp * Max(1, output - 1, evaluate=False))
-    return Max(1, Min(ending, chunk_tokens / prompt, evaluate=False), evaluate=False)
-
-
-@formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
-def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
-    """What reading a prompt adds to the steps that it is read in, its part of what several read together add.
-
-    A pipeline's stages work on different sequences, so each waits only for as long as a stage takes.
-
-    >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
-    >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
-    (0.08, 0.04)
-    """
-    return chunks_of_prompt * Max(0, mixed_time - pass_time, evaluate=False) / (prompts_together * pp)
-
-
 @formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
 def token_time_step(pass_time):
     """Every step gives each sequence a token; what does not fit has no time.
@@ -100,47 +61,6 @@ def token_time_step(pass_time):
     0.01
     """
     return pass_time
-
-
-@formula("wait_steps", "yu2022")
-def wait_half_step():
-    """A request comes at any time in a step, and the next one looks for requests: half a step in the mean.
-
-    An engine that looks at every k-th step lets requests wait for k/2 (SGLang's scheduler_recv_interval), and one that
-    waits for more requests, for as many steps as it is told besides (TensorRT-LLM's batch_wait_timeout_iters).
-
-    >>> wait_half_step()
-    0.5
-    """
-    return S.Half
-
-
-@formula("ttft", "yu2022", "agrawal2024 §3", given=[wait_half_step])
-def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens, wait_steps):
-    """A request waits until an engine looks for requests, and for prompts before its own; then it is read.
-
-    An engine may gather some tokens before it sends the first.
-
-    >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
-    >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
-    (0.05, 0.14)
-    >>> ttft_served(alone, first_tokens=1, wait_steps=15)
-    0.195
-    """
-    steps = first_tokens - 1 + wait_steps
-    return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
-
-
-@formula("prompts_met", "little1961")
-def prompts_met_out_of_step(output):
-    """Each other user sends one prompt in my time: half of those who end with my step I wait for, the rest I meet.
-
-    So a request has each other's prompt once in all, before its first token or after it.
-
-    >>> prompts_met_out_of_step(output=201), prompts_met_out_of_step(output=2)
-    (0.9975, 0.5)
-    """
-    return 1 - 1 / (2 * Max(1, output - 1, evaluate=False))
 
 
 @formula("end_to_end", "little1961")
@@ -188,8 +108,7 @@ def devices_serving(tp, pp, attention_dp, replicas):
 
 
 _SERVING = (
-    batch_of_users, context_mean, steps_of_prompt, prompts_of_step, prompt_time_beside, token_time_step,
-    wait_half_step, ttft_served, prompts_met_out_of_step,
+    batch_of_users, context_mean, *prompts.READING, token_time_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
     devices_serving, room.cached_tokens_windows, room.cache_room, room.workspace_usual,
     bill.million_cost, *trust.RANGES,
@@ -200,6 +119,7 @@ _SERVING = (
 _WHILE_READING = {
     "pass_tokens": "mixed_tokens", "layer_tokens": "mixed_layer_tokens", "visited_experts": "mixed_visited",
     "local_experts": "mixed_local", "expert_rows": "mixed_rows", "assigned_tokens": "mixed_assigned",
+    "fullest_share": "mixed_fullest",
 }  # fmt: skip
 
 
@@ -213,22 +133,12 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
     ['mixed_time', 'mixed_tokens']
     """
-    x, work = symbol, Work("mixed", exchange, overlap)
-    part = x("prompt") / x("chunks_of_prompt")
-    others = Max(0, x("batch") - x("prompts_together"), evaluate=False) / (work.passes * x("pp"))
-    given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2}
-    given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
-    letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
-
-    def reading(f: Formula) -> Formula:
-        name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-        return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
-
+    work = Work("mixed", exchange, overlap)
     parts = parts_of_step(dense, moe, work)
     whole = Formula(
         "mixed_step",
         "mixed_time",
-        sum(parts.values(), x("engine_time")),
+        sum(parts.values(), symbol("engine_time")),
         _SOURCES,
         "A part of a prompt is read beside all others.",
     )
@@ -239,16 +149,55 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
         experts.assigned_tokens,
         experts.expert_rows,
     )
-    return tuple(map(reading, (whole, tokens_of(work), *(chain if moe else ()))))
+    found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(chain if moe else ())))
+    return (*found, *([fullest_as_said] if moe else []))
 
 
-def _queue() -> Formula:
-    """The wait of a benchmark's mean request among the users of one group, whose prompts are read in steps."""
-    f = queues.queue_time_benchmark
-    each = symbol("chunks_of_prompt") * symbol("mixed_time") / (symbol("prompts_together") * symbol("pp"))
-    wait = f.of(users=symbol("batch"), prompt_time=each)
-    several = [x for x in f.domain if x.letters == ("output",)]
-    return Formula("queue_time_of_group", "queue_time", wait, f.sources, f.__doc__, domain=several)
+def _decoding():
+    """Sequences of a group that decode: who still waits for a prompt to be read does not."""
+    return Min(symbol("batch"), symbol("prompts_together") + symbol("prompts_beside"), evaluate=False)
+
+
+def _of_service(f: Formula) -> Formula:
+    """A formula of a step, of a service: of the sequences that decode."""
+    if f.letter != "device_batch":
+        return f
+    return Formula(f"{f.name}_served", f.letter, put(f.rhs, {symbol("batch"): _decoding()}, {}), f.sources, f.__doc__)
+
+
+def while_reading(f: Formula, passes: int = 1) -> Formula:
+    """A formula of a step, of the step that reads a part of a prompt: its letters are that step's.
+
+    >>> while_reading(experts.fullest_share).inputs
+    ('ep', 'mixed_assigned')
+    """
+    x = symbol
+    part = x("prompt") / x("chunks_of_prompt")
+    others = Max(0, _decoding() - x("prompts_together"), evaluate=False) / (passes * x("pp"))
+    given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2}
+    given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
+    letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
+    name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
+    return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
+
+
+@formula("mixed_fullest", "raab1998 theorem 1")
+def fullest_as_said(fullest_share):
+    """A share that is said is that of every step; one that a formula gives is larger where fewer tokens come.
+
+    >>> fullest_as_said(fullest_share=1.25)
+    1.25
+    """
+    return fullest_share
+
+
+class ServeSheet(Sheet):
+    """A sheet in which a formula for the fullest device's load has one beside it for the step that reads a prompt."""
+
+    def using(self, *formulas: Formula) -> Sheet:
+        own = [f for f in formulas if isinstance(f, Formula) and f.letter == "fullest_share"]
+        passes = 2 if "messages_time" in self.formulas else 1
+        return super().using(*formulas, *(while_reading(f, passes) for f in own if "mixed_fullest" in self.formulas))
 
 
 @cache
@@ -261,17 +210,16 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     """
     rooms = room.room_formulas(dense, moe)
     formulas = [
-        *step_formulas(dense, moe, Work("decode", exchange, overlap)),
+        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap))),
         *mixed_formulas(dense, moe, exchange, overlap),
         *_SERVING,
-        _queue(),
         *rooms,
         *more,
     ]
     wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
-    return Sheet("serve", *kept, doc="A model on devices, and what it gives its users.")
+    return ServeSheet("serve", *kept, doc="A model on devices, and what it gives its users.")
 
 
 class Serve(Step):

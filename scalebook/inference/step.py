@@ -6,7 +6,6 @@
 (11.2, True)
 """
 
-import itertools
 from collections.abc import Mapping
 from functools import cache
 
@@ -18,7 +17,7 @@ from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
 from scalebook.inference.kernels import PARTS, Work
-from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reason
+from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
@@ -187,6 +186,8 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
     """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
 
+    Called by itself it reads caches as the H100 does: `read_by(kind, device)`, handed over too, says how a device does.
+
     >>> from scalebook.block import LLAMA
     >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
     ('cache_time', 'engine_time')
@@ -204,6 +205,11 @@ def _searched(known: Mapping) -> dict[str, tuple]:
     return {"exchange": EXCHANGES} if known.get("experts") else {}
 
 
+def remark(problem, rejected: Mapping[str, int]) -> str:
+    """What a search says of layouts that need a network which the device's row lacks."""
+    return unreached([x for x in problem.knowns if isinstance(x, Mapping)], problem.values, rejected)
+
+
 SERVING = Space(
     words={"engine": tuple(engines), "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
@@ -212,6 +218,7 @@ SERVING = Space(
     reason=reason,
     is_signed=True,
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+    remark=remark,
 )
 
 
@@ -230,6 +237,7 @@ class Step:
     usual = USUAL
     space = SERVING
     engine: str | None = None  # where nothing is said
+    finds: tuple[str, ...] = ("pass_time",)  # what is asked of it
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
@@ -242,8 +250,12 @@ class Step:
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it."""
-        return self.plan(knowns, letters)
+        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it.
+
+        Where no network is known a rule leaves single devices, and their sheet asks for none.
+        """
+        known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
+        return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words.
@@ -281,15 +293,16 @@ class Step:
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
-        read, said = _read_by(rows, assumptions.kind_read(model)), {*known, *(f.letter for f in swapped)}
-        filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
+        read, said = assumptions.read_by(assumptions.kind_read(model), *rows), {*known, *(f.letter for f in swapped)}
+        filled |= {n: cell for n, cell in read.cells.items() if n in sheet.letters and n not in said}
         filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
         """What `plan` gives and all that is known, by letter; raises what a call raises."""
         sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
-        known = {n: cell.value for n, cell in gather(rows, left).items()}
+        cells = gather(rows, left)
+        known = {n: cell.value for n, cell in cells.items()}
         if symbols := [n for n, x in known.items() if isinstance(x, sympy.Basic)]:
             raise TypeError(f"{self.name} is priced for numbers, not for symbols ({', '.join(symbols)})")
         for name, value in known.items():
@@ -303,11 +316,15 @@ class Step:
                 f"{name} has no {either(lacking)}, which devices that share a model need: "
                 f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
             )
+        known = {n: x for n, x in known.items() if cells[n].note != _LENT}
         return sheet, rows, {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS}, known
 
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, _ = self.checked(knowns, letters)
         return sheet(*knowns, **letters)
+
+
+_LENT = "nothing leaves the scale-up domain"
 
 
 def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
@@ -316,21 +333,11 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
-        note = "nothing leaves the scale-up domain"
-        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=note)
+        found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)
     if "cores" not in known:  # one core in place of many would read all caches by itself
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
-
-
-def _read_by(rows: list[Mapping], kind: str) -> dict[str, Cell]:
-    """What rows say of a device's own kernels that read caches of a kind."""
-    found = {}
-    for row, f in itertools.product(rows, assumptions.GROUPED):
-        if (name := f"{f.letter}_{kind}") in row:
-            found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))
-    return found
 
 
 def _engine(engine) -> Row:

@@ -34,9 +34,10 @@ from .row import Cell, Row, quantity
 from .tabular import aligned, page_table, styled
 from .units import show
 
-__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "interval", "usual_ends"]
+__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "usual_ends"]
 
 DRAWS = 400
+MOST = 0.99  # beyond that two draws decide
 TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
 _NORMAL = NormalDist()
 _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / -_NORMAL.inv_cdf(TAIL)
@@ -56,7 +57,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """A TOML file: a stanza `letters`, and one of each device that was measured, each with `low` and `high`."""
+        """A TOML file of stanzas, `letters`, `experts`, and one of each device that was measured: `low` and `high`."""
         self._path = path
 
     def _read(self):
@@ -75,6 +76,11 @@ class Spreads(Mapping):
         self._read()
         return self._stanzas.get(key, {})
 
+    @property
+    def with_experts(self) -> Mapping[str, Ends]:
+        """The same of letters of steps that visit experts: these lack more than dense ones."""
+        return self.of_device("experts")
+
     def __getitem__(self, letter):
         return self._read()[letter]
 
@@ -92,7 +98,15 @@ def usual_ends(letter: str, cell: Cell) -> Ends | None:
     """How far a cell may be off: as it says itself, or as `SPREADS` says of what a formula gave."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
-    return SPREADS.get(letter) if cell.formula else None
+    if not cell.formula:
+        return None
+    own = SPREADS.with_experts.get(letter) if _visits_experts(cell) else None
+    return own or SPREADS.get(letter)
+
+
+def _visits_experts(cell: Cell) -> bool:
+    part = cell.inputs.get("experts_time")
+    return part is not None and not isinstance(part.value, sympy.Basic) and bool(np.any(np.asarray(part.value) > 0))
 
 
 class Cause(NamedTuple):
@@ -146,7 +160,7 @@ class Interval:
     @property
     def _title(self) -> str:
         low, typical, high = map(self._said, (self.low, self.typical, self.high))
-        return f"{self.letter} {typical}; {self.level:.0%} of cases between {low} and {high}"
+        return f"{self.letter} {typical}; {100 * self.level:g}% of cases between {low} and {high}"
 
     def __repr__(self):
         if not self.ranked:
@@ -223,50 +237,74 @@ def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:
     return np.where(steps < 0, low ** np.abs(steps), high ** np.abs(steps))
 
 
-def _groups(part: _Part) -> dict[int, list[str]]:
+def _groups(part: _Part) -> list[tuple[str, ...]]:
     """Letters that are one cell (a device's share of products, and that at its precision) have one draw."""
     groups = {}
     for name in part.ends:
         cell = part.cells[name]
         groups.setdefault(id(cell) if not cell.formula else name, []).append(name)
-    return groups
+    return [tuple(x) for x in groups.values()]
 
 
 def interval(
     row: Row, letter: str, level: float = 0.8, ends_of: Callable[[str, Cell], Ends | None] = usual_ends
 ) -> Interval:
-    """How far a letter of a row may be from its value; raises ValueError for a level that is no share.
+    """How far a letter of a row may be from its value, which lies between the ends; raises ValueError for a level that
+    is no share.
 
     `ends_of` says of a letter and its cell how uncertain it is: another answer takes the place of the usual one.
     """
     letter = word(letter)
     typical = row[letter]
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise ValueError(f"level is a share of cases between 0 and 1, such as 0.8, not {quoted(level)}")
+    if not isinstance(level, int | float) or not 0 < level <= MOST:
+        raise ValueError(
+            f"level is a share of cases between 0 and {MOST}, such as 0.8, not {quoted(level)}: of {DRAWS} draws no "
+            "rarer case can be told"
+        )
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
     part = _part(letter, row.cells[letter], ends_of)
-    groups = list(_groups(part).values())
+    groups = _groups(part)
     if not groups:
         return Interval(letter, typical, typical, typical, level, ())
-    # A line of steps for each cause: random ones, then one for its low end alone and one for its high end alone.
-    steps = np.zeros((len(groups), DRAWS + 2 * len(groups)))
-    for i, names in enumerate(groups):
-        steps[i, :DRAWS] = _draws(f"{min(names)} {part.cells[names[0]].origin}")
-        steps[i, DRAWS + 2 * i : DRAWS + 2 * i + 2] = -1, 1
-    results = _evaluated(letter, part, dict(zip(map(tuple, groups), steps, strict=True)), np.shape(typical))
+    steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
     tails = (1 - level) / 2, (1 + level) / 2
-    low, high = np.quantile(results[:DRAWS], tails, axis=0)
-    alone = [results[DRAWS + 2 * i : DRAWS + 2 * i + 2] for i in range(len(groups))]
+    low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
+    # Where spreads are lopsided the value is not in the middle of the draws; it lies between the ends all the same.
+    low, high = np.minimum(low, typical), np.maximum(high, typical)
+    return Interval(letter, _plain(low), typical, _plain(high), level, _ranked(letter, part, groups, typical))
+
+
+def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
+    """What moves a letter of a row, each alone at its ends, and what moves it most first.
+
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.inference import decode_step
+    >>> step = decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096)
+    >>> causes(step, "pass_time")[0].letter
+    'stream_efficiency'
+    """
+    part = _part(letter, row.cells[letter], ends_of)
+    return _ranked(letter, part, _groups(part), row[letter])
+
+
+def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
+    if not groups:
+        return ()
+    # Two lines of steps for each cause: its low end alone, and its high end alone.
+    steps = np.zeros((len(groups), 2 * len(groups)))
+    for i in range(len(groups)):
+        steps[i, 2 * i : 2 * i + 2] = -1, 1
+    results = _evaluated(letter, part, dict(zip(groups, steps, strict=True)), np.shape(typical))
+    alone = results.reshape(len(groups), 2, *np.shape(typical))
     size = np.where(np.asarray(typical) == 0, 1, typical)
     moved = np.array([np.mean(((x[1] - x[0]) / size) ** 2) for x in alone])
     shares = moved / (moved.sum() or 1)
-    causes = (
+    found = (
         Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
         for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
     )
-    ranked = tuple(x for x in sorted(causes, key=lambda x: -x.share) if x.share > 0)
-    return Interval(letter, _plain(low), typical, _plain(high), level, ranked)
+    return tuple(x for x in sorted(found, key=lambda x: -x.share) if x.share > 0)
 
 
 def _named(names, letter) -> str:

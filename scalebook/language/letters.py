@@ -43,9 +43,9 @@ letter("active_params", "", "parameters that one token uses", "N_{\\mathrm{act}}
 letter("block_params", "", "parameters of one block", "N_L")
 
 # The work: what is in flight.
-letter("batch", "", "sequences in a micro-batch, or decoded together", "b")
-letter("seq", "", "new tokens per sequence", "s")
-letter("context", "", "tokens attended to", "n")
+letter("batch", "", "sequences processed together, in a micro-batch or a decode step", "b")
+letter("seq", "", "sequence length: new tokens of each sequence", "s")
+letter("context", "", "context length: tokens attended to", "n")
 letter("cached", "", "tokens held in the cache per layer, mean over the layers", r"\bar n")
 letter("max_batch", "", "most sequences that fit beside the weights", "b_{\\max}", _ZERO)
 letter("cache_batch", "", "batch at which reading the caches takes as long as reading the weights", r"b_{kv}")

@@ -30,6 +30,8 @@ letter("capacity", "request/s", "most requests a second that keep to a target", 
 letter("headroom", "%", "share of the capacity that is still free", r"\chi_{\lambda}", "share")
 letter("prompt_load", "%", "share of the time in which prompts are read", r"\rho_P", "share")
 letter("queue_time", "s", "time a request waits until its prompt is read", r"T_q", _ZERO)
+letter("prompts_beside", "", "prompts that can be read beside the steps of an answer", r"N_P^{\sigma}")
+letter("prompts_ahead", "", "prompts of others that are read before one's own", r"N_P^{q}", _ZERO)
 letter(
     "prompts_met", "%", "share of the prompts of others that are read while a sequence decodes", r"\sigma_P", "share"
 )

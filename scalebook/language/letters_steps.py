@@ -1,4 +1,4 @@
-"""The letters of a step of serving: kernels and parts, experts, memory, attention that does not read all caches."""
+"""The letters of kernels, and of a step of serving: parts, experts, memory, attention that does not read all caches."""
 
 from .notation import letter
 
@@ -91,6 +91,7 @@ letter("mixed_layer_tokens", "", "tokens that a layer of experts then works on",
 letter("mixed_visited", "", "experts that are then visited", r"E_v'", _ZERO)
 letter("mixed_local", "", "experts of a device that are then visited", r"E_d'")
 letter("mixed_rows", "", "tokens of an expert that is then visited", r"n_e'")
+letter("mixed_fullest", "", "load of the device that is then the fullest, over the mean", r"\phi_E'")
 letter("mixed_assigned", "", "copies of tokens that a device's experts then work on", r"n_{\mathrm{as}}'")
 
 # The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.
@@ -188,3 +189,78 @@ letter("eager_time", "s", "time of a block's unfused steps on what its experts h
 letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
 letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
+
+# Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.
+letter("rows", "", "rows of a matrix product: tokens, in a forward pass", r"n_{\mathrm{row}}")
+letter("columns", "", "columns of a matrix product", r"n_{\mathrm{col}}")
+letter("inner", "", "size a matrix product sums over", r"n_{\mathrm{in}}")
+letter("copies", "", "matrix products of one shape that run as one kernel", r"n_{\mathrm{mm}}")
+letter("tile_rows", "", "rows of the tile of a result that one core works on", r"\theta_r")
+letter("tile_columns", "", "columns of the tile of a result that one core works on", r"\theta_c")
+letter("tiles", "", "tiles of the results of a matrix product, those at the edges counted whole", r"n_{\theta}")
+letter("waves", "", "times that all cores together take on a tile each", r"n_{\mathrm{wave}}")
+letter("weight_columns", "", "columns of a weight, before tensor parallelism splits them", r"n_{\mathrm{w}}")
+letter("pad_multiple", "", "what each device's part of the vocabulary is a multiple of", r"n_{\mathrm{pad}}")
+letter("padded_vocab", "", "words in the vocabulary with those added to make it divisible", r"V_{\mathrm{pad}}")
+letter(
+    "tile_efficiency",
+    "%",
+    "results that were asked for over those that whole tiles work out",
+    r"\eta_{\theta}",
+    "share",
+)
+letter(
+    "wave_efficiency",
+    "%",
+    "tiles over those that all cores could take on in whole waves",
+    r"\eta_{\mathrm{wave}}",
+    "share",
+)
+letter(
+    "fill",
+    "%",
+    "results that were asked for over those that all cores could work out",
+    r"\eta_{\mathrm{fill}}",
+    "share",
+)
+letter(
+    "aligned_share",
+    "%",
+    "what a product reaches whose rows do not begin at multiples of 16 bytes, over one whose rows do",
+    r"\eta_{16}",
+    "share",
+)
+letter("exposed_write", "%", "share of the writing of a result that no arithmetic hides", r"\chi_w", "share")
+letter("inner_half", "", "inner size at which a matrix product reaches half of its highest rate", r"n_{1/2}")
+letter(
+    "matmul_efficiency",
+    "%",
+    "rate of full waves of a deep matrix product over the peak",
+    r"\eta_{\mathrm{mm}}",
+    "share",
+)
+for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
+    letter(
+        f"matmul_{_precision}",
+        "%",
+        f"rate of full waves of a deep matrix product over the peak, in {_precision}",
+        f"\\eta_{{\\mathrm{{mm,{_precision}}}}}",
+        "share",
+    )
+letter(
+    "stream_efficiency",
+    "%",
+    "rate at which kernels stream through memory over its bandwidth",
+    r"\eta_{\mathrm{st}}",
+    "share",
+)
+letter("kernel_launch", "s", "time a kernel takes however little it does", r"\tau_k", _ZERO)
+letter("matmul_time", "s", "time of a matrix product", r"T_{\mathrm{mm}}")
+letter(
+    "matmul_share",
+    "%",
+    "arithmetic of a matrix product over what the peak could do in its time",
+    r"\phi_{\mathrm{mm}}",
+    "share",
+)
+letter("stream_time", "s", "time of a kernel that only streams through memory", r"T_{\mathrm{st}}")

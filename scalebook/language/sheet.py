@@ -200,7 +200,7 @@ class Sheet:
                 raise ValueError(
                     f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
                 )
-        return Sheet(
+        return type(self)(
             self.name,
             *({**self.formulas, **{f.letter: f for f in formulas}}).values(),
             doc=self.__doc__,

@@ -45,7 +45,9 @@ _SAID = ' class="sb-said"'
 
 
 def _is_number(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$"
+    """Whether a cell is a figure, with its unit or its ends; a sentence may begin with one."""
+    sentence = len(text) > 40 and len(text.split()) >= 8
+    return not sentence and (text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$")
 
 
 def _says(cells: Sequence[str]) -> bool:

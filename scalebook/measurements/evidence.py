@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.interval import Ends, interval
+from scalebook.language.interval import Ends, causes
 from scalebook.language.row import Cell, gather
 from scalebook.tables import accelerators, letter_of_kind
 
@@ -30,12 +30,14 @@ __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "eviden
 
 # What is held to be uncertain: shares of peaks, launches, latencies and the like, of devices and of formulas.
 UNCERTAIN = (
-    "matmul_efficiency", "matmul_bf16", "expert_efficiency", "training_efficiency", "stream_efficiency",
-    "kernel_launch", "near_efficiency", "switch_efficiency", "near_latency", "collective_launch", "far_efficiency",
-    "far_latency", "attention_efficiency", "attention_backward", "sustained_rate", "host_efficiency", "read_launch",
-    "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency", "score_flops", "routing_time_least",
-    "assigned_passes", "inner_wait",
+    "matmul_efficiency", "matmul_bf16", "expert_efficiency", "training_efficiency", "grouped_efficiency",
+    "stream_efficiency", "kernel_launch", "near_efficiency", "switch_efficiency", "near_latency", "collective_launch",
+    "far_efficiency", "far_latency", "attention_efficiency", "attention_backward", "sustained_rate",
+    "host_efficiency", "read_launch", "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency",
+    "score_flops", "routing_time_least", "assigned_passes", "inner_wait",
 )  # fmt: skip
+# Parts of a step that are uncertain beyond the letters they rest on, as their kernels are that were measured alone.
+PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
 # Kernels of attention that are priced alone have other words for the same.
 _WORDS = {
     "decode_kernel_time": {"launch_time": "read_launch", "bandwidth_efficiency": "read_efficiency"},
@@ -75,7 +77,8 @@ _KINDS = {
 # A set that measures a letter itself.
 _THEMSELVES = {"attention_flash": "attention_efficiency"}
 _MOST = {"step_time": 100, "pass_time": 100}  # rows of a set that are priced one by one
-_STEP = 1.05
+_STEP = 1.001  # a share near its peak has no room for more
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def family_of(name: str) -> str:
@@ -132,7 +135,8 @@ class CauseOf(NamedTuple):
 class Evidence:
     """Rows of a set, or some evenly among them: log of measured over predicted time, and by cause the elasticity of
     each row's prediction; `readings` are logarithms of what rows may mean that do not say all, over what is
-    predicted, a line each, and `chances` how likely each is.
+    predicted, a line each, and `chances` how likely each is; `devices` are their keys, "" where none can be told, and
+    `repeats` says how many rows of the set are predicted the same: one machine, submitted by many.
     """
 
     name: str
@@ -140,6 +144,20 @@ class Evidence:
     leans: Mapping[CauseOf, np.ndarray]
     readings: np.ndarray
     chances: np.ndarray
+    devices: np.ndarray
+    repeats: np.ndarray
+
+    def only(self, picked: np.ndarray) -> "Evidence":
+        """The same of some of the rows."""
+        leans = {cause: lean[picked] for cause, lean in self.leans.items()}
+        some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
+        return Evidence(self.name, self.off[picked], leans, *some)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What each row counts: a set as the square root of what is predicted in it."""
+        each = 1 / self.repeats
+        return each / np.sqrt(max(1, each.sum()))
 
     @property
     def nearest(self) -> np.ndarray:
@@ -226,28 +244,37 @@ def _cause(letter: str, value: float, told) -> CauseOf:
     return own[0] if own else CauseOf("", letter)
 
 
-def _leans(met: _Met) -> dict[CauseOf, np.ndarray]:
-    """By cause, how many per cent the letter moves where it moves by one; arrays of the row's shape."""
+class _Lean(NamedTuple):
+    """Of one result, point by point: its value, by cause how many per cent it moves where the cause moves by one, and
+    the device's key.
+    """
 
+    value: np.ndarray
+    by_cause: dict[CauseOf, np.ndarray]
+    devices: np.ndarray
+
+
+def _lean(met: _Met) -> _Lean:
     def ends_of(letter, cell):
         letter = met.words.get(letter, letter)
-        return Ends(1 / _STEP, _STEP) if letter in UNCERTAIN and not cell.inputs else None
+        is_uncertain = letter in PARTS if cell.inputs else letter in UNCERTAIN
+        return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
-    result = interval(met.row, met.letter, ends_of=ends_of)
-    shape, leaves = np.shape(result.typical), _leaves(met.row.cells[met.letter])
+    value = met.row[met.letter]
+    shape, leaves = np.shape(value), _leaves(met.row.cells[met.letter])
     told = {n: np.broadcast_to(leaves[n].value, shape).ravel() for n in _TELLS if n in leaves}
     lines = list(zip(*([(n, x) for x in told[n].tolist()] for n in told), strict=True)) or [()] * max(
         1, int(np.prod(shape))
     )
     found: dict[CauseOf, np.ndarray] = {}
-    for cause in result.ranked:
+    for cause in causes(met.row, met.letter, ends_of):
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
-        cell = leaves.get(cause.letter) or leaves[names[0]]
+        cell = leaves.get(cause.letter) or leaves.get(names[0])
         letter = met.words.get(cause.letter, cause.letter)
         if known := device_cells().get(id(cell)):
             which = [known] * size.size
-        elif cell.formula or "not measured" in cell.note:
+        elif cause.letter in PARTS or cell.formula or "not measured" in cell.note:
             which = [CauseOf("", letter)] * size.size
         else:
             values = np.broadcast_to(cell.value, shape).ravel().tolist()
@@ -255,7 +282,17 @@ def _leans(met: _Met) -> dict[CauseOf, np.ndarray]:
         for x in set(which):
             picked = np.array([y == x for y in which])
             found[x] = found.get(x, 0) + np.where(picked, size, 0)
-    return found
+    return _Lean(np.ravel(value), found, np.array([_device_of(x) for x in lines]))
+
+
+def _together(parts: list[_Lean], least: float = 0.0) -> _Lean | None:
+    """Of a row's parts what their sum leans on, as one point; what the sum is short of `least` leans on nothing."""
+    if not parts:
+        return None
+    whole = max(least, sum(float(x.value.sum()) for x in parts))
+    causes = {cause for x in parts for cause in x.by_cause}
+    moved = {c: sum(float((x.value * x.by_cause[c]).sum()) for x in parts if c in x.by_cause) for c in causes}
+    return _Lean(np.array([whole]), {c: np.array([x / whole]) for c, x in moved.items()}, parts[-1].devices[-1:])
 
 
 def _leaves(top: Cell) -> dict[str, Cell]:
@@ -280,33 +317,46 @@ def evidence(name: str) -> Evidence:
     off = sign * np.log(result.measured / result.predicted)[of_it]
     read = c.readings(kept) if c.readings else Readings(result.predicted[None, of_it], np.ones((1, len(of_it))))
     readings, chances = sign * np.log(read.predicted / result.predicted[of_it]), read.chances
+    nowhere = np.full(len(kept), "")
+    _, which, times = np.unique(result.predicted[of_it], return_inverse=True, return_counts=True)
+    repeats = times[which]
     if itself := _THEMSELVES.get(name):
-        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, readings, chances)
-    n, predict = len(kept), c.predict
-    places = np.arange(n)
+        return Evidence(name, off, {CauseOf("", itself): np.ones(len(off))}, readings, chances, nowhere, repeats)
+    n, predict, is_kernel = len(kept), c.predict, family_of(name).startswith("kernels")
     with _watched(asked) as met:
         predict(kept[:2])
-        rows = []
         if n > 2 and met and _are_arrays(met, 2):  # priced together
             met.clear()
             predict(kept)
-            rows = [_largest(met)] if met and _are_arrays(met, n) else []
-        if not rows:
-            places = np.unique(np.linspace(0, n - 1, min(n, _MOST.get(letter, 300))).astype(int))
-            for i in places:
-                met.clear()
-                predict([kept[i]])
-                rows.append(met[-1] if met else None)
-    found = [_leans(x) if x else {} for x in rows]
-    if len(found) == 1 and len(places) > 1:
-        return Evidence(name, off, found[0], readings, chances)
-    leans = {x: np.array([float(np.max(line.get(x, 0.0))) for line in found]) for x in {y for f in found for y in f}}
-    return Evidence(name, off[places], leans, readings[:, places], chances[:, places])
+            if met and _are_arrays(met, n):
+                found = _lean(max(met, key=lambda x: float(np.sum(x.row[x.letter]))))
+                return Evidence(name, off, found.by_cause, readings, chances, found.devices, repeats)
+        places, rows = np.unique(np.linspace(0, n - 1, min(n, _MOST.get(letter, 300))).astype(int)), []
+        seen: dict[float, _Lean | None] = {}  # what is predicted the same leans on the same
+        for i in places:
+            if (said := float(result.predicted[of_it[i]])) in seen:
+                rows.append(seen[said])
+                continue
+            met.clear()
+            predict([kept[i]])
+            # A row of kernels is the sum of what is priced for it; of steps the last is the one that is asked for.
+            parts = [_lean(x) for x in met if not _is_at_peaks(x)] if is_kernel else [_lean(x) for x in met[-1:]]
+            seen[said] = _together(parts, said * _SECONDS.get(c.unit, 0) if is_kernel else 0)
+            rows.append(seen[said])
+    leans = {
+        cause: np.array([float(x.by_cause.get(cause, [0])[0]) if x else 0.0 for x in rows])
+        for cause in {y for x in rows if x for y in x.by_cause}
+    }
+    devices = np.array([x.devices[0] if x else "" for x in rows])
+    return Evidence(name, off[places], leans, readings[:, places], chances[:, places], devices, repeats[places])
+
+
+def _is_at_peaks(met: _Met) -> bool:
+    """Whether this is what the device would do without a loss: the roofline that is kept beside a prediction."""
+    leaves = _leaves(met.row.cells[met.letter])
+    shares = [leaves[x].value for x in leaves if met.words.get(x, x).endswith("efficiency")]
+    return bool(shares) and all(np.all(np.asarray(x) == 1) for x in shares)
 
 
 def _are_arrays(met: list[_Met], length: int) -> bool:
     return all(np.shape(x.row[x.letter]) == (length,) for x in met)
-
-
-def _largest(met: list[_Met]) -> _Met:
-    return max(met, key=lambda x: float(np.sum(x.row[x.letter])))

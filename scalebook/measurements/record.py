@@ -32,7 +32,8 @@ _HEAD = """# How far what is uncertain may be off: the ends that eight in ten li
 #
 # Written by `make confront` from the committed measurements; scalebook/measurements/spreads.py says how.  `letters` are
 # what formulas give: constants, what is taken for a device that was not measured, and what no formula has of a computed
-# time.  A device's stanza is of its own cells.  `rows` is the number of measurements, `sets` that of their sets.
+# time; `experts` are the same of steps that visit experts.  A device's stanza is of its own cells.  `rows` is how many
+# measurements there are, `sets` how many sets of them.
 
 """
 
@@ -117,7 +118,7 @@ def _family(name: str, covered) -> dict:
 
 def record() -> dict:
     """What there is to keep, made anew."""
-    from .spreads import coverage
+    from .coverage import coverage, coverage_of_devices
 
     groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
     families = {name: [c for c in coverage() if holds(c.family)] for name, holds in groups.items()}
@@ -125,6 +126,7 @@ def record() -> dict:
         "families": [_family(name, covered) for name, covered in families.items() if covered],
         "sets": {name: _set(confront(name)) for name in CONFRONTATIONS},
         "coverage": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage()],
+        "devices": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage_of_devices()],
         "peers": peers(),
     }
 

@@ -49,7 +49,6 @@ def _precision(row) -> str:
     return row["weight_dtype"] or ("fp4" if "B200" in row["accelerator"] else "fp8")
 
 
-@cache
 def _batches(name: str, precision: str, may_pipe: bool) -> tuple[np.ndarray, np.ndarray]:
     """Seconds per token and tokens a second of one device, by layout and batch; 0 tokens where caches do not fit."""
     device = accelerators[name].at(precision)
@@ -64,7 +63,9 @@ def _batches(name: str, precision: str, may_pipe: bool) -> tuple[np.ndarray, np.
     return each, np.where(lines <= room[:, None], lines / each, 0) / np.prod(layouts, axis=1)[:, None]
 
 
-def rate_of_device(name: str, precision: str, limit: float, may_pipe: bool = True, reached: float = 1) -> float:
+def rate_of_device(
+    name: str, precision: str, limit: float, may_pipe: bool = True, reached: float = 1, batches=_batches
+) -> float:
     """The most output tokens a second of one device with no token slower than `limit` seconds.
 
     `may_pipe` lets devices be stages of a pipeline; `reached` is the software's share of the rate of its kernels.
@@ -72,7 +73,7 @@ def rate_of_device(name: str, precision: str, limit: float, may_pipe: bool = Tru
     >>> round(rate_of_device("h100", "fp8", np.inf)), round(rate_of_device("h100", "fp8", np.inf, may_pipe=False))
     (3921, 3265)
     """
-    each, rates = _batches(name, precision, may_pipe)
+    each, rates = batches(name, precision, may_pipe)
     return reached * float(np.where(each / reached <= limit, rates, 0).max())
 
 
@@ -82,6 +83,7 @@ def _reached(row) -> float:
 
 def predicted(rows, tail: float) -> np.ndarray:
     """Tokens a second of all devices of each row."""
+    batches = cache(_batches)  # of these rows only: another call is priced anew, where it can be watched
     rates = [
         rate_of_device(
             DEVICES[r["accelerator"]],
@@ -89,6 +91,7 @@ def predicted(rows, tail: float) -> np.ndarray:
             LIMITS[r["scenario"]] / tail,
             may_pipe=r["round"] > "v4.1" and r["scenario"] != "Interactive",
             reached=_reached(r),
+            batches=batches,
         )
         for r in rows
     ]

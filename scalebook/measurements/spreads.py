@@ -1,23 +1,25 @@
-"""How far what is uncertain may be off, as measured rows say, and how many rows then lie where eight in ten should.
+"""How far what is uncertain may be off, as measured rows say.
 
 - A letter of a device (what products reach at a precision, a launch, a latency): of the kernels whose time moves by at
   least 0.7 % where it moves by one, what it would have to be for each to be right; its ends are the 10th and the 90th
-  percentile, of eight rows or more.
+  percentile, of eight rows or more.  Experts' grouped products say nothing of dense ones.
 - A letter that nobody measured on a device: the same percentiles of what devices of the table reach, over what is taken
   for such a device; where the table has too few, those of the kernels that were priced with it.
 - A computed letter (`step_time`, `memory`): what no formula has.  The draws of the other letters leave so much of each
   row unexplained, each set's own rows not asked; the ends are the least that leave a tenth of the rows beyond each.
-- A row that does not say all has several readings: it is off the nearest, and its ends are those of all, by chance.
+  Of decoding it is learnt apart for steps that visit experts, and a step's parts that are kernels (`PARTS`) have what
+  their kernels lack.
 
-Rows that anything was calibrated on are not asked, and a set is left out with all sets of its table.  A set counts as
-the square root of its rows that are asked, a hundred at the most where each is a step of its own, so that no set
-decides alone.  Everything is in logarithms, in which causes add up as squares.
+Rows that anything was calibrated on are not asked.  A set counts as the square root of its rows that are asked, a
+hundred at the most where each is a step of its own, so that no set decides alone.  Everything is in logarithms, in
+which causes add up as squares.  `coverage` asks how many rows then lie where eight in ten should.
 """
 
 from collections.abc import Iterable
 from functools import cache
-from statistics import NormalDist
+from operator import attrgetter
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -27,27 +29,34 @@ from scalebook.machine import kernels
 from scalebook.tables import accelerators, letter_of_kind
 from scalebook.training import assumptions as training
 
-from .evidence import FAMILIES, CauseOf, Evidence, are_kin, device_cells, evidence, family_of
+from .evidence import FAMILIES, PARTS, CauseOf, Evidence, device_cells, evidence, family_of
 
-__all__ = ["Covered", "coverage", "device_spreads", "letter_spreads", "stanzas", "typical_spreads"]
+__all__ = [
+    "APART", "PARTS_OF_ROWS", "TAIL", "Left", "device_spreads", "kept", "lack", "left_out", "letter_spreads", "letters",
+    "stanzas", "tails", "typical_spreads", "visits_experts",
+]  # fmt: skip
 
+APART = ("pass_time",)  # letters of steps that are learnt apart where experts are visited
 LEAST_LEAN, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
 TAIL = 0.1
-_NORMAL = NormalDist()
-_normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Letters of one group share what no formula has of them: kernels that are told apart by their formula only, and memory
-# of the stage asked for.
-_GROUPS = {"stream_time": "matmul_time", "train_memory": "memory"}
+# What no formula has of a family's rows is learnt as that of a letter: experts' kernels are apart from dense products.
+_LETTERS = {"kernels: experts": "experts_time"}
+# Letters that share what no formula has of another: kernels that are told apart by their formula only, parts of a step
+# that are such kernels, and memory of the stage asked for.
+_GROUPS = {
+    "routing_time": "experts_time", "cache_time": "kernel_time",
+    "exchange_time": "collective_time", "train_memory": "memory",
+}  # fmt: skip
 
 
 def is_rate(letter: str) -> bool:
     """Whether more of it is faster: shares of a peak; of launches and latencies less is."""
     kind = letter_of_kind(letter)
-    return kind.startswith("training_") or kind.endswith("efficiency") or kind == "sustained_rate"
+    return kind.startswith(("training_", "grouped_")) or kind.endswith("efficiency") or kind == "sustained_rate"
 
 
 def _sets(is_kernel: bool | None = None) -> list[str]:
@@ -84,13 +93,42 @@ def _implied(found: Evidence) -> dict[CauseOf, np.ndarray]:
     return said
 
 
+class Left(NamedTuple):
+    """What is left out while spreads are learnt: whole sets, and a part of the rows of all, by its number."""
+
+    sets: frozenset[str] = frozenset()
+    part: int | None = None
+
+
+NOTHING_LEFT = Left()
+PARTS_OF_ROWS = 5
+
+
 @cache
-def device_spreads(without: frozenset[str] = frozenset()) -> dict[CauseOf, tuple[Ends, int]]:
-    """The logarithms of the ends of each letter that enough kernels lean on, and their number; without some sets."""
+def _parts(name: str) -> np.ndarray:
+    """Which fifth each row of a set is of: by lot, but always the same."""
+    rng = np.random.default_rng(crc32(name.encode()))
+    return rng.permutation(len(evidence(name).off)) % PARTS_OF_ROWS
+
+
+@cache
+def kept(name: str, part: int | None) -> Evidence:
+    """What a set says without a part of its rows."""
+    return evidence(name) if part is None else evidence(name).only(_parts(name) != part)
+
+
+def left_out(name: str, part: int) -> Evidence:
+    """What that part of a set's rows says."""
+    return evidence(name).only(_parts(name) == part)
+
+
+@cache
+def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]:
+    """The logarithms of the ends of each letter that enough kernels lean on, and their number."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
-        if name not in without:
-            for cause, values in _implied(evidence(name)).items():
+        if name not in left.sets and family_of(name) != "kernels: experts":  # which say nothing of dense products
+            for cause, values in _implied(kept(name, left.part)).items():
                 found.setdefault(cause, []).append(values)
     rows = {x: sum(map(len, values)) for x, values in found.items()}
     return {x: (_ends(values), rows[x]) for x, values in found.items() if rows[x] >= LEAST_ROWS}
@@ -117,9 +155,11 @@ def _default(letter: str) -> float | None:
     return next((x.value for x in cells if "not measured" in x.note), None)
 
 
-def _of(cause: CauseOf, known) -> Ends | None:
+def _of(cause: CauseOf, left: Left) -> Ends | None:
     """The logarithms of a cause's ends: its own, else those of its letter on any device, else the table's."""
-    letter = letter_of_kind(cause.letter)
+    if cause.letter in PARTS:
+        return lack(_GROUPS.get(cause.letter, cause.letter), left)
+    known, letter = device_spreads(left), letter_of_kind(cause.letter)
     own = known.get(cause) or typical_spreads().get(letter) or known.get(CauseOf("", letter))
     return own[0] if own else _stated(cause)
 
@@ -130,29 +170,59 @@ def _stated(cause: CauseOf) -> Ends | None:
     return None if cell.low is None else Ends(*np.log([cell.low / cell.value, cell.high / cell.value]).tolist())
 
 
-@cache
-def _tails(found: Evidence, without: frozenset[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The squares of how far letters alone move each row at their ends: to the slow side, and to the fast one."""
-    known = device_spreads(without) if found.leans else {}  # which asks every set of kernels
+def tails(found: Evidence, left: Left) -> Ends:
+    """The squares of how far letters alone move each row at their ends: to the fast side, and to the slow one."""
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
     for cause, lean in found.leans.items():
-        if ends := _of(cause, known):
+        if ends := _of(cause, left):
             low, high = (-ends.high, -ends.low) if is_rate(cause.letter) else ends
             slow, fast = slow + (lean * high) ** 2, fast + (lean * low) ** 2
-    return slow, fast
+    return Ends(fast, slow)
 
 
-def _kernels_of(*names: str) -> frozenset[str]:
+@cache
+def _own_tails(name: str, left: Left) -> Ends:
+    """Those of the rows of a set that letters are learnt from, where each set is left out in its turn."""
+    return tails(kept(name, left.part), left)
+
+
+def _kernels_of(names: Iterable[str]) -> frozenset[str]:
     """Those of the sets that letters are learnt from."""
     return frozenset(x for x in names if family_of(x).startswith("kernels"))
 
 
-def _lack(sets: Iterable[str], without: tuple[str, ...], slow: bool) -> float:
-    """The least end of what no formula has that leaves a tenth of the rows beyond."""
-    found = [evidence(x) for x in sets]
-    off = np.concatenate([x.nearest for x in found]) * (1 if slow else -1)
-    moved = np.concatenate([_tails(x, _kernels_of(x.name, *without))[0 if slow else 1] for x in found])
-    weights = _weights([x.off for x in found])
+def visits_experts(found: Evidence) -> np.ndarray:
+    """Which rows are steps that visit experts."""
+    return found.leans.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
+
+
+@cache
+def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
+    """Which rows of a set are asked: of steps those with experts, or those without; of all else every row."""
+    found = kept(name, part)
+    is_asked = visits_experts(found) == of_experts
+    return is_asked if FAMILIES[family_of(name)][0] in APART else np.ones(len(found.off), bool)
+
+
+@cache
+def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> Ends:
+    """The logarithms of the least ends of what no formula has that leave a tenth of the rows beyond each.
+
+    Of each set the rows are asked as if it were not among those that letters are learnt from.
+    """
+    names = [x for x in letters()[letter] if x not in left.sets]
+    picked = [_apart(x, left.part, of_experts) for x in names]
+    found = [kept(x, left.part).only(y) for x, y in zip(names, picked, strict=True)]
+    weights, off = (np.concatenate([y(x) for x in found]) for y in (attrgetter("weights"), attrgetter("nearest")))
+    kernels_left = _kernels_of(left.sets)
+    moved = [_own_tails(x, Left(kernels_left | _kernels_of([x]), left.part)) for x in names]
+    fast, slow = (
+        np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved, strict=True)
+    )
+    return Ends(-_least(-off, fast, weights), _least(off, slow, weights))
+
+
+def _least(off: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> float:
     low, high = 0.0, 5.0
     if (weights * (off > np.sqrt(moved))).sum() <= TAIL * weights.sum():
         return 0.0
@@ -163,86 +233,24 @@ def _lack(sets: Iterable[str], without: tuple[str, ...], slow: bool) -> float:
     return high
 
 
-def _letters() -> dict[str, list[str]]:
-    """The sets of each computed letter."""
+@cache
+def letters() -> dict[str, list[str]]:
+    """The sets of each letter that something lacks."""
     found: dict[str, list[str]] = {}
     for name in _sets():
-        letter = FAMILIES[family_of(name)][0]
-        found.setdefault(_GROUPS.get(letter, letter), []).append(name)
+        family = family_of(name)
+        found.setdefault(_LETTERS.get(family, FAMILIES[family][0]), []).append(name)
     return found
 
 
-@cache
 def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
     """The logarithms of the ends of what no formula has, of each computed letter; its rows and sets."""
     found = {}
-    for letter, sets in _letters().items():
-        ends = Ends(-_lack(sets, (), slow=False), _lack(sets, (), slow=True))
+    for letter, sets in letters().items():
+        rows = [int(_apart(x, None, False).sum()) for x in sets]
         for name in (letter, *(x for x, group in _GROUPS.items() if group == letter)):
-            found[name] = ends, sum(len(evidence(x).off) for x in sets), len(sets)
+            found[name] = lack(letter), sum(rows), sum(map(bool, rows))
     return found
-
-
-class Covered(NamedTuple):
-    """A set left out whole, with all of its table: the share of its rows within eight in ten, and the median width of
-    these over the value.
-    """
-
-    name: str
-    family: str
-    rows: int
-    covered: float
-    below: float
-    above: float
-    width: float
-
-
-def _kin(name: str) -> tuple[str, ...]:
-    """What is left out where a set is: itself, and what is of the same table."""
-    return tuple(x for x in _sets() if are_kin(x, name))
-
-
-def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarray, slow: np.ndarray) -> Ends:
-    """The ends that leave a tenth beyond each, over the readings of rows; of one reading, its own.
-
-    >>> even = np.full((2, 1), 0.5)
-    >>> _ends_of_readings(np.array([[0.0], [1.0]]), even, np.array([0.1]), np.array([0.1])).high.round(3)
-    array([1.066])
-    """
-    if len(readings) == 1:
-        return Ends(readings[0] - fast, readings[0] + slow)
-    found = []
-    for share in (TAIL, 1 - TAIL):
-        least, most = readings.min(0) - 2 * fast, readings.max(0) + 2 * slow
-        for _ in range(40):
-            middle = (least + most) / 2
-            apart = middle - readings
-            steps = apart / np.where(apart < 0, fast, slow) * _NORMAL.inv_cdf(1 - TAIL)
-            is_less = (chances * _normal_share(steps)).sum(0) < share
-            least, most = np.where(is_less, middle, least), np.where(is_less, most, middle)
-        found.append(middle)
-    return Ends(*found)
-
-
-@cache
-def coverage() -> tuple[Covered, ...]:
-    """Every set, with all that is uncertain learnt from the others."""
-    found = []
-    for sets in _letters().values():
-        for name in sets:
-            kin, own = _kin(name), evidence(name)
-            rest = [x for x in sets if x not in kin]
-            slow, fast = _tails(own, _kernels_of(*kin))
-            low, high = _ends_of_readings(
-                own.readings,
-                own.chances,
-                np.sqrt(fast + _lack(rest, kin, slow=False) ** 2),
-                np.sqrt(slow + _lack(rest, kin, slow=True) ** 2),
-            )
-            below, above = float((own.off < low).mean()), float((own.off > high).mean())
-            width = float(np.median(np.exp(high) - np.exp(low)))
-            found.append(Covered(name, family_of(name), len(own.off), 1 - below - above, below, above, width))
-    return tuple(found)
 
 
 def _line(name: str, ends: Ends, **more: int) -> str:
@@ -258,6 +266,10 @@ def stanzas() -> str:
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()
     lines += [_line(x, ends, rows=rows) for x, (ends, rows) in sorted(constants.items())]
     lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(letter_spreads().items())]
+    lines += ["", "[experts]"]
+    for letter in APART:
+        rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]
+        lines.append(_line(letter, lack(letter, of_experts=True), rows=sum(rows), sets=sum(map(bool, rows))))
     for key in accelerators:
         own = {letter: found for letter in accelerators[key].cells if (found := _own(key, letter, known))}
         if own:

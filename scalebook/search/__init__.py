@@ -92,7 +92,8 @@ def search(
         rejected = {n for x in found for n in x.rejected}
         said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
-        raise ValueError(said or f"no strategy can run; {why}")
+        remarks = [x.remark for x in found if x.remark]
+        raise ValueError("; ".join([said or f"no strategy can run; {why}", *remarks]))
     return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
 
 

@@ -177,7 +177,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     usual = thing.space.axes
     aim = minimize or maximize or next(iter(usual), None)
     if aim is None:
-        gives = sorted(thing.sheet((), {})[0].formulas)
+        gives = getattr(thing, "finds", None) or sorted(thing.sheet((), {})[0].formulas)
         raise TypeError(f"say what is sought of {thing.name}, by minimize= or maximize=: {either(gives)}")
     usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # of a front both are asked for
     other = against or (usual[1] if usual and aim != usual[1] else aim)

@@ -144,7 +144,13 @@ class Search:
 
     @property
     def _summary(self) -> str:
-        return "; ".join(filter(None, [f"{self.count:,} strategies, {self.fitting:,} within all limits", self.note]))
+        said = f"{self.count:,} strategies, {self.fitting:,} within all limits"
+        return "; ".join(filter(None, [said, self.remark, self.note]))
+
+    @property
+    def remark(self) -> str:
+        """What should be known of what was left out."""
+        return self.problem.space.remark(self.problem, self.rejected)
 
     @property
     def _several(self) -> dict[str, tuple]:
@@ -218,6 +224,10 @@ class Devices(Search):
         self.pareto.reverse()
         best = self.pareto[::-1] if self.problem.space.is_front else best
         self.best = Best(best[: self.problem.best], self.note)
+
+    @property
+    def remark(self):
+        return "; ".join(filter(None, (x.remark for x in self.searches)))
 
     @property
     def _several(self):

@@ -78,9 +78,12 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
-    knowns = tuple(x for x in problem.knowns if not isinstance(x, Formula))
-    sheet, knowns, told = problem.sheet.sheet(knowns, told | words | ({"offload": offload} if space.offloads else {}))
+    # formulas too: what is usual of a letter is not said where one of them gives it
+    sheet, knowns, told = problem.sheet.sheet(
+        problem.knowns, told | words | ({"offload": offload} if space.offloads else {})
+    )
     formulas = (sheet.using(*swapped) if swapped else sheet).formulas
+    knowns = tuple(x for x in knowns if not isinstance(x, Formula))
     cells = gather(knowns, told)
     given = {*cells, *searched}
     todo = [x for x in problem.axes if x not in given]

@@ -63,7 +63,7 @@ class Space:
     `solve`: a letter that is no choice but follows from one, with the letters that it is found by and a function of
     (`at`, shape) that gives its values, where `at(letter, values)` is what a letter is with these.  `is_front`: the
     best are those of the front, since what is next best in the first value alone says little.  `shown`: letters of a
-    strategy's row that stand beside its choices.
+    strategy's row that stand beside its choices.  `remark`: what a reader should know of what was rejected, by name.
     """
 
     axes: tuple[str, ...] = ()
@@ -90,6 +90,7 @@ class Space:
     solve: tuple[str, tuple[str, ...], Callable] | None = None
     is_front: bool = False
     shown: tuple[str, ...] = ()
+    remark: Callable[["Problem", Mapping[str, int]], str] = lambda problem, rejected: ""
 
     @property
     def solved(self) -> tuple[str, ...]:
@@ -106,9 +107,10 @@ class Space:
 class Searchable(Protocol):
     """What a search asks of a thing; a sheet and a formula need none of it, for a search knows what their letters are.
 
-    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows and for letters and words (those
-    searched at some value), the Sheet whose formulas price the strategies with these words, the rows to call it with,
-    and the letters of it that are no words.  A call with rows, letters and words gives the Row of one strategy.
+    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows (and formulas that replace the
+    sheet's) and for letters and words (those searched at some value), the Sheet whose formulas price the strategies
+    with these words, the rows to call it with, and the letters of it that are no words.  A call with rows, letters and
+    words gives the Row of one strategy.
     To be searched in other processes it must pickle.
 
     It may have `posed(cases, letters)`, which reads a call itself, where letters are no choices of the thing as it

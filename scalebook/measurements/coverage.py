@@ -1,0 +1,134 @@
+"""How many rows lie in the interval that promises eight in ten, where what they say was not learnt.
+
+Two checks: every set left out with all sets of its table (`coverage`), and a fifth of the rows of every set at a time,
+by device (`coverage_of_devices`): what a reader meets who measures more of the same.  A row that does not say all has
+several readings: it is off the nearest, and its ends are those of all, by chance.
+"""
+
+from functools import cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.language.interval import Ends
+from scalebook.tables import accelerators
+
+from .evidence import Evidence, are_kin, evidence, family_of
+from .spreads import APART, PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails, visits_experts
+
+__all__ = ["Covered", "OfDevice", "coverage", "coverage_of_devices"]
+
+LEAST_ROWS = 10
+_NORMAL = NormalDist()
+_normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
+
+
+class Covered(NamedTuple):
+    """A set left out whole, with all of its table: the share of its rows within eight in ten, and the median width of
+    these over the value.
+    """
+
+    name: str
+    family: str
+    rows: int
+    covered: float
+    below: float
+    above: float
+    width: float
+
+
+class OfDevice(NamedTuple):
+    """The same of the rows of one kind on one device, with a fifth of all rows left out at a time; `device` is its key,
+    "" for those of which none can be told.
+    """
+
+    device: str
+    family: str
+    rows: int
+    covered: float
+    below: float
+    above: float
+    width: float
+
+
+def _kin(name: str) -> frozenset[str]:
+    """What is left out where a set is: itself, and what is of the same table."""
+    return frozenset(x for sets in letters().values() for x in sets if are_kin(x, name))
+
+
+def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarray, slow: np.ndarray) -> Ends:
+    """The ends that leave a tenth beyond each, over the readings of rows; of one reading, its own.
+
+    >>> even = np.full((2, 1), 0.5)
+    >>> _ends_of_readings(np.array([[0.0], [1.0]]), even, np.array([0.1]), np.array([0.1])).high.round(3)
+    array([1.066])
+    """
+    if len(readings) == 1:
+        return Ends(readings[0] - fast, readings[0] + slow)
+    found = []
+    for share in (TAIL, 1 - TAIL):
+        least, most = readings.min(0) - 2 * fast, readings.max(0) + 2 * slow
+        for _ in range(40):
+            middle = (least + most) / 2
+            apart = middle - readings
+            steps = apart / np.where(apart < 0, fast, slow) * _NORMAL.inv_cdf(1 - TAIL)
+            is_less = (chances * _normal_share(steps)).sum(0) < share
+            least, most = np.where(is_less, middle, least), np.where(is_less, most, middle)
+        found.append(middle)
+    return Ends(*found)
+
+
+def _ends(own: Evidence, letter: str, left: Left) -> Ends:
+    """The logarithms of the ends of each row, over what is predicted."""
+    (fast, slow), more = tails(own, left), lack(letter, left)
+    if letter in APART:
+        more = Ends(*np.where(visits_experts(own), *(np.array(x)[:, None] for x in (lack(letter, left, True), more))))
+    apart = np.sqrt(fast + more.low**2), np.sqrt(slow + more.high**2)
+    return _ends_of_readings(own.readings, own.chances, *apart)
+
+
+def _covered(off: np.ndarray, ends: Ends) -> dict[str, float]:
+    below, above = float((off < ends.low).mean()), float((off > ends.high).mean())
+    width = float(np.median(np.exp(ends.high) - np.exp(ends.low)))
+    return dict(rows=len(off), covered=1 - below - above, below=below, above=above, width=width)
+
+
+@cache
+def coverage() -> tuple[Covered, ...]:
+    """Every set, with all that is uncertain learnt from the others."""
+    found = []
+    for letter, sets in letters().items():
+        for name in sets:
+            own = evidence(name)
+            found.append(Covered(name, family_of(name), **_covered(own.off, _ends(own, letter, Left(_kin(name))))))
+    return tuple(found)
+
+
+@cache
+def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
+    """Of every set the rows that were left out, a fifth at a time, and the ends of each."""
+    found = []
+    for letter, sets in letters().items():
+        for name in sets:
+            for part in range(PARTS_OF_ROWS):
+                own = left_out(name, part)
+                if len(own.off):
+                    found.append((name, own, _ends(own, letter, Left(part=part))))
+    return tuple(found)
+
+
+def coverage_of_devices() -> tuple[OfDevice, ...]:
+    """Every kind of rows on every device of which there are enough, with a fifth of all rows left out at a time."""
+    by_device: dict[tuple[str, str], list] = {}
+    for name, own, ends in rows_left_out():
+        for device in sorted(set(own.devices.tolist())):
+            here = own.devices == device
+            by_device.setdefault((device, family_of(name)), []).append((own.off[here], *(x[here] for x in ends)))
+    found = []
+    order = {x: i for i, x in enumerate((*accelerators, ""))}
+    for (device, family), parts in sorted(by_device.items(), key=lambda x: order[x[0][0]]):
+        off, low, high = (np.concatenate(x) for x in zip(*parts, strict=True))
+        if len(off) >= LEAST_ROWS:
+            found.append(OfDevice(device, family, **_covered(off, Ends(low, high))))
+    return tuple(found)
