@@ -184,6 +184,8 @@ BOUNDS = {
     ("azure", "products, MI300X"): (0.106, 0.24),
     ("azure", "products, H100"): (0.036, 0.053),
     ("azure", "streams"): (0.035, 0.098),
+    ("azure", "copies between devices"): (0.052, 0.09),
+    ("azure", "copies from and to the host"): (0.61, 4.07),
     ("azure", "drives, reading"): (0.0145, 0.052),
     ("azure", "drives, writing"): (0.15, 0.43),
     ("azure", "streams in the host's memory"): (0.056, 0.16),

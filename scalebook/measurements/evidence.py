@@ -5,9 +5,9 @@ measured over predicted (of a rate the other way round: of the time) and, by cau
 the per cent that it moves where the cause moves by one.
 
 >>> found = evidence("gemm_llmcompass")
->>> cause = next(x for x in found.leans if x.letter == "matmul_bf16")
->>> str(cause), float(found.leans[cause].max().round(2))
-('a100 matmul_bf16', 1.0)
+>>> cause = next(x for x in found.leans if str(x) == "a100 matmul_bf16")
+>>> float(found.leans[cause].max().round(2))
+1.0
 """
 
 from collections.abc import Iterator, Mapping

@@ -130,6 +130,8 @@ def _azure_row(row):
     if test.startswith("CPU"):
         peak = _GRACES * _LPDDR5X_480 / 1e9
         return [typical_stream_efficiency() * peak, peak]
+    if "Device to Device" in row["parameters"]:  # both ways at once, as the guide's NVBandwidth.py asks
+        return [x / 1e9 for x in _achieved(row["device"].lower(), 2)]
     return [link_of_host(device) / 1e9, np.inf]
 
 
@@ -152,15 +154,15 @@ def _no_azure(row):
         return "of engines, which azure_engines holds"
     if row["test"].startswith("Flash"):
         return "of attention with heads of 64 or 128: the rows do not say, and the guide's scripts changed"
-    if row["device"] == "A100" and "Host" in row["parameters"]:
-        return "of a virtual machine at a fifth of its link"
-    return "between two devices, of which one figure is said" if "Device to Device" in row["parameters"] else ""
+    return ""
 
 
 def _azure_group(row):
     if "CL Bandwidth" in row["test"]:
         return "all-reduce, 1 MiB or more" if _azure_size(row) >= 2**20 else "all-reduce, less than 1 MiB"
     kinds = {"GEMM": f"products, {row['device']}", "HBM": "streams", "CPU": "streams in the host's memory"}
+    if "Device to Device" in row["parameters"]:
+        return "copies between devices"
     kinds |= {"FIO": f"drives, {'writing' if _azure_way(row) == 'write' else 'reading'}"}
     return next((said for name, said in kinds.items() if row["test"].startswith(name)), "copies from and to the host")
 
