@@ -18,6 +18,7 @@ from scalebook.tables import accelerators, engines, models
 from . import serving_scripts as scripts
 from .attention import FAST_EXPONENTIAL, PREFILL
 from .confrontation import Confrontation, Priced
+from .formats import BITS, is_unpacked, precision_for
 from .kernels import SCALED_BLOCKS
 from .load import GIB_OVER_GB
 from .priced import together
@@ -25,8 +26,8 @@ from .rows import SYSTEMS as ALL_SYSTEMS
 from .rows import number
 
 __all__ = [
-    "CONFRONTATIONS", "devices_along", "devices_of", "is_fitted_curve", "is_unpacked", "knowns_of", "least_seconds",
-    "lengths", "milliseconds", "model_of", "precision_for", "scaled", "served_rows", "users_of",
+    "CONFRONTATIONS", "devices_along", "devices_of", "is_fitted_curve", "knowns_of", "least_seconds", "lengths",
+    "milliseconds", "model_of", "scaled", "served_rows", "users_of",
 ]  # fmt: skip
 
 SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # of which no run was published
@@ -42,7 +43,6 @@ MODELS = {
     r"zhipuai/GLM-5": "glm_5",
     r"Qwen/Qwen3.5-397B-A17B": "qwen3_5_397b",
 }
-BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
@@ -84,25 +84,6 @@ def _bits(row) -> tuple[float, float, float]:
         narrow = False
     cache = 8 if narrow else 16
     return dense, expert, cache
-
-
-def precision_for(device, bits) -> str:
-    """The narrowest of the device's precisions in which weights of these bits are multiplied.
-
-    >>> precision_for(accelerators.h100, 4.5), precision_for(accelerators.b200, 4.5)
-    ('fp8', 'fp4')
-    """
-    names = {16: ("bf16",), 8: ("fp8", "bf16"), 4: ("fp4", "fp8", "bf16")}[16 if bits > 8 else 8 if bits > 5 else 4]
-    return next(x for x in names if f"peak_{x}" in device)
-
-
-def is_unpacked(device, bits) -> bool:
-    """Whether experts of these bits are multiplied in 16, for want of a narrower format with their scales.
-
-    >>> is_unpacked(accelerators.h100, 4.25), is_unpacked(accelerators.b200, 4.25)
-    (True, False)
-    """
-    return bits == 4.25 and "peak_fp4" not in device
 
 
 def _group(row, columns="{}") -> dict[str, float]:
