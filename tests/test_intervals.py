@@ -256,7 +256,7 @@ def test_rows_of_every_device_lie_within():
     """Rows that were left out, a fifth of all at a time: three in four, less what few rows may miss by chance."""
     by_device: dict[str, list] = {}
     for x in recorded()["devices"]:
-        by_device.setdefault(x["name"], []).append(x)
+        by_device.setdefault(x["device"], []).append(x)
     for device, kept in by_device.items():
         rows = sum(x["rows"] for x in kept)
         covered = sum(x["covered"] * x["rows"] for x in kept) / rows

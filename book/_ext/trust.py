@@ -88,11 +88,11 @@ def families() -> list[str]:
 
 def devices() -> list[str]:
     """A line of each device, a column of each kind of rows: the share within, and in brackets the width."""
-    kept = [x for x in recorded()["devices"] if x["name"]]
+    kept = [x for x in recorded()["devices"] if x["device"]]
     kinds = [x for x in FAMILIES if any(x == y["family"] for y in kept)]
     lines = []
-    for key in dict.fromkeys(x["name"] for x in kept):
-        own = {x["family"]: x for x in kept if x["name"] == key}
+    for key in dict.fromkeys(x["device"] for x in kept):
+        own = {x["family"]: x for x in kept if x["device"] == key}
         rows = sum(x["rows"] for x in own.values())
         mean = sum(x["covered"] * x["rows"] for x in own.values()) / rows
         each = [_within(own[x]) if x in own else "" for x in kinds]
