@@ -192,7 +192,6 @@ BOUNDS = {
     ("azure_engines", "405B, H100"): (0.142, 0.294),
     ("azure_engines", "70B, H200"): (0.059, 0.087),
     ("azure_engines", "8B, MI300X"): (0.222, 0.294),
-    ("bandwidths", "drives"): (1.42, 2.84),
     ("bandwidths", "GH200 96GB"): (0.046, 0.046),
     ("vector_kernels", "calibrated on"): (0.018, 0.04),
     ("vector_kernels", "gelu, A100, fewer than 8 million elements"): (0.063, 0.166),

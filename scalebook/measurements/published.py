@@ -259,10 +259,6 @@ def _layer_group(row):
 # Single bandwidths
 
 
-# How many drives these hosts have, as the rows themselves say.
-_NVME = {"4x NVMe RAID0 (Azure NC96ads A100 v4)": 4, "CS3040 NVMe 2TB + 2xA6000 workstation": 1}
-
-
 def _pcie4():
     """A link of the same kind as PCIe Gen5's, at the share of its rate that copies reach there."""
     share = links.pcie5.link_achieved / links.pcie5.link_bandwidth
@@ -277,8 +273,6 @@ _BANDWIDTHS = {
     ("H20", "DeepEP intranode NVLink"): lambda: _achieved("h20"),
     ("GH200 96GB", "C2C H2D (CE)"): lambda: (links.nvlink_c2c.link_achieved, links.nvlink_c2c.link_bandwidth),
     ("RTX A6000 x6 (PCIe4)", "P2P read CE"): lambda: _pcie4(),
-    **{(device, f"NVMe {way}"): lambda count=count, way=way: [1e9 * x for x in _drives(count, way)]
-       for device, count in _NVME.items() for way in _DRIVE},
 }  # fmt: skip
 
 
@@ -297,6 +291,8 @@ def _bandwidths(rows):
 def _no_bandwidth(row):
     if (row["device"], row["path"]) in _BANDWIDTHS:
         return ""
+    if "NVMe" in row["path"]:
+        return "of drives that the tables lack"
     if "bridge" in row["device"]:
         return "of a card and a bridge that the tables lack"
     return "of a whole cluster, whose network or storage is not described"
@@ -356,8 +352,8 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "bandwidths", "bandwidths.csv", "Single bandwidths of links, from benchmarks that issues and notes quote.",
-            _bandwidths, "value", "GB/s", ("nvbandwidth-quoted", "heise-kioxia"), _no_bandwidth,
-            lambda row: "drives" if "NVMe" in row["path"] else row["device"],
+            _bandwidths, "value", "GB/s", ("nvbandwidth-quoted",), _no_bandwidth,
+            lambda row: row["device"],
         ),
     )
 }  # fmt: skip
