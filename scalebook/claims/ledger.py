@@ -158,7 +158,7 @@ class Judged:
 
     def _repr_html_(self):
         lines = [[f"“{x.words}”", _left(mark(x.verdict)), _left(x.correction)] for x in self.claims]
-        return styled(page_table(self.HEADS, lines))
+        return styled(page_table(self.HEADS, lines, kind="sb-judged"))
 
 
 class Counts(Mapping):
