@@ -4,8 +4,8 @@ Against `simulate_serving` of users whose lengths differ by a fifth (1 to 256 of
 read at once or in parts, answers of 32 and 256 tokens, few prompts or more than steps can read) whole answers are 0 to
 7 % and times per token 0 to 9 % too long, first tokens 23 % too early to 16 % too late.  Outside that are short prompts
 of which a step reads many: each of a burst is charged a step, so the first tokens of 256 users come 1.4 times too late
-where a step reads 16, and 3.5 times with prompts of 128 tokens; and two users whose prompts take more steps to read than
-their answers have (40 and 32): first tokens are a fifth too late, times per token a quarter too short.
+where a step reads 16, and 3.5 times with prompts of 128 tokens; and two users whose prompts take more steps to read
+than their answers have (40 and 32): first tokens come a fifth too late, times per token are a quarter too short.
 
 >>> queue = dict(output=32, pp=1, chunks_of_prompt=8)
 >>> beside = prompts_of_answer(queue, prompt=16384, chunk_tokens=2048)  # so few of 63 others, the rest is ahead of me
