@@ -28,7 +28,7 @@ from scalebook.machine.kernels import (
     waves,
 )
 from scalebook.machine.tiles import aligned_share
-from scalebook.measurements import confront, devices, published
+from scalebook.measurements import confront, devices, llmcompass, published
 from scalebook.measurements import kernels as measured
 from scalebook.measurements.rows import SYSTEMS
 from scalebook.tables import accelerators, models
@@ -261,6 +261,19 @@ def test_products_of_xla_start_alone():
     a, b = 1 / measured, 1 - known / measured
     assert (a @ b) / (a @ a) == pytest.approx(published.XLA_START, rel=0.01)
     assert 0 < result.fitted.sum() < len(result.fitted)
+
+
+def test_streams_of_the_mi210_fit_the_even_rows_of_one_kernel_and_hold_for_the_others():
+    result = confront("vector_kernels")
+    rows = [row for row, is_fitted in zip(result.rows, result.fitted, strict=True) if is_fitted]
+    assert {(row["gpu"], row["op"]) for row in rows} == {("MI210", "gelu")}
+    counts = np.array([float(row["m"]) for row in rows]) / 1e9
+    reached = np.arange(0.3, 0.5, 0.005)
+    off = [np.abs(counts / llmcompass.stream_seconds(rows, stream_efficiency=x) / result.measured[result.fitted] - 1)
+           for x in reached]  # fmt: skip
+    assert reached[np.mean(off, axis=1).argmin()] == pytest.approx(llmcompass.MI210_STREAMS, abs=0.006)
+    large = [g for name, g in result.groups.items() if "MI210, 8 million" in name]
+    assert len(large) == 3 and all(g["mean"] < 0.16 for g in large)
 
 
 def test_shares_of_products_that_are_not_aligned_fit_the_even_rows_and_hold_for_other_kinds_of_products():

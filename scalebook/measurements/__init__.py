@@ -14,12 +14,14 @@ from scalebook.language.notation import nearest, quoted, word
 from . import (
     attention,
     attention_kernels,
+    azure_engines,
     calculon,
     cards,
     collectives,
     decode,
     devices,
     kernels,
+    llmcompass,
     moe,
     moe_exchange,
     offload,
@@ -54,11 +56,11 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them.
 _MODULES = (
-    decode, attention, collectives, attention_kernels, kernels, cards, devices, moe, moe_exchange, offload,
+    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
     training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, training_amd,
     training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
-    serving_disaggregated, serving_wide, serving_slo, calculon,
+    azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

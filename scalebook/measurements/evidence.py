@@ -5,9 +5,9 @@ measured over predicted (of a rate the other way round: of the time) and, by cau
 the per cent that it moves where the cause moves by one.
 
 >>> found = evidence("gemm_llmcompass")
->>> cause = next(x for x in found.leans if x.letter == "matmul_bf16")
->>> str(cause), float(found.leans[cause].max().round(2))
-('a100 matmul_bf16', 1.0)
+>>> cause = next(x for x in found.leans if str(x) == "a100 matmul_bf16")
+>>> float(found.leans[cause].max().round(2))
+1.0
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ _SETS = {
         gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
         gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter
-        gemm_xla eleuther_layers layer_vidur:products azure:products ironwood:products"""),
+        gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products ironwood:products"""),
     "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams"),
     "kernels: attention": ("kernel_time", """
         attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
@@ -65,7 +65,7 @@ _SETS = {
     "memory": ("memory", "megatron_memory megatron_peak nanotron_memory"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
-        trtllm_max_load serving_disaggregated infersim wide_ep h200_slo"""),
+        trtllm_max_load azure_engines serving_disaggregated infersim wide_ep h200_slo"""),
     # (`h200_slo_first` stands apart: half of its times are missing for a reason that is not known.)
     "first token": ("ttft", "serving_ttft trtllm_first_token"),
 }  # fmt: skip

@@ -255,19 +255,6 @@ def _deepgemm(rows):
 # LLMCompass
 
 
-def _llmcompass(rows):
-    devices, sizes = [device_letters("a100", "fp16") for _ in rows], numbers(rows, "m", "n", "k")
-    return Priced(*(1e3 * x for x in (products_seconds(devices, *sizes), *at_peaks(devices, *sizes))))
-
-
-def _no_llmcompass(row):
-    if row["op"] != "matmul":
-        return "of kernels that are no matrix product"
-    if row["gpu"] != "A100":
-        return "of a device that the table of accelerators lacks"
-    return "" if number(row, "latency_ms") >= 0.1 else "below 100 µs, of which the host takes a part"
-
-
 # Vidur: the operators of a layer in vLLM
 
 _PRODUCTS = ("attn_pre_proj", "attn_post_proj", "mlp_up_proj", "mlp_down_proj")
@@ -389,17 +376,6 @@ CONFRONTATIONS = {
             ("deepgemm",),
             lambda row: "",
             lambda row: row["layout"],
-        ),
-        Confrontation(
-            "gemm_llmcompass",
-            "gemm_llmcompass.csv",
-            "Time of matrix products on the A100, as calibrated in gemm.",
-            _llmcompass,
-            "latency_ms",
-            "ms",
-            ("zhang2024-llmcompass",),
-            _no_llmcompass,
-            _infersim_group,
         ),
         Confrontation(
             "layer_vidur",

@@ -106,12 +106,12 @@ _PREDICTS = {_LARGEST: _largest, _RATE: _rate, _GAIN: _gain, _SHARE: _share}
 
 def _left_out(row):
     if "ablation" in row["system"]:
-        return "of parts of a software, one by one"
+        return "of one part of SuperOffload's software (its Adam, casts, speculation, buckets), of which no formula is"
     kind = _kind(row)
     if not kind or not row["value"]:
-        return "of a model or a quantity that is not described here"
+        return "of a model whose shape is not known, or without a figure"
     if kind in (_RATE, _GAIN) and not row["gpu"].startswith("V100"):
-        return "on a device that is not described here"
+        return "of a rate or a gain on another device than the V100, whose link alone is described here"
     return ""
 
 

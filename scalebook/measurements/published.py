@@ -1,7 +1,8 @@
 """More tables of kernels and links, tests of what stands in the table of accelerators; a start and a share are fitted.
 
-Products of AITER and of XLA's own table; Azure's benchmarks of its machines; links of the MI300X; kernels that only
-stream; Google's microbenchmarks of Ironwood; whole layers of EleutherAI's sweep; single bandwidths from many places.
+Products of AITER and of XLA's own table; Azure's benchmarks of its machines; links of the MI300X; Google's
+microbenchmarks of Ironwood; whole layers of EleutherAI's sweep, and their attention; single bandwidths from many
+places.
 """
 
 import re
@@ -10,12 +11,11 @@ import numpy as np
 
 from scalebook.machine.collective_rates import bus_bandwidth_reduce
 from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import matrix_product, stream_time, waiting_product
+from scalebook.machine.kernels import matrix_product, stream_time, typical_stream_efficiency, waiting_product
 from scalebook.machine.tiles import aligned_share
-from scalebook.tables import accelerators
+from scalebook.tables import accelerators, links
 from scalebook.training.totals import link_of_host
 
-from .attention import SOFTMAX_PASSES
 from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
 from .devices import alone, best_stream, letters_of
@@ -83,7 +83,24 @@ def _xla_group(row):
     return f"{_XLA[row['dtype']][0]}, {'10 GFLOP and more' if flops >= 1e10 else 'less than 10 GFLOP'}"
 
 
+# Drives and the memory of hosts
+
+# A drive's rates, reading and writing, as its maker states them for the CM6 (heise-kioxia); drives of PCIe Gen4 are all
+# taken for it, since nobody says which they are.
+_DRIVE = {"read": links.nvme_pcie4.link_achieved, "write": 4.2e9}
+_LPDDR5X_480 = 512e9  # one Grace with modules of 480 GB, as all of GB200 (links.toml, lpddr5x_grace)
+
+
+def _drives(count, way):
+    """GB/s of so many drives at once, and of their lanes."""
+    return count * _DRIVE[way] / 1e9, count * links.nvme_pcie4.link_bandwidth / 1e9
+
+
 # Azure
+
+# Drives of a machine, as its maker says; of the A100's it says the size of one volume alone.
+_AZURE_DRIVES = {"MI300X": 8, "H100": 8, "H200": 8}
+_GRACES = 2  # of a machine with four GPUs of GB200, as its maker says
 
 
 def _azure_size(row):
@@ -108,7 +125,18 @@ def _azure_row(row):
         known = dict(collective_bytes=size, ways=ways)
         time = KINDS["all_reduce"](device, known, near_ways=ways, scaleout_bandwidth=1) + BENCHMARK_LAUNCH
         return [bus_bandwidth_reduce(known, collective_time=time) / 1e9, 2 * device.scaleup_bandwidth / 1e9]
+    if test.startswith("FIO"):
+        return _drives(_AZURE_DRIVES[row["device"]], _azure_way(row))
+    if test.startswith("CPU"):
+        peak = _GRACES * _LPDDR5X_480 / 1e9
+        return [typical_stream_efficiency() * peak, peak]
+    if "Device to Device" in row["parameters"]:  # both ways at once, as the guide's NVBandwidth.py asks
+        return [x / 1e9 for x in _achieved(row["device"].lower(), 2)]
     return [link_of_host(device) / 1e9, np.inf]
+
+
+def _azure_way(row):
+    return "write" if "write" in row["parameters"] else "read"
 
 
 def _azure(rows):
@@ -117,19 +145,25 @@ def _azure(rows):
 
 
 def _no_azure(row):
-    if row["test"].startswith(("FIO", "CPU")):
-        return "of disks and of the host's memory, whose number and kind are not stated"
-    if row["test"].startswith(("LLAMA", "Flash")):
-        return "of engines under unstated load, and of attention of unstated shape"
-    if row["device"] == "A100" and "Host" in row["parameters"]:
-        return "of a virtual machine at a fifth of its link"
-    return "between two devices, of which one figure is said" if "Device to Device" in row["parameters"] else ""
+    if row["test"].startswith("FIO"):
+        if row["device"] not in _AZURE_DRIVES:
+            return "of drives of which nobody says how many they are"
+        small = "of pieces of 1 KiB, for which operations a second count, of which no table speaks"
+        return small if row["parameters"].endswith("=1k") else ""
+    if row["test"].startswith("LLAMA"):
+        return "of engines, which azure_engines holds"
+    if row["test"].startswith("Flash"):
+        return "of attention with heads of 64 or 128: the rows do not say, and the guide's scripts changed"
+    return ""
 
 
 def _azure_group(row):
     if "CL Bandwidth" in row["test"]:
         return "all-reduce, 1 MiB or more" if _azure_size(row) >= 2**20 else "all-reduce, less than 1 MiB"
-    kinds = {"GEMM": f"products, {row['device']}", "HBM": "streams"}
+    kinds = {"GEMM": f"products, {row['device']}", "HBM": "streams", "CPU": "streams in the host's memory"}
+    if "Device to Device" in row["parameters"]:
+        return "copies between devices"
+    kinds |= {"FIO": f"drives, {'writing' if _azure_way(row) == 'write' else 'reading'}"}
     return next((said for name, said in kinds.items() if row["test"].startswith(name)), "copies from and to the host")
 
 
@@ -141,34 +175,6 @@ def _fabric(rows):
     device = accelerators.mi300x
     links = np.array([1 if row["dst_gpu"] == "all" else 1 / 7 for row in rows]) * device.scaleup_bandwidth / 1e9
     return Priced(device.near_efficiency * links, links, links)
-
-
-# Kernels that stream
-
-
-def _elements(row):
-    return number(row, "m") * (number(row, "n") if row["n"] else 1)
-
-
-# How often an element crosses the memory bus: it is read and written, and a row that is normalized is read twice.
-_CROSSINGS = {"gelu": 2, "softmax": SOFTMAX_PASSES, "layernorm": 3}
-
-
-def _vector(rows):
-    """Billions of elements a second, each 16 bits wide."""
-    known = device_letters("a100", "fp16")
-    counts = np.array([_elements(row) for row in rows])
-    times = stream_time(known, traffic=2 * counts * [_CROSSINGS[row["op"]] for row in rows])
-    return Priced(counts / times / 1e9, np.full(len(rows), known["hbm_bandwidth"] / 4 / 1e9))
-
-
-def _no_vector(row):
-    if row["op"] == "matmul":
-        return "of products, which gemm_llmcompass holds"
-    if row["gpu"] != "A100" or row["op"] not in _CROSSINGS:
-        return "of a device that the table of accelerators lacks, or of another kernel"
-    is_short = _elements(row) / (1e9 * number(row, "value")) < 100e-6
-    return "below 100 µs, of which the host takes a part" if is_short else ""
 
 
 # Ironwood
@@ -209,8 +215,8 @@ def _of_ironwood(row):
 # Layers
 
 
-def _layer(rows):
-    """A whole layer forward: its products, each timed by itself, and the GELU between two of them.
+def _layer(rows, is_whole=True):
+    """A whole layer forward: its products, each timed by itself, and the GELU between two of them; or its attention.
 
     Attention and feed-forward layer add up to the layer in every row, and fall with ways that nobody communicates over:
     it is the benchmark's estimate from single products.  Norms and residual sums are not in it, and no softmax, since
@@ -220,24 +226,27 @@ def _layer(rows):
     known = device_letters("a100", "fp16") | A100_40GB
     devices, tokens, each = [known for _ in rows], batch * seq, heads / tp
     wide, found = hidden / heads, np.zeros((3, len(rows)))
-    products = [
+    attention = [
         (tokens, 3 * hidden / tp, hidden), (tokens, hidden, hidden / tp),
-        (tokens, 4 * hidden / tp, hidden), (tokens, hidden, 4 * hidden / tp),
         (seq, seq, wide, batch * each), (seq, wide, seq, batch * each),
     ]  # fmt: skip
-    for sizes in products:
+    forward = [(tokens, 4 * hidden / tp, hidden), (tokens, hidden, 4 * hidden / tp)]
+    for sizes in attention + forward * is_whole:
         own = slowed(known, aligned_share(columns=sizes[1], inner=sizes[2]))
         found += products_seconds(own, *sizes), *at_peaks(devices, *sizes)
-    moved = 2 * tokens * 8 * hidden / tp
-    found[0] += stream_time(known, traffic=moved)
+    moved = 2 * tokens * 8 * hidden / tp * is_whole
+    found[0] += stream_time(known, traffic=moved) if is_whole else 0
     found[1] += moved / known["hbm_bandwidth"]
     return Priced(*found)
 
 
-def _no_layer(row):
-    if row["sweep"].startswith("flash"):
-        return "of FlashAttention's sweep, whose version is not stated"
-    return "" if row["layer_s"] and number(row, "layer_s") >= 5e-3 else "below 5 ms, which are published in tenths"
+def _no_layer(column):
+    def left_out(row):
+        if row["sweep"].startswith("flash"):
+            return "of FlashAttention's sweep, whose version is not stated"
+        return "" if row[column] and number(row, column) >= 5e-3 else "below 5 ms, which are published in tenths"
+
+    return left_out
 
 
 def _layer_group(row):
@@ -250,13 +259,21 @@ def _layer_group(row):
 # Single bandwidths
 
 
+def _pcie4():
+    """A link of the same kind as PCIe Gen5's, at the share of its rate that copies reach there."""
+    share = links.pcie5.link_achieved / links.pcie5.link_bandwidth
+    return share * links.pcie4.link_bandwidth, links.pcie4.link_bandwidth
+
+
 _BANDWIDTHS = {
     ("H100 HGX", "PCIe D2H (SM kernel)"): lambda: (link_of_host(accelerators.h100), accelerators.h100.host_bandwidth),
     ("H100 HGX", "NVLink4 P2P unidirectional"): lambda: _achieved("h100"),
     ("H100 HGX", "NVLink4 P2P bidirectional"): lambda: _achieved("h100", 2),
     ("H800", "NVLink unidirectional achievable"): lambda: _achieved("h800"),
     ("H20", "DeepEP intranode NVLink"): lambda: _achieved("h20"),
-}
+    ("GH200 96GB", "C2C H2D (CE)"): lambda: (links.nvlink_c2c.link_achieved, links.nvlink_c2c.link_bandwidth),
+    ("RTX A6000 x6 (PCIe4)", "P2P read CE"): lambda: _pcie4(),
+}  # fmt: skip
 
 
 def _achieved(name, ways=1):
@@ -272,9 +289,13 @@ def _bandwidths(rows):
 
 
 def _no_bandwidth(row):
-    return (
-        "" if (row["device"], row["path"]) in _BANDWIDTHS else "of a link, a disk or a cluster that no table describes"
-    )
+    if (row["device"], row["path"]) in _BANDWIDTHS:
+        return ""
+    if "NVMe" in row["path"]:
+        return "of drives that the tables lack"
+    if "bridge" in row["device"]:
+        return "of a card and a bridge that the tables lack"
+    return "of a whole cluster, whose network or storage is not described"
 
 
 CONFRONTATIONS = {
@@ -294,21 +315,15 @@ CONFRONTATIONS = {
         ),
         Confrontation(
             "azure", "azure.csv",
-            "Products, streams, copies and all-reduces on Azure's machines, each in its own unit.",
-            _azure, "value", "TFLOP/s, TB/s or GB/s", ("azure-ai-benchmarking",), _no_azure, _azure_group,
+            "Products, streams, copies, drives and all-reduces on Azure's machines, each in its own unit.",
+            _azure, "value", "TFLOP/s, TB/s or GB/s", ("azure-ai-benchmarking", "azure-nd-sizes", "heise-kioxia"),
+            _no_azure, _azure_group,
             optional=("instance",), alike=lambda row: _azure_group(row).split(",")[0],
         ),
         Confrontation(
             "fabric_mi300x", "fabric_mi300x.csv", "Rate of one link between MI300X while all of a node's are in use.",
             _fabric, "value", "GB/s", ("rocm-rccl",), lambda row: "",
             lambda row: "all links of a device" if row["dst_gpu"] == "all" else "one link",
-        ),
-        Confrontation(
-            "vector_kernels", "vector_kernels.csv",
-            "Billions of elements a second that softmax, layer norm and GELU take in on the A100.",
-            _vector, "value", "Gelement/s", ("zhang2024-llmcompass", "pytorch-softmax"), _no_vector,
-            lambda row: row["op"],
-            optional=("latency_ms", "tflops", "k"),
         ),
         Confrontation(
             "ironwood", "ironwood.csv", "Rate of products on half a TPU7x, and of copies in its memory.",
@@ -324,13 +339,21 @@ CONFRONTATIONS = {
         Confrontation(
             "eleuther_layers", "layer_eleuther.csv",
             "Time of a layer's products forward on the A100 of 40 GB, each timed by itself, its attention unfused.",
-            _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer,
+            _layer, "layer_s", "s", ("anthony2024", "eleuther-cookbook"), _no_layer("layer_s"),
             _layer_group,
             optional=("attn_s", "mlp_s"),
         ),
         Confrontation(
+            "eleuther_attention", "layer_eleuther.csv",
+            "Time of the products of attention in the same layers: queries, keys and values, scores, results, output.",
+            lambda rows: _layer(rows, is_whole=False), "attn_s", "s", ("anthony2024", "eleuther-cookbook"),
+            _no_layer("attn_s"), _layer_group,
+            optional=("layer_s", "mlp_s"),
+        ),
+        Confrontation(
             "bandwidths", "bandwidths.csv", "Single bandwidths of links, from benchmarks that issues and notes quote.",
-            _bandwidths, "value", "GB/s", ("nvbandwidth-quoted",), _no_bandwidth, lambda row: row["device"],
+            _bandwidths, "value", "GB/s", ("nvbandwidth-quoted",), _no_bandwidth,
+            lambda row: row["device"],
         ),
     )
 }  # fmt: skip

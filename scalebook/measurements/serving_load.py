@@ -13,7 +13,7 @@ from scalebook.tables import accelerators, models
 from .confrontation import Confrontation
 from .load import room_for, step_of_load
 from .moe import UNPACKED
-from .rows import number
+from .rows import number, optional
 from .serving import BITS, _precision, is_unpacked
 from .serving_static import alone, is_fitted_curve
 
@@ -43,7 +43,7 @@ MODELS = {
     "Llama-3-70B": "llama3_70b", "Llama-3.3-70B": "llama3_70b", "Llama-3.1-405B": "llama3_405b",
     "Llama-4-Maverick": "llama4_maverick", "Llama-4-Scout": "llama4_scout", "Qwen3-30B-A3B": "qwen3_30b_a3b",
     "Qwen3-235B-A22B": "qwen3_235b_a22b", "gpt-oss-20b": "gpt_oss_20b", "gpt-oss-120b": "gpt_oss_120b",
-    "DeepSeek-R1-0528": "deepseek_v3",
+    "DeepSeek-R1-0528": "deepseek_v3", "Llama-3.1-8B": "llama3_8b",
 }  # fmt: skip
 
 
@@ -105,7 +105,8 @@ def rates(rows, reached: float, sequence_time: float) -> np.ndarray:
     asked = [_asked(**_named(row)) for row in rows]
     prompt, output, devices = (np.array([number(row, n) for row in rows]) for n in ("isl", "osl", "n_gpus"))
     ways = np.array([letters["attention_dp"] for _, letters in asked])
-    requests = [REQUESTS.get((p, o), MANY) for p, o in zip(prompt, output, strict=True)] / ways
+    known = [REQUESTS.get((p, o), MANY) for p, o in zip(prompt, output, strict=True)]
+    requests = [optional(row, "requests", n) for row, n in zip(rows, known, strict=True)] / ways
     most = [min(MOST[release(row)], np.floor(_room(row))) for row in rows]
     batch = np.minimum(most, requests)
     whole, left = np.divmod(requests, batch)

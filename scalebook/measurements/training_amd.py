@@ -20,7 +20,7 @@ _MODELS = {
     "Llama 3.1 8B": "llama3_8b", "Llama 3.1 70B": "llama3_70b", "GPT-2 1.5B": "gpt2_xl", "GPT-2 XL 1.5B": "gpt2_xl",
     "Qwen 2.5 7B": "qwen2_5_7b", "Llama 2 7B": "llama2_7b", "Llama 2 13B": "llama2_13b", "Llama 2 70B": "llama2_70b",
     "llama-3.1-8b": "llama3_8b", "llama-3.3-70b": "llama3_70b", "llama-3.1-405b": "llama3_405b", "3_1_8b": "llama3_8b",
-    "3_3_70b": "llama3_70b",
+    "3_3_70b": "llama3_70b", "Mixtral 8x22B": "mixtral_8x22b", "Llama 3 8B": "llama3_8b",
 }  # fmt: skip
 # Of AMD's page the batch of a device is known, not that of a step: so many micro-batches, under which gradients hide.
 _MICROBATCHES = 8
@@ -63,20 +63,25 @@ def _unfused(gpu):
 
 
 def _amd_run(row):
+    """Everything is run again where it does not fit otherwise: what was run again no row says."""
     devices, batch = number(row, "n_gpus"), number(row, "micro_batch")
-    gpu = device(row["device"]).at("fp8" if row["precision"].startswith("FP8") else "bf16")
-    return step(
-        models[_MODELS[row["model"]]],
-        gpu,
+    gpu, model = device(row["device"]), models[_MODELS[row["model"]]]
+    gpu = gpu.at("fp8" if row["precision"].startswith("FP8") else "bf16")
+    dp = devices / (number(row, "tp") * number(row, "pp") * number(row, "cp"))
+    chunks = re.search(r"VPP (\d+)", row["dp_or_fsdp"])
+    known = dict(
         **OVERLAPPED,
         **(_unfused(gpu) | _FLASH_2 if row["software"].startswith("2024") else {}),  # PyTorch line by line
         sharding="zero3" if "Yes" in row["dp_or_fsdp"] else "zero1",
-        recompute="full" if "70B" in row["model"] else "none",
-        dp=devices,
+        tp=number(row, "tp"), pp=number(row, "pp"), cp=number(row, "cp"), dp=dp,
+        ep=optional(row, "ep", 1),
+        chunks=float(chunks[1]) if chunks else 1,
         batch=batch,
-        global_batch=optional(row, "global_batch", _MICROBATCHES * devices * batch),
+        global_batch=optional(row, "global_batch", _MICROBATCHES * dp * batch),
         seq=number(row, "seq"),
-    )
+    )  # fmt: skip
+    run = step(model, gpu, **known, recompute="none")
+    return run if run.memory <= gpu.hbm_capacity else step(model, gpu, **known, recompute="full")
 
 
 def _no_amd(row):
@@ -84,9 +89,11 @@ def _no_amd(row):
         return "of a developer's first runs, untuned"
     if "doubtful" in row["note"]:
         return "that its own source makes doubtful"
+    if not row["seq"]:
+        return "without the length of its sequences"
     if row["model"] not in _MODELS or not device(row["device"]):
-        return "of a model or a device that is not in the table"
-    return "" if row["seq"] and row["pp"] == "1" else "without the length of its sequences or the batch of its pipeline"
+        return "of a model that is not in the table"
+    return ""
 
 
 # Lower bounds

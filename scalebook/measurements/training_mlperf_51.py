@@ -16,6 +16,19 @@ __all__ = ["CONFRONTATIONS"]
 _MODELS = {"llama31_8b": "llama3_8b", "llama31_405b": "llama3_405b", "llama2_70b_lora": "llama2_70b"}
 
 
+def _own_configuration(row):
+    """Of several configurations that fit, the one that bears the name of the row's machine: it says how many ways and
+    which precision in its own name, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
+    """
+    name = re.sub(r"^\d+x", "", row["system"])  # without the count of machines
+    own = [x for x in row["config_matched"].split(";") if name in x]
+    said = re.search(r"xtp(\d+)pp(\d+)cp(\d+)", own[0]) if len(own) == 1 else None
+    if _precision(row) or not said:
+        return row
+    found = dict(zip(("tp", "pp", "cp"), said.groups(), strict=True))
+    return row | found | {"precision": "nvfp4 (its own)" if "fp4" in own[0] else "fp8 (its own)"}
+
+
 def _precision(row):
     """As the configuration says, "" where several fit that differ."""
     said = row["precision"]
@@ -70,8 +83,10 @@ def _left_out(row):
     if not device(row["device"]):
         return "on a device that is not in the table"
     if not all(row[x] for x in ("tp", "pp", "cp", "step_time_s_derived")):
-        return "whose submitter published no configuration with its devices and batch, or several"
-    return "" if _precision(row) else "for which configurations in 8 and in 4 bits fit alike"
+        if row["config_matched"]:
+            return "that several configurations fit, of different layouts, none of which bears its machine's name"
+        return "of which no configuration with its devices and batch was published"
+    return "" if _precision(row) else "for which configurations in 8 and in 4 bits fit alike, none under its own name"
 
 
 def _kind(row):
@@ -92,6 +107,7 @@ CONFRONTATIONS = {
         ("mlperf-training-v51",),
         _left_out,
         _kind,
+        completed=_own_configuration,
         optional=("train_step_time_s_logged_median", "samples_per_s_logged_median", "run_time_s_median_derived",
                   "tokens_per_s_per_gpu_derived", "framework", "grad_accum_logged", "n_runs"),
     )
