@@ -283,7 +283,7 @@ def test_shares_of_products_that_are_not_aligned_fit_the_even_rows_and_hold_for_
     reached = aligned_share(columns=n, inner=k) * result.measured / result.predicted  # of one that is aligned
     fitted = cut & result.fitted
     assert 0.285 < np.median(reached[fitted & is_odd]) < 0.295
-    assert 0.58 < np.median(reached[fitted & ~is_odd]) < 0.66
+    assert 0.62 < np.median(reached[fitted & ~is_odd]) < 0.66  # where the columns are not aligned, all odd rows, 0.54
     layers = confront("eleuther_layers")  # attention's products among them; nothing was calibrated on these
     odd = [i for i, x in enumerate(layers.rows) if float(x["hidden"]) / 128 % 2]
     assert len(odd) > 250 and abs(np.median(layers.errors[odd])) < 0.03

@@ -376,12 +376,14 @@ def a_step(prompt, output):
     return seconds
 
 
-# Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read.
+# Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read,
+# and prompts whose last part leaves room in a step.
 LOADS = [
     (1024, 256, 1, 16384), (1024, 256, 8, 2048), (1024, 256, 64, 2048), (1024, 32, 8, 2048), (1024, 32, 256, 2048),
     (4096, 256, 8, 16384), (4096, 256, 64, 2048), (4096, 256, 64, 16384), (4096, 256, 256, 2048),
     (16384, 256, 8, 2048), (16384, 256, 64, 2048), (16384, 32, 8, 2048), (16384, 32, 64, 2048), (16384, 32, 64, 16384),
-    (65536, 128, 8, 2048),
+    (65536, 128, 8, 2048), (3000, 32, 64, 2048), (20000, 200, 100, 8192), (20000, 200, 128, 8192),
+    (40000, 16, 8, 16384),
 ]  # fmt: skip
 
 

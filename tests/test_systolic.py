@@ -120,6 +120,14 @@ def test_a_step_on_a_tpu_is_priced_by_its_arrays_without_being_told():
     assert usual.attended_share < gpt.attended_share
 
 
+def test_an_expert_that_is_split_fills_arrays_by_what_a_device_has_of_it():
+    """As wide as experts of that width that are whole; and never better than not split."""
+    v7, known = accelerators.tpu_v7.at("bf16"), dict(dp=4, tp=16, ep=4, batch=1, global_batch=16, seq=4096)
+    found = [training_step(models.gpt_oss_120b, v7, known, etp=etp).grouped_efficiency for etp in (1, 2, 16)]
+    fills = [2880 / 3072, 1440 / 1536, 180 / 256]  # 12, 6 and 1 arrays
+    assert found == pytest.approx([v7.grouped_whole * (2880 / 3072) * fill for fill in fills])
+
+
 def test_arrays_of_others_keep_the_usual_share():
     """Trainium's arrays are known, what its attention reaches of them is not."""
     run = training_step(models.llama3_8b, accelerators.trainium1, dp=16, global_batch=16, seq=4096)

@@ -116,15 +116,17 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 
 
 @formula("grouped_efficiency", "kung1982", "jax-tpu-info")
-def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, array_side):
+def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
     """Weights of experts whose sides are no multiple of an array's fill the last of its tiles in part.
 
-    GPT-OSS's 2,880 take 12 arrays of 256, of which 11.25 are used, on both sides.
+    GPT-OSS's 2,880 take 12 arrays of 256, of which 11.25 are used, on both sides; split over 16 devices, each has a
+    width of 180 in one array.
 
-    >>> grouped_efficiency_arrays(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256).__round__(4)
-    0.2637
+    >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)
+    >>> [grouped_efficiency_arrays(known, etp=x).__round__(4) for x in (1, 16)]
+    [0.2637, 0.1978]
     """
-    return grouped_whole * _fill(hidden, array_side) * _fill(expert_ffn, array_side)
+    return grouped_whole * _fill(hidden, array_side) * _fill(expert_ffn / etp, array_side)
 
 
 @formula("peak_flops", "kung1982", "scaling-book chapter 2")

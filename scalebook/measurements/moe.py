@@ -28,9 +28,9 @@ H20_FP8 = 0.86
 # operands of the products; fitted on the even rows of even loads.
 ROUTING, COPY_PASSES = routing_time_least(), 4
 # With a scale for each 128 inputs, a kernel before each product turns copies of tokens into 8 bits.  TensorRT-LLM runs
-# it in one block of 8 warps a core (fp8_blockscale_gemm_kernel.cuh), each of which waits for its 128 numbers: a core's
-# seconds for one of them, 0.66 us for a turn of all warps, about what memory takes to answer, whatever its bandwidth.
-# Fitted on the same rows.
+# that of grouped products in one block of 8 warps a core (fp8_blockscale_gemm_kernel.cuh), each of which waits for its
+# 128 numbers: a core's seconds for one of them, 0.66 us for a turn of all warps, about what memory takes to answer,
+# whatever its bandwidth.  Fitted on the same rows.
 SCALING = 0.66e-6 / (8 * 128)
 # What grouped products reach: the weights of many experts are one long stream, fitted on the even rows of even loads;
 # and the A100's kernels are not those of its dense products, fitted on its even rows of uneven loads from 1,024 tokens.
