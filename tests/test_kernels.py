@@ -378,22 +378,22 @@ def test_cells_of_amd_are_where_the_calibration_puts_them(name, precision, lette
 FASTER = ("asm", "cktile")
 
 
-@pytest.mark.parametrize("name", devices.SCALED_BLOCKS)
+@pytest.mark.parametrize("name", devices.AITER_BLOCKS)
 def test_scaled_blocks_of_amd_are_where_the_calibration_puts_them(name):
     rows = [row for row in fitted_of("gemm_amd", device=name, precision="fp8_block") if devices._is_large(row)]
     rows = [row for row in rows if row["library"] not in FASTER]
-    assert len(rows) > 20 and best_share(devices.SCALED_BLOCKS[name], rows)
+    assert len(rows) > 20 and best_share(devices.AITER_BLOCKS[name], rows)
 
 
 def test_faster_kernels_with_scaled_blocks_are_where_the_calibration_puts_them(monkeypatch):
     """On three rows; hundreds that nothing was fitted on say so too."""
     rows = [row for row in fitted_of("gemm_amd", precision="fp8_block") if row["library"] in FASTER]
     rows = [row for row in rows if devices._is_large(row)]
-    assert len(rows) == 3 and best_share(devices.SCALED_FASTER, rows)
+    assert len(rows) == 3 and best_share(devices.AITER_BLOCKS_FASTER, rows)
     tests = [i for i, row in enumerate(confront("gemm_aiter").rows) if row["library"] in FASTER]
     tests = [i for i in tests if "128x128" in confront("gemm_aiter").rows[i]["precision"]]
     here = confront("gemm_aiter").errors[tests]
-    monkeypatch.setattr(devices, "SCALED_FASTER", devices.SCALED_BLOCKS["mi355x"])
+    monkeypatch.setattr(devices, "AITER_BLOCKS_FASTER", devices.AITER_BLOCKS["mi355x"])
     again = published._aiter([confront("gemm_aiter").rows[i] for i in tests]).predicted
     slower = again / confront("gemm_aiter").measured[tests] - 1
     assert len(tests) > 200 and np.abs(here).mean() < 0.9 * np.abs(slower).mean()
@@ -407,9 +407,12 @@ def test_what_products_of_amd_wait_for_is_where_the_calibration_puts_it(kind):
     assert len(rows) > 60 and is_best("inner_wait", wait, rows, far=1.25)
 
 
-def test_how_products_of_amd_start_is_where_the_calibration_puts_it():
+def test_how_products_of_amd_start_split_and_write_is_where_the_calibration_puts_it():
     rows = [row for row in fitted_of("gemm_amd", device="mi355x") if row["source"].startswith("aiter")]
     assert len(rows) > 800 and is_best("kernel_launch", devices.START, rows, far=1.15)
+    assert is_best("exposed_write", devices.AITER_EXPOSED["mi355x"], rows, far=1.1)
+    split = [row for row in rows if devices._splits(row, devices._FORMATS[row["precision"]][0])]
+    assert len(split) > 350 and is_best("split_time", devices.AITER["split_time"], split, far=1.3)
 
 
 def test_split_and_wait():

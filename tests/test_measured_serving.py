@@ -154,7 +154,7 @@ def test_weights_that_are_unpacked():
 def test_kernels_around_experts(monkeypatch):
     """What passes of copies and scaling take, on even loads; what the A100's grouped products reach, on uneven ones."""
     rows, measured = fitted("moe_layer")
-    assert least(lambda x: seconds_of(rows, passes=x) / measured - 1, (3, 3.5, 4, 4.5, 5)) == moe.PASSES
+    assert least(lambda x: seconds_of(rows, passes=x) / measured - 1, (3, 3.5, 4, 4.5, 5)) == moe.COPY_PASSES
     scaled = np.array([r["moe_dtype"] == "fp8_block" and float(r["num_tokens"]) >= 1024 for r in rows])
     large, times, turn = [r for r, x in zip(rows, scaled, strict=True) if x], measured[scaled], 1024 * moe.SCALING
 
@@ -164,7 +164,7 @@ def test_kernels_around_experts(monkeypatch):
 
     assert least(error, np.arange(0.54e-6, 0.8e-6, 4e-8)) == pytest.approx(turn, rel=0.1)
     rows, measured = fitted("moe_uneven")
-    reached = moe.GROUPED["a100"]["matmul_efficiency"]
+    reached = moe.GROUPED_PRODUCTS["a100"]["matmul_efficiency"]
     found = least(lambda x: seconds_of(rows, matmul_efficiency=x) / measured - 1, np.arange(0.47, 0.6, 0.02))
     assert found == pytest.approx(reached, abs=0.011)
 
@@ -368,7 +368,7 @@ def test_first_tokens_wait_until_sglang_looks_for_requests():
     rows, measured = fitted("serving_ttft")
     jumps, runs = [], {}
     for row, x in zip(rows, measured, strict=True):
-        if serving_scripts.wait_steps(row, serving._model(row)) and row["backend"] == "sglang":
+        if serving_scripts.wait_steps(row, serving.model_of(row)) and row["backend"] == "sglang":
             layout = tuple(row[n] for n in (*_SEARCH, *_LAYOUT))
             runs.setdefault(layout, {})[serving.users_of(row)] = x
     for run in runs.values():

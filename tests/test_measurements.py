@@ -489,7 +489,6 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
 )
 def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, device, steps):
     """Further up or down by a step, the rows it was calibrated on are further off."""
-
     kept = confront("tpu_training")
     rows = [row for row, fitted in zip(kept.rows, kept.fitted, strict=True) if fitted]
     names = tuple(row.name for key, row in accelerators.items() if key.startswith(device))

@@ -36,6 +36,7 @@ from scalebook.inference.prefix import (
     prompt_time_prefix_attention,
     zipf,
 )
+from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
 from scalebook.inference.queues import (
     batch_together,
     capacity_open,
@@ -45,7 +46,6 @@ from scalebook.inference.queues import (
     load_open,
     met_batch,
     open_loop,
-    queue_time_benchmark,
     queue_time_burst,
     queue_time_prompts,
     response_time_together,
@@ -257,7 +257,9 @@ def test_a_benchmark_begins_with_a_burst():
     lengths = iter(rng.integers(2, 399, 9 * users).tolist())
     start = [(0.0, x) for x in rng.integers(2, 399, users).tolist()]
     seen = served(**TIMES, waiting=start, next_of=lambda i, now: next(lengths, None))
-    queue = queue_time_benchmark(users=users, output=200, prompt_time=0.03, generations=10)
+    group = dict(batch=users, output=200, pp=1, chunks_of_prompt=1, prompts_together=1)
+    ahead = prompts_ahead_out_of_step(group, prompts_beside=199)
+    queue = queue_time_of_group(group, prompts_ahead=ahead, mixed_time=0.03, generations=10)
     assert (seen[:, 1] - seen[:, 0]).mean() == pytest.approx(queue + 0.03, rel=0.05)
 
 

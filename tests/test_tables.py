@@ -66,11 +66,10 @@ def test_a_precision_that_a_device_lacks():
 def test_what_is_typical_in_training_lies_between_low_and_high(key):
     row = efficiencies[key]
     assert 0 < row.efficiency_low < row.efficiency_typical < row.efficiency_high <= 1
-    assert efficiencies_of(row.device, row.kernel)[row.precision] is row
-    if row.kernel == "products":
-        device = accelerators[row.device].at(row.precision)
-        assert device.training_efficiency == row.efficiency_typical
-        assert "by source" in device.cells["training_efficiency"].note
+    assert efficiencies_of(row.device)[row.precision] is row
+    device = accelerators[row.device].at(row.precision)
+    assert device.training_efficiency == row.efficiency_typical
+    assert "by source" in device.cells["training_efficiency"].note
 
 
 def test_a_precision_brings_its_own_share_in_training():

@@ -24,6 +24,7 @@ from scalebook.measurements import Result
 
 __all__ = [
     "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "device_look", "hues", "roofline",
+    "scale_axis",
 ]  # fmt: skip
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
@@ -34,7 +35,7 @@ def _label(name):
     return f"{letter.meaning} ({letter.unit})" if letter.unit else letter.meaning
 
 
-def _axis(axis, name, values):
+def scale_axis(axis, name, values):
     """Words and units on an axis; logarithmic where the values span more than a factor of 20."""
     values = np.asarray(values, float)
     axis.set_label_text(_label(name))
@@ -92,8 +93,8 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
         look = device_look(row) | {"marker": ""}
         (line,) = ax.plot(at, attainable_flops(row, intensity=at), label=_short(row), **look)
         ax.plot(ridge_intensity(row), row.peak_flops, "o", color=line.get_color(), label="_ridge")
-    _axis(ax.xaxis, "intensity", at)
-    _axis(ax.yaxis, "attainable_flops", [1, 1e3])
+    scale_axis(ax.xaxis, "intensity", at)
+    scale_axis(ax.yaxis, "attainable_flops", [1, 1e3])
     for name, value in (marks or {}).items():
         ax.axvline(value, color="#777777", linewidth=1, linestyle="-", label="_mark")
         ax.annotate(
@@ -140,8 +141,8 @@ def curve(
     drawn = result if isinstance(what, Formula) else result[name]
     ax.plot(values, drawn, label=label or NOTATION[name].meaning, **own)
     drawn = np.concatenate([np.ravel(x.get_ydata()).astype(float) for x in ax.get_lines()])
-    _axis(ax.xaxis, against, values)
-    _axis(ax.yaxis, name, drawn)
+    scale_axis(ax.xaxis, against, values)
+    scale_axis(ax.yaxis, name, drawn)
     return ax
 
 

@@ -113,7 +113,7 @@ export const plural = (text) => text.replace(/^(?!1 )(\S+(?: million| billion| t
 
 // ---- all of it
 
-const ROOM = 6;  // as many more assumptions as stand beside the answers without making a calculator longer; so many have heads
+const ROOM = 6;  // as many more assumptions as stand beside the answers without making a calculator longer; from so many on they have heads
 
 function build(model, el, spec, first) {
   const id = `sb-${++count}`, kernel = Boolean(model.get("data")?.formulas);
@@ -140,7 +140,7 @@ function build(model, el, spec, first) {
   const order = by.precision ? (device ? open.flatMap((x) => (x === device ? [x, "precision"] : [x])) : ["precision", ...open]) : open;
   const kinds = grouped(spec.controls.filter((x) => shut.includes(x.name)));
   const more = shut.length ? make("details", { class: "sb-more" }, make("summary", {}, `${kinds.map(([kind]) => kind).join(", ")} (${shut.length} more)`),
-    ...kinds.flatMap(([kind, own]) => [kinds.length > 1 && shut.length > ROOM - 1 ? make("p", { class: "sb-kind" }, kind) : null, ...own.map((x) => by[x.name].row)])) : null;
+    ...kinds.flatMap(([kind, own]) => [kinds.length > 1 && shut.length >= ROOM ? make("p", { class: "sb-kind" }, kind) : null, ...own.map((x) => by[x.name].row)])) : null;
   const alone = spec.controls.filter((x) => x.options?.length === 1).map((x) => `${x.label}: ${x.options[0].label}`);
   const controls = make("div", { class: "sb-controls" }, ...order.map((x) => by[x].row), more,
     alone.length ? make("p", { class: "sb-alone" }, alone.join("; ")) : null);

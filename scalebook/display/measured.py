@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from scalebook.display.figures import COLOURS, _axis
+from scalebook.display.figures import COLOURS, scale_axis
 from scalebook.language import NOTATION
 from scalebook.machine.roofline import attainable_flops
 from scalebook.measure import Measured
@@ -40,8 +40,8 @@ def measured_roofline(run: Measured, precision: str = "fp32", ax: Axes | None = 
         where = [x.intensity for x in shown]
         ax.vlines(where, low, high, color=colour, linewidth=1)
         ax.plot(where, middle, mark, color=colour, markersize=4.5, linestyle="none", label=f"products {label}")
-    _axis(ax.xaxis, "intensity", at)
-    _axis(ax.yaxis, "attainable_flops", [1, 1e3])
+    scale_axis(ax.xaxis, "intensity", at)
+    scale_axis(ax.yaxis, "attainable_flops", [1, 1e3])
     ax.set_ylabel(f"rate ({NOTATION['attainable_flops'].unit})")
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_title(f"The roof of one machine, in {precision}")
@@ -62,9 +62,9 @@ def measured_streams(run: Measured, ax: Axes | None = None) -> Axes:
         shown = [x for x in run.rows if x.kind == kind]
         sizes = [x.traffic / count for x in shown]
         ax.plot(sizes, [x.rate(x.sample.median) for x in shown], marker="o", markersize=4, label=said[kind])
-    _axis(ax.xaxis, "traffic", sizes)
+    scale_axis(ax.xaxis, "traffic", sizes)
     ax.set_xlabel("size of a tensor (B)")
-    _axis(ax.yaxis, "hbm_bandwidth", [1, 2])
+    scale_axis(ax.yaxis, "hbm_bandwidth", [1, 2])
     ax.set_ylabel("rate (B/s)")
     ax.set_ylim(bottom=0)
     ax.set_title("Streams by size")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from scalebook.inference.assumptions import GROUPED, LATENT
+from scalebook.inference.assumptions import READ_CELLS
 
 from .likely import ends_of
 
@@ -16,7 +16,7 @@ STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 # What a device's row has only where formulas of its own make the letter beside it.
 DECIDED_BY_ROWS = {"attention_tile": "attended_share", "grouped_whole": "grouped_efficiency"}
 # By a formula that says how the H100 reads a kind of cache, the cell in which a device says so of its own kernels.
-READ = {f.name: f"{f.letter}_{kind}" for kind, own in (("grouped", GROUPED), ("latent", LATENT)) for f in own}
+READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
 
 
 def row_of(row) -> dict:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
-from scalebook.inference.assumptions import GROUPED
+from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
@@ -43,7 +43,7 @@ READ = (
     "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
-READS = {kind: {f.letter: f"{f.letter}_{kind}" for f in GROUPED} for kind in ("grouped", "latent")}
+READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
 BY_PRECISION = ("peak", "matmul", "training")
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
@@ -51,7 +51,7 @@ BITS = ("weight_bits", "kv_bits", "activation_bits")
 def planner_data() -> dict:
     """All of it, made anew."""
     graph = Graph()
-    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables._FOLLOWS))
+    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS))
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
     ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}

@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 
 from scalebook.measurements import confront
-from scalebook.measurements.serving import DRAFTED, SYSTEMS, _model, devices_of, least_seconds, lengths, users_of
+from scalebook.measurements.serving import DRAFTED, SYSTEMS, devices_of, least_seconds, lengths, model_of, users_of
 from scalebook.tables import accelerators, engines
 
 __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
@@ -75,14 +75,14 @@ def measured() -> dict:
         rows = list(csv.DictReader(file))
     found: dict[tuple, list] = {}
     for row in rows:
-        if row["mode"] != "agg" or not _model(row) or row["system"] not in SYSTEMS or row["backend"] not in engines:
+        if row["mode"] != "agg" or not model_of(row) or row["system"] not in SYSTEMS or row["backend"] not in engines:
             continue
         first, each = float(row["silicon_ttft_ms"] or 0), float(row["silicon_tpot_ms"] or 0)
         if not first or devices_of(row) > 8 or each / 1e3 < least_seconds(row):
             continue  # drafted tokens, or columns that say otherwise
         if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
             continue
-        said = [_model(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
+        said = [model_of(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
         said += [round(x) for x in lengths(row).values()]
         run = int(users_of(row)), first, each
         found.setdefault(tuple(said), []).append(run)

@@ -25,7 +25,7 @@ from scalebook.language import Row, formula
 from scalebook.language.row import Cell, quantity
 
 __all__ = [
-    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "assigned_passes", "expert_efficiency_same",
+    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "READ_CELLS", "assigned_passes", "expert_efficiency_same",
     "expert_peak_same", "expert_ways_left", "kind_read", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
     "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_by", "read_efficiency_grouped",
     "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
@@ -151,6 +151,9 @@ def routing_time_least():
 def assigned_passes():
     """The copies of tokens are gathered, quantized, weighted and summed beside the products.
 
+    Fitted on the even rows of `moe_layer` with products of experts that stream weights no faster than others do; with
+    what they reach there (`scalebook.measurements.moe`) the same rows say 4.
+
     >>> assigned_passes()
     6.5
     """
@@ -271,6 +274,10 @@ GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
 INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
 LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
+# By kind of cache the cells in which a device's row says how its own kernels read it, and what stands in for each.
+READ_CELLS = {
+    kind: {f"{f.letter}_{kind}": f for f in formulas} for kind, formulas in (("grouped", GROUPED), ("latent", LATENT))
+}
 ASSUMED = (
     prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
     expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
@@ -286,7 +293,7 @@ def read_by(kind: str, *rows: Mapping) -> Row:
     (0.85, 0)
     """
     found = {}
-    for row, f in itertools.product(rows, GROUPED):
-        if (name := f"{f.letter}_{kind}") in row:
+    for row, (name, f) in itertools.product(rows, READ_CELLS[kind].items()):
+        if name in row:
             found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))
     return Row("kernels that read caches", found)

@@ -22,7 +22,7 @@ from scalebook.language import Sheet, formula
 __all__ = [
     "batch_closed", "batch_open", "batch_together", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
     "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "load_together", "met_batch",
-    "open_loop", "prompt_load", "queue_time_benchmark", "queue_time_burst", "queue_time_closed", "queue_time_open",
+    "open_loop", "prompt_load", "queue_time_burst", "queue_time_closed", "queue_time_open",
     "queue_time_prompts", "rate_closed", "response_time_together", "token_time_linear", "tpot_from_ends", "tpot_open",
     "tpot_open_beside", "tpot_open_swinging", "ttft", "ttft_beside", "user_rate",
 ]  # fmt: skip
@@ -335,18 +335,6 @@ def queue_time_burst(users, prompt_time):
     0.465
     """
     return (users - 1) * prompt_time / 2
-
-
-@formula("queue_time", "kleinrock1975", domain=SEVERAL_TOKENS | SOME_USER)
-def queue_time_benchmark(users, output, prompt_time, generations):
-    """The mean that a benchmark reports whose users all begin at once: one burst, and then users out of step.
-
-    >>> round(queue_time_benchmark(users=32, output=200, prompt_time="30 ms", generations=10) * 1e3, 1)
-    48.6
-    """
-    burst = queue_time_burst.of(users=users, prompt_time=prompt_time)
-    later = queue_time_closed.of(users=users, output=output, prompt_time=prompt_time)
-    return (burst + (generations - 1) * later) / generations
 
 
 closed_loop = Sheet(

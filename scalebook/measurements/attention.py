@@ -31,7 +31,6 @@ __all__ = [
 ]  # fmt: skip
 
 _READ = ("launch_time", "bandwidth_efficiency", "item_time")
-_USUAL = {"grouped": assumptions.GROUPED, "latent": assumptions.LATENT}
 
 
 def reading(kind: str, device: Mapping | None = None) -> dict[str, float]:
@@ -41,7 +40,8 @@ def reading(kind: str, device: Mapping | None = None) -> dict[str, float]:
     {'launch_time': 8.4e-06, 'bandwidth_efficiency': 0.72, 'item_time': 1.5e-06}
     """
     own = {} if device is None else device
-    return {x: own.get(f"{f.letter}_{kind}", f()) for x, f in zip(_READ, _USUAL[kind], strict=True)}
+    cells = assumptions.READ_CELLS[kind].items()
+    return {x: own.get(cell, f()) for x, (cell, f) in zip(_READ, cells, strict=True)}
 
 
 def readings_of(rows, kind: str) -> dict[str, np.ndarray]:

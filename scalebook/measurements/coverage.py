@@ -17,7 +17,7 @@ from scalebook.tables import accelerators
 from .evidence import Evidence, are_kin, evidence, family_of
 from .spreads import APART, PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails, visits_experts
 
-__all__ = ["Covered", "OfDevice", "coverage", "coverage_of_devices"]
+__all__ = ["Covered", "coverage", "coverage_of_devices"]
 
 LEAST_ROWS = 10
 _NORMAL = NormalDist()
@@ -25,25 +25,11 @@ _normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 
 
 class Covered(NamedTuple):
-    """A set left out whole, with all of its table: the share of its rows within eight in ten, and the median width of
-    these over the value.
+    """The share of rows within eight in ten, and the median width of these over the value: of a set by its `name`, or
+    of the rows of one family on the device of that key, "" where none can be told.
     """
 
     name: str
-    family: str
-    rows: int
-    covered: float
-    below: float
-    above: float
-    width: float
-
-
-class OfDevice(NamedTuple):
-    """The same of the rows of one kind on one device, with a fifth of all rows left out at a time; `device` is its key,
-    "" for those of which none can be told.
-    """
-
-    device: str
     family: str
     rows: int
     covered: float
@@ -96,7 +82,7 @@ def _covered(off: np.ndarray, ends: Ends) -> dict[str, float]:
 
 @cache
 def coverage() -> tuple[Covered, ...]:
-    """Every set, with all that is uncertain learnt from the others."""
+    """Every set left out whole, with all of its table: all that is uncertain is learnt from the others."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
@@ -118,17 +104,17 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
     return tuple(found)
 
 
-def coverage_of_devices() -> tuple[OfDevice, ...]:
+def coverage_of_devices() -> tuple[Covered, ...]:
     """Every kind of rows on every device of which there are enough, with a fifth of all rows left out at a time."""
-    by_device: dict[tuple[str, str], list] = {}
+    by_device: dict[str, dict[str, list]] = {x: {} for x in (*accelerators, "")}
     for name, own, ends in rows_left_out():
         for device in sorted(set(own.devices.tolist())):
             here = own.devices == device
-            by_device.setdefault((device, family_of(name)), []).append((own.off[here], *(x[here] for x in ends)))
+            by_device[device].setdefault(family_of(name), []).append((own.off[here], *(x[here] for x in ends)))
     found = []
-    order = {x: i for i, x in enumerate((*accelerators, ""))}
-    for (device, family), parts in sorted(by_device.items(), key=lambda x: order[x[0][0]]):
-        off, low, high = (np.concatenate(x) for x in zip(*parts, strict=True))
-        if len(off) >= LEAST_ROWS:
-            found.append(OfDevice(device, family, **_covered(off, Ends(low, high))))
+    for device, families in by_device.items():
+        for family, parts in families.items():
+            off, low, high = (np.concatenate(x) for x in zip(*parts, strict=True))
+            if len(off) >= LEAST_ROWS:
+                found.append(Covered(device, family, **_covered(off, Ends(low, high))))
     return tuple(found)

@@ -18,24 +18,15 @@ from .kernels import NO_SPLIT, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
 __all__ = [
-    "AITER",
-    "AITER_ROWS",
-    "BEST_FOUND",
-    "CONFRONTATIONS",
-    "SCALED_BLOCKS",
-    "SCALED_FASTER",
-    "START",
-    "WAITS",
-    "alone",
-    "best_stream",
-    "letters_of",
-]
+    "AITER", "AITER_BLOCKS", "AITER_BLOCKS_FASTER", "AITER_ROWS", "BEST_FOUND", "CONFRONTATIONS", "START", "WAITS",
+    "alone", "best_stream", "letters_of",
+]  # fmt: skip
 
 # Fitted; a test fits them again.
 # What products reach of the peak of fp8 when each block of 128 elements has a scale of its own, on even rows of AITER.
-SCALED_BLOCKS = {"mi300x": 0.34, "mi355x": 0.33}
-# By kernels in assembly and of CK Tile, which only the MI355X has.
-SCALED_FASTER = 0.40
+AITER_BLOCKS = {"mi300x": 0.34, "mi355x": 0.33}
+# By kernels in assembly and of CK Tile, which only the MI355X has, on the three of these rows.
+AITER_BLOCKS_FASTER = 0.40
 # Kernels of AMD's devices wait for their loads: so many seconds for an element of the inner size, 1 ns a byte where
 # nothing is scaled.  One that is timed alone needs some microseconds to start, whichever library it is of.
 WAITS = {"bf16": 2.0e-9, "fp8": 0.95e-9, "fp8_block": 1.8e-9, "fp4": 1.25e-9}
@@ -98,7 +89,7 @@ def _trains(row):
 
 def _of_blocks(row):
     """What products with a scale for each block have of their own."""
-    reached = SCALED_FASTER if row["library"] in ("asm", "cktile") else SCALED_BLOCKS[row["device"]]
+    reached = AITER_BLOCKS_FASTER if row["library"] in ("asm", "cktile") else AITER_BLOCKS[row["device"]]
     return {"matmul_efficiency": reached, "inner_wait": WAITS["fp8_block"]}
 
 

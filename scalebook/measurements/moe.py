@@ -17,7 +17,8 @@ from .kernels import FORMATS, NO_SPLIT, SCALED_BLOCKS, at_peaks
 from .rows import SYSTEMS, is_even, number
 
 __all__ = [
-    "CONFRONTATIONS", "GROUPED", "H20_FP8", "PASSES", "ROUTING", "SCALING", "UNPACKED", "layer_seconds", "uneven_loads",
+    "CONFRONTATIONS", "COPY_PASSES", "GROUPED_PRODUCTS", "H20_FP8", "ROUTING", "SCALING", "UNPACKED", "layer_seconds",
+    "uneven_loads",
 ]  # fmt: skip
 
 # What fp8 products reach of the H20's peak, fitted on the even rows of 512 tokens an expert or more: 0.85 to 0.89 do
@@ -25,7 +26,7 @@ __all__ = [
 H20_FP8 = 0.86
 # The kernels that sort tokens by expert, in seconds, and how often copies of tokens pass through memory beyond the
 # operands of the products; fitted on the even rows of even loads.
-ROUTING, PASSES = routing_time_least(), 4
+ROUTING, COPY_PASSES = routing_time_least(), 4
 # With a scale for each 128 inputs, a kernel before each product turns copies of tokens into 8 bits.  TensorRT-LLM runs
 # that of grouped products in one block of 8 warps a core (fp8_blockscale_gemm_kernel.cuh), each of which waits for its
 # 128 numbers: a core's seconds for one of them, 0.66 us for a turn of all warps, about what memory takes to answer,
@@ -34,7 +35,7 @@ SCALING = 0.66e-6 / (8 * 128)
 # What grouped products reach: the weights of many experts are one long stream, fitted on the even rows of even loads;
 # and the A100's kernels are not those of its dense products, fitted on its even rows of uneven loads from 1,024 tokens.
 _LONG = {"stream_efficiency": 0.86}
-GROUPED = {"h100": _LONG, "h200": _LONG, "a100": {"matmul_efficiency": 0.53}}
+GROUPED_PRODUCTS = {"h100": _LONG, "h200": _LONG, "a100": {"matmul_efficiency": 0.53}}
 # Measured with TensorRT-LLM 1.0 and the benchmark's script of that time; the others with 1.3 and its later one.
 OLD_SCRIPT = ("a100_sxm",)
 # Weights of 4 bits on Hopper are unpacked to 16 bits on the way to the matrix units: what TensorRT-LLM's products then
@@ -185,7 +186,7 @@ def _loads(row):
     return np.full((1, at_work), copies / at_work)
 
 
-def _priced(row, routing=ROUTING, passes=PASSES, **reached):
+def _priced(row, routing=ROUTING, passes=COPY_PASSES, **reached):
     """Seconds of a layer for a row of moe_layer.csv, where products reach other shares than the device's own, and at
     the peaks: the mean over the draws of its loads.
     """
@@ -193,7 +194,7 @@ def _priced(row, routing=ROUTING, passes=PASSES, **reached):
     name, (precision, activation, weight) = SYSTEMS[row["system"]], (FORMATS | _MXFP4)[row["moe_dtype"]]
     device, is_scaled = _device(name, precision), row["moe_dtype"] == "fp8_block"
     blocks = {"matmul_efficiency": SCALED_BLOCKS[name]} if is_scaled else {}
-    grouped = {**device, **GROUPED.get(name, {}), **blocks, **reached}
+    grouped = {**device, **GROUPED_PRODUCTS.get(name, {}), **blocks, **reached}
     loads, width = _loads(row), width / tp
     copies, at_work = loads.sum(axis=1), (loads > 0).sum(axis=1)
     sizes = (2 * width, hidden), (hidden, width)
@@ -215,7 +216,8 @@ def layer_seconds(row, **reached) -> float:
     """Seconds of a layer for a row of moe_layer.csv, where something else was reached than is taken here: letters of
     the device, or `routing` and `passes`.
     """
-    return _priced(row, **reached)[0]
+    seconds, _ = _priced(row, **reached)
+    return seconds
 
 
 def _layer(rows):

@@ -116,6 +116,11 @@ def _family(name: str, covered) -> dict:
     }
 
 
+def _covered(named: str, covered) -> dict:
+    """How many rows lie within, of what has this name."""
+    return {named: covered.name} | {k: _rounded(x) for k, x in covered._asdict().items() if k != "name"}
+
+
 def record() -> dict:
     """What there is to keep, made anew."""
     from .coverage import coverage, coverage_of_devices
@@ -125,8 +130,8 @@ def record() -> dict:
     return {
         "families": [_family(name, covered) for name, covered in families.items() if covered],
         "sets": {name: _set(confront(name)) for name in CONFRONTATIONS},
-        "coverage": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage()],
-        "devices": [{k: _rounded(x) for k, x in c._asdict().items()} for c in coverage_of_devices()],
+        "coverage": [_covered("name", x) for x in coverage()],
+        "devices": [_covered("device", x) for x in coverage_of_devices()],
         "peers": peers(),
     }
 

@@ -18,6 +18,7 @@ from scalebook.tables import accelerators, engines, models
 from . import serving_scripts as scripts
 from .attention import FAST_EXPONENTIAL, PREFILL
 from .confrontation import Confrontation, Priced
+from .formats import BITS, is_unpacked, precision_for
 from .kernels import SCALED_BLOCKS
 from .load import GIB_OVER_GB
 from .priced import together
@@ -25,8 +26,8 @@ from .rows import SYSTEMS as ALL_SYSTEMS
 from .rows import number
 
 __all__ = [
-    "CONFRONTATIONS", "devices_of", "is_fitted_curve", "is_unpacked", "least_seconds", "lengths", "milliseconds",
-    "scaled", "served_rows", "users_of",
+    "CONFRONTATIONS", "devices_along", "devices_of", "is_fitted_curve", "knowns_of", "least_seconds", "lengths",
+    "milliseconds", "model_of", "scaled", "served_rows", "users_of",
 ]  # fmt: skip
 
 SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # of which no run was published
@@ -42,19 +43,27 @@ MODELS = {
     r"zhipuai/GLM-5": "glm_5",
     r"Qwen/Qwen3.5-397B-A17B": "qwen3_5_397b",
 }
-BITS = {"fp8": 8, "fp8_block": 8, "nvfp4": 4.5, "fp4": 4.5, "bf16": 16, "": 16, "int4_wo": 4.25, "w4a16_mxfp4": 4.25}
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
 MEAN_LENGTH = 0.9  # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 
 
-def _model(row):
+def model_of(row) -> str:
+    """The key of a row's model in the table; "" where the table lacks it.
+
+    >>> model_of({"model_path": "openai/gpt-oss-120b"}), model_of({"model_path": "somebody/else"})
+    ('gpt_oss_120b', '')
+    """
     return next((key for pattern, key in MODELS.items() if re.fullmatch(pattern, row["model_path"])), "")
 
 
-def _count(row, column) -> float:
-    """A number of devices; an empty cell says one."""
+def devices_along(row, column) -> float:
+    """How many devices a column says; an empty cell says one.
+
+    >>> devices_along({"pp_size": ""}, "pp_size"), devices_along({"pp_size": "4"}, "pp_size")
+    (1.0, 4.0)
+    """
     return float(row[column] or 1) or 1.0
 
 
@@ -62,7 +71,7 @@ def _bits(row) -> tuple[float, float, float]:
     """Bits of dense weights, experts and caches: checkpoints quantize experts first and attention last."""
     dense = BITS[row["gemm_quant_mode"] or row["precision"]]
     expert = BITS[row["moe_quant_mode"] or row["gemm_quant_mode"] or row["precision"]]
-    model = _model(row)
+    model = model_of(row)
     if model == "gpt_oss_120b":
         dense, expert = 16, 4.25  # its checkpoint: experts in mxfp4, the rest in bf16
     elif dense < 8 and model in ATTENTION_BITS:
@@ -75,21 +84,6 @@ def _bits(row) -> tuple[float, float, float]:
         narrow = False
     cache = 8 if narrow else 16
     return dense, expert, cache
-
-
-def _precision(device, bits) -> str:
-    """The narrowest of the device's precisions in which weights of these bits are multiplied."""
-    names = {16: ("bf16",), 8: ("fp8", "bf16"), 4: ("fp4", "fp8", "bf16")}[16 if bits > 8 else 8 if bits > 5 else 4]
-    return next(x for x in names if f"peak_{x}" in device)
-
-
-def is_unpacked(device, bits) -> bool:
-    """Whether experts of these bits are multiplied in 16, for want of a narrower format with their scales.
-
-    >>> is_unpacked(accelerators.h100, 4.25), is_unpacked(accelerators.b200, 4.25)
-    (True, False)
-    """
-    return bits == 4.25 and "peak_fp4" not in device
 
 
 def _group(row, columns="{}") -> dict[str, float]:
@@ -109,7 +103,7 @@ def _group(row, columns="{}") -> dict[str, float]:
     2.0
     """
     names = dict(tp="tp_size", pp="pp_size", attention_dp="attention_dp_size", ep="moe_ep_size", etp="moe_tp_size")
-    group = {letter: _count(row, columns.format(column)) for letter, column in names.items()}
+    group = {letter: devices_along(row, columns.format(column)) for letter, column in names.items()}
     tp, groups, ep, etp = (group[x] for x in ("tp", "attention_dp", "ep", "etp"))
     if tp == groups > 1 and ep == tp * groups:
         return group | dict(tp=1.0, ep=groups)
@@ -120,9 +114,9 @@ def _group(row, columns="{}") -> dict[str, float]:
     return group
 
 
-def _knowns(row, columns="{}"):
-    """The model, the device and the letters of a row."""
-    model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+def knowns_of(row, columns="{}"):
+    """The model, the device and the letters of a row; `columns` is how the widths of its layout are called."""
+    model, device = models[model_of(row)], accelerators[SYSTEMS[row["system"]]]
     dense, expert, cached = _bits(row)
     letters = _group(row, columns) | dict(weight_bits=dense, expert_bits=expert, kv_bits=cached)
     letters["activation_bits"] = 8 if dense <= 8 else 16
@@ -134,20 +128,21 @@ def _knowns(row, columns="{}"):
         letters |= dict(prompts_met=0.5, generations=1)
     elif scripts.is_of_inferencex(row):
         letters["generations"] = scripts.generations(row)
-    if waited := scripts.wait_steps(row, _model(row)):
+    if waited := scripts.wait_steps(row, model_of(row)):
         letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
     if SYSTEMS[row["system"]] in FAST_EXPONENTIAL:
         letters["score_flops"] = PREFILL["score_flops"] / 2
     if model.get("experts"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
-        there = device.at("bf16" if is_wide else _precision(device, expert))
+        there = device.at("bf16" if is_wide else precision_for(device, expert))
         letters |= dict(expert_peak=there.peak_flops, expert_efficiency=there.get("matmul_efficiency", 0.6))
-        if scripts.deals_experts_out(row, _model(row)):
+        if scripts.deals_experts_out(row, model_of(row)):
             letters |= dict(ep=letters["tp"], etp=1.0)
     else:
         del letters["ep"], letters["etp"]
-    return model, device.at(_precision(device, dense)), letters | scaled(model, SYSTEMS[row["system"]], dense, expert)
+    letters |= scaled(model, SYSTEMS[row["system"]], dense, expert)
+    return model, device.at(precision_for(device, dense)), letters
 
 
 def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
@@ -174,9 +169,9 @@ def lengths(row) -> dict[str, float]:
 
 def _asked(row) -> tuple:
     """The sheet that prices a row, and what it is called with."""
-    _, device, letters = _knowns(row)
+    _, device, letters = knowns_of(row)
     sheet, known = _planned(
-        _model(row), row["system"], device.words["precision"], row["backend"], tuple(letters.items())
+        model_of(row), row["system"], device.words["precision"], row["backend"], tuple(letters.items())
     )
     return sheet, known | lengths(row) | dict(users=users_of(row)) | scripts.dealt(
         known.get("attention_dp", 1), users_of(row)
@@ -268,9 +263,9 @@ def _value(row, letter) -> float:
 
 
 def _fitting(row) -> float:
-    _, _, letters = _knowns(row)
+    _, _, letters = knowns_of(row)
     said = lengths(row)
-    return _room(_model(row), SYSTEMS[row["system"]], row["backend"], *said.values(), tuple(sorted(letters.items())))
+    return _room(model_of(row), SYSTEMS[row["system"]], row["backend"], *said.values(), tuple(sorted(letters.items())))
 
 
 def _left_out(row) -> str:
@@ -282,17 +277,17 @@ def _reason(key: tuple[str, ...]) -> str:
     row = dict(zip(_READ, key, strict=True))
     if row["mode"] != "agg":
         return "of prompts and answers on devices of their own"
-    if not _model(row):
+    if not model_of(row):
         return "of a model whose blocks are not described here"
     if row["system"] not in SYSTEMS or row["backend"] not in engines:
         return "of a system or an engine that the tables lack"
-    if devices_of(row) > 8 or _count(row, "pp_size") > 1:
+    if devices_of(row) > 8 or devices_along(row, "pp_size") > 1:
         return "of more devices than one engine's group: disaggregated runs whose columns were flattened"
     if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
         return "of a version that writes tokens in half the time of the same runs of the one before: drafted tokens"
     if "DeepSeek-R1" in row["model_path"] and row["backend_version"] == DRAFTED_R1:
         return "of a version in which R1 takes half the time of V3, the same model: drafted tokens"
-    if _model(row) == "kimi_k2" and row["backend_version"] == "0.17.0" and _group(row)["attention_dp"] > 1:
+    if model_of(row) == "kimi_k2" and row["backend_version"] == "0.17.0" and _group(row)["attention_dp"] > 1:
         return "of runs that the file holds once more as of devices that attend together: one layout is not the run's"
     if (row["backend"], row["backend_version"]) == ("trtllm", UNCAPTURED):
         return "of a version whose steps take as long with half the users: launched by the host, and not as a graph"
@@ -315,7 +310,7 @@ def devices_of(row) -> float:
 
 def least_seconds(row, columns="{}") -> float:
     """Seconds in which the devices read the weights that one token uses, at their full bandwidths."""
-    model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+    model, device = models[model_of(row)], accelerators[SYSTEMS[row["system"]]]
     bits = min(_bits(row)[:2]) if model.get("experts") else _bits(row)[0]
     group = _group(row, columns)
     return model.active_params * bits / 8 / (group["tp"] * group["attention_dp"] * device.hbm_bandwidth)
@@ -338,7 +333,7 @@ def is_fitted_curve(row) -> bool:
     (True, False)
     """
     group = _group(row)
-    sizes = *(_count(row, x) for x in ("isl", "osl")), *(group[x] for x in ("tp", "attention_dp", "ep"))
+    sizes = *(devices_along(row, x) for x in ("isl", "osl")), *(group[x] for x in ("tp", "attention_dp", "ep"))
     return sum(round(log2(x)) for x in sizes) % 2 == 0
 
 
@@ -361,7 +356,7 @@ def _no_first(row):
 
 def _latest(row) -> float:
     users = users_of(row) / _group(row)["attention_dp"]
-    return scripts.latest_first_token(row, users, lengths(row)["output"], scripts.wait_steps(row, _model(row)) or 0.5)
+    return scripts.latest_first_token(row, users, lengths(row)["output"], scripts.wait_steps(row, model_of(row)) or 0.5)
 
 
 def _read_once(rows) -> np.ndarray:
@@ -372,7 +367,7 @@ def _read_prompt(rows) -> np.ndarray:
     """Seconds of the arithmetic of all users' prompts, at the peak in 16 bits of an engine's devices."""
     found = []
     for row in rows:
-        model, device = models[_model(row)], accelerators[SYSTEMS[row["system"]]]
+        model, device = models[model_of(row)], accelerators[SYSTEMS[row["system"]]]
         flops = 2 * model.active_params * users_of(row) * lengths(row)["prompt"]
         found.append(flops / (devices_of(row) * device.peak_bf16))
     return np.array(found)

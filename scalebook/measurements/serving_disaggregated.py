@@ -14,7 +14,7 @@ from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, Priced
 from .priced import priced
 from .rows import number
-from .serving import SYSTEMS, _count, _knowns, _model, least_seconds, lengths
+from .serving import SYSTEMS, devices_along, knowns_of, least_seconds, lengths, model_of
 from .serving_scripts import dealt
 
 __all__ = ["CONFRONTATIONS", "step_seconds"]
@@ -24,7 +24,7 @@ BLOCK = 128  # values that share a scale in 8 bits: experts that are said to be 
 
 
 def _asked(row):
-    model, device, letters = _knowns(row, _DECODING)
+    model, device, letters = knowns_of(row, _DECODING)
     letters.pop("exchange", None)  # wide groups send tokens to their experts
     said = lengths(row)
     groups = number(row, "decode_num_workers") * letters["attention_dp"]
@@ -47,7 +47,7 @@ def step_seconds(rows) -> np.ndarray:
 def _left_out(row):
     if row["mode"] != "disagg":
         return "of prompts and answers on the same devices"
-    if not _model(row):
+    if not model_of(row):
         return "of a model whose blocks are not described here"
     if row["system"] not in SYSTEMS or row["backend"] not in engines:
         return "of a system or an engine that the tables lack"
@@ -63,7 +63,7 @@ def _left_out(row):
 def _kind(row):
     engine = engines[row["backend"]].name
     return f"{engine}, {re.sub('_sxm', '', row['system'])}" + ", by data" * (
-        _count(row, "decode_attention_dp_size") > 1
+        devices_along(row, "decode_attention_dp_size") > 1
     )
 
 

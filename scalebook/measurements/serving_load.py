@@ -11,10 +11,10 @@ import numpy as np
 from scalebook.tables import accelerators, models
 
 from .confrontation import Confrontation
+from .formats import BITS, is_unpacked, precision_for
 from .load import room_for, step_of_load
 from .moe import UNPACKED
 from .rows import number, optional
-from .serving import BITS, _precision, is_unpacked
 from .serving_static import alone, is_fitted_curve
 
 __all__ = ["CONFRONTATIONS", "CURVE", "REACHED", "SEQUENCE_TIME", "rates", "release"]
@@ -74,11 +74,11 @@ def _asked(model: str, gpu: str, pp: str, n_gpus: str, precision: str):
     if by_expert:
         letters["exchange"] = "gather"
     if shape.get("experts"):
-        there = device.at("bf16" if is_unpacked(device, expert) else _precision(device, expert))
+        there = device.at("bf16" if is_unpacked(device, expert) else precision_for(device, expert))
         letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
         reached = UNPACKED["matmul_efficiency"] if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
         letters["expert_efficiency"] = reached
-    return (shape, device.at(_precision(device, dense))), letters
+    return (shape, device.at(precision_for(device, dense))), letters
 
 
 def _cached(model, tokens: float) -> float:

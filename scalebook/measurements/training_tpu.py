@@ -23,7 +23,7 @@ class Recipe(NamedTuple):
     """What a recipe's configuration says: the model, its sequences, what is kept and not run again, what splits it.
 
     Kept are projections to queries, keys, values and the output, c, what attention gives, or d, what experts give.
-    Attention has tiles forward and going back, which takes two kernels unless they are fused.  Where experts have a
+    Attention has tiles forward; going back takes two kernels unless they are fused.  Where experts have a
     `capacity`, so many times an even share of the tokens, what is left of it is zeros.
     """
 
@@ -31,13 +31,13 @@ class Recipe(NamedTuple):
     seq: int
     kept: str = ""
     tile: int = 2048
-    tile_back: int = 2048
     is_fused: bool = False
     capacity: float = 0
     tp: int = 1
     ep: int = 1
 
 
+_TILE_BACK = 2048  # of attention going back, in all of them
 _RECIPES = {
     "trillium/GPT3-175B": Recipe("gpt3_175b", 2048, tile=1024),
     "trillium/Gemma3-12B": Recipe("gemma3_12b", 32768, tile=1024),
@@ -115,7 +115,7 @@ def _kept(run, kept):
 def _back(recipe, model, tpu, seq):
     """The rate of attention going back over that forward: each has tiles of its own."""
     share = attended_tiles_windows if model.window_layers else attended_tiles
-    here, back = (share(model, seq=seq, attention_tile=x) for x in (recipe.tile, recipe.tile_back))
+    here, back = (share(model, seq=seq, attention_tile=x) for x in (recipe.tile, _TILE_BACK))
     return (attention_backward() if recipe.is_fused else tpu.attention_backward) * here / back
 
 
@@ -157,10 +157,18 @@ def _recipe_kind(row):
 # Tables
 
 
-def _slices(row):
-    """How many slices, which TPU and how many chips each: slices of v4 and v5p are counted in cores, two a chip."""
+class Slices(NamedTuple):
+    """How many slices, of which TPU, and how many chips each."""
+
+    count: int
+    kind: str
+    chips: float
+
+
+def _slices(row) -> Slices:
+    """Slices of v4 and v5p are counted in cores, two a chip."""
     count, kind, cores = re.fullmatch(r"(\d+)x (v\w+)-(\d+)", row["hardware"]).groups()
-    return int(count), kind, int(cores) / (1 if kind == "v5e" else 2)
+    return Slices(int(count), kind, int(cores) / (1 if kind == "v5e" else 2))
 
 
 def _size(row):
@@ -201,12 +209,12 @@ def _no_table(row):
         return "that print the same run's MFU"
     if not re.fullmatch(r"\d+x v\w+-\d+", row["hardware"]):
         return "of GPUs, of models without a configuration, or with nothing but a name"
-    return "" if (_slices(row)[1], _size(row)) in _TABLES else "of a size whose configuration moves activations away"
+    return "" if (_slices(row).kind, _size(row)) in _TABLES else "of a size whose configuration moves activations away"
 
 
 def _is_calibrated_v5e(row):
     """Every other rate: odd numbers are the MFU of the same runs."""
-    return _slices(row)[1] == "v5e" and int(row["row_id"].rpartition("-")[2]) % 4 == 0
+    return _slices(row).kind == "v5e" and int(row["row_id"].rpartition("-")[2]) % 4 == 0
 
 
 CONFRONTATIONS = {
@@ -237,7 +245,7 @@ CONFRONTATIONS = {
             "TFLOP/s",
             ("maxtext",),
             _no_table,
-            lambda row: f"{_slices(row)[1]}, {'one slice' if _slices(row)[0] == 1 else 'several slices'}",
+            lambda row: f"{_slices(row).kind}, {'one slice' if _slices(row).count == 1 else 'several slices'}",
             "on rows of the v5e whose number is divisible by four, what its products reach",
             _is_calibrated_v5e,
         ),

@@ -23,7 +23,6 @@ from .columns import Columns, Program, program
 
 __all__ = ["Block", "Evaluated", "Plan", "cases"]
 
-_FOLDED = (np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or)
 _SHARED = 4  # rows to a combination, from which on a value on axes is priced by combination and not by row
 
 

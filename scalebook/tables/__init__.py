@@ -26,14 +26,14 @@ from . import shapes
 from .table import Device, Table
 
 __all__ = [
-    "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of", "engines",
-    "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
+    "FOLLOWS", "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of",
+    "engines", "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
 SPREADS.add(files(__name__) / "spreads.toml")
 
-_FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
+FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
     shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
     shapes.attention_width_hybrid, shapes.attention_width_grouped, shapes.attention_width_latent,
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
@@ -108,15 +108,14 @@ def _spread(key, cells):
         cells[letter] = made.get(id(cell), cell)
 
 
-def efficiencies_of(device: str, kernel: str = "products") -> dict[str, Row]:
-    """What a kernel reaches on a device in training, by precision: rows of the table `efficiencies`.
+def efficiencies_of(device: str) -> dict[str, Row]:
+    """What products reach on a device in training, by precision: rows of the table `efficiencies`.
 
     >>> b200 = efficiencies_of("b200")["bf16"]
     >>> b200.efficiency_low, b200.efficiency_typical, b200.efficiency_high
     (0.5, 0.6, 0.776)
     """
-    rows = _table("efficiencies").values()
-    return {row.precision: row for row in rows if (row.device, row.kernel) == (device, kernel)}
+    return {row.precision: row for row in _table("efficiencies").values() if row.device == device}
 
 
 def _model(key, cells):
@@ -133,7 +132,7 @@ def _model(key, cells):
     if "kv_rank" in cells:
         rank = cells["kv_rank"]
         cells["cache_heads"] = Cell(1.0, rank.origin, rank.source, "one latent for all heads")
-    for f in _FOLLOWS:
+    for f in FOLLOWS:
         if f.letter not in cells and all(x in cells for x in f.inputs):
             inputs = {x: cells[x] for x in f.inputs}
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
@@ -190,7 +189,7 @@ _TABLES = {
     "links": dict(words=["kind"]),
     "models": dict(words=["attention", "norm", "windows"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
-    "efficiencies": dict(words=["device", "precision", "kernel"]),
+    "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
