@@ -56,7 +56,11 @@ _GROUPS = {
 def is_rate(letter: str) -> bool:
     """Whether more of it is faster: shares of a peak; of launches and latencies less is."""
     kind = letter_of_kind(letter)
-    return kind.startswith(("training_", "grouped_")) or kind.endswith("efficiency") or kind == "sustained_rate"
+    return (
+        kind.startswith(("training_", "grouped_"))
+        or kind.endswith(("efficiency", "_whole"))
+        or kind == "sustained_rate"
+    )
 
 
 def _sets(is_kernel: bool | None = None) -> list[str]:
