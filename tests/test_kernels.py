@@ -302,7 +302,7 @@ BOUNDS = {
     ("gemm_eleuther", "A100-40GB-SXM, single products"): (0.133, 0.28),
     ("gemm_eleuther", "A100-40GB-SXM, vocabularies"): (0.066, 0.195),
     ("gemm_eleuther", "A100-40GB-SXM, odd sizes"): (0.061, 0.072),
-    ("gemm_eleuther", "A100-40GB-SXM, even sizes"): (0.112, 0.16),
+    ("gemm_eleuther", "A100-40GB-SXM, even sizes"): (0.165, 0.25),
     ("layer_eleuther", "tensor-parallel 1"): (0.077, 0.4),
     ("gemm_infersim", "1,024 rows or more"): (0.112, 0.57),
     ("layer_vidur", "A100, matrix products"): (0.135, 0.6),
