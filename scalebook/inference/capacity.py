@@ -36,10 +36,11 @@ class Capacity:
 def valued(row: Row, letter: str):
     """A letter of a service's row; raises ValueError, with the row's own sentence, where it has no value.
 
-    >>> valued(Row("a service", {}), "tpot")
+    >>> from scalebook.language.row import Cell
+    >>> valued(Row("a service", {"users": Cell(8.0, "said")}), "tpot")
     Traceback (most recent call last):
         ...
-    ValueError: a service has no letter 'tpot'
+    ValueError: a service has no tpot (time per output token, ...): it is not known there; it has users
     """
     try:
         return row[letter]
