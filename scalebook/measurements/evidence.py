@@ -31,11 +31,10 @@ __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "eviden
 # What is held to be uncertain: shares of peaks, launches, latencies and the like, of devices and of formulas.
 UNCERTAIN = (
     "matmul_efficiency", "matmul_bf16", "expert_efficiency", "training_efficiency", "grouped_efficiency",
-    "attention_whole", "grouped_whole",
-    "stream_efficiency", "kernel_launch", "near_efficiency", "switch_efficiency", "near_latency", "collective_launch",
-    "far_efficiency", "far_latency", "attention_efficiency", "attention_backward", "sustained_rate",
-    "host_efficiency", "read_launch", "read_efficiency", "item_time", "prompt_launch", "prompt_efficiency",
-    "score_flops", "routing_time_least", "assigned_passes", "inner_wait",
+    "attention_whole", "grouped_whole", "stream_efficiency", "kernel_launch", "near_efficiency", "switch_efficiency",
+    "near_latency", "collective_launch", "far_efficiency", "far_latency", "attention_efficiency", "attention_backward",
+    "sustained_rate", "host_efficiency", "read_launch", "read_efficiency", "item_time", "prompt_launch",
+    "prompt_efficiency", "score_flops", "routing_time_least", "assigned_passes", "inner_wait",
 )  # fmt: skip
 # Parts of a step that are uncertain beyond the letters they rest on, as their kernels are that were measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
