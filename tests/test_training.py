@@ -26,7 +26,7 @@ from .support import JavaScript, draw
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
-    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed",
+    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "host_exposed", "stall_exposed",
 )  # fmt: skip
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
 STRATEGIES = [
@@ -409,7 +409,7 @@ def test_words_are_looked_up_once_and_their_gradients_added():
     """On one device: rows read and activations written; gradients read, and rows read and written."""
     run = training_step(models.llama3_8b, H100, dp=8, microbatches=4, seq=8192)
     values = 8192 * run.hidden
-    rate, launches = run.hbm_bandwidth * run.stream_efficiency, 2 * run.kernel_launch
+    rate, launches = run.hbm_bandwidth * run.stream_reached, 2 * run.kernel_launch
     assert run.embedding_time == pytest.approx(launches + values * (2 + 2 + 2 + 2 * 4) / rate, rel=1e-6)
     assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
     piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
@@ -445,7 +445,7 @@ def test_whole_experts_are_dealt_out_as_megatron_does(name):
     counted by hand, and their state shared by tp dp/ep devices.
     """
     model = models[name]
-    run = training_step(model, H100, tp=8, dp=8, ep=8, etp=1, microbatches=4, seq=4096)
+    run = training_step(model, H100, tp=8, dp=8, ep=8, etp=1, microbatches=4, seq=4096, mtp_blocks=0)
     routed = model.moe_layers * 3 * model.hidden * model.expert_ffn * model.experts / 8
     assert run.routed_params == pytest.approx(routed) and run.routed_shards == 8
     state = (
@@ -485,9 +485,10 @@ def test_blocks_with_experts_are_dealt_to_stages_whole(layers, pp, chunks):
 def test_a_stage_with_whole_blocks_of_experts_holds_more_and_takes_longer():
     """DeepSeek-V3's first three blocks are dense: in eight stages the fullest has eight blocks with experts."""
     knowns = models.deepseek_v3, accelerators.h100.at("bf16")
-    run = training_step(*knowns, pp=8, ep=8, dp=8, microbatches=32, seq=4096)
+    given = dict(pp=8, ep=8, dp=8, microbatches=32, seq=4096, mtp_blocks=0)
+    run = training_step(*knowns, **given)
     assert run.stage_blocks == run.stage_moe_blocks == 8
-    sheet, rows, letters = training_step.sheet(knowns, dict(pp=8, ep=8, dp=8, microbatches=32, seq=4096))
+    sheet, rows, letters = training_step.sheet(knowns, given)
     mean = sheet.using(stage_moe_blocks_mean)(*rows, **letters)
     assert mean.stage_moe_blocks == pytest.approx(8 * 58 / 61)
     assert 1.02 < run.memory / mean.memory < 8 / mean.stage_moe_blocks and run.step_time > mean.step_time

@@ -38,6 +38,7 @@ __all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes",
 
 DRAWS = 400
 MOST = 0.99  # beyond that two draws decide
+BEYOND = 0.05  # by which both ends of a result between two ends are widened
 TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
 _NORMAL = NormalDist()
 _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / -_NORMAL.inv_cdf(TAIL)
@@ -263,6 +264,8 @@ def interval(
         )
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
+    if row.between is not None and ends_of is usual_ends and (found := _between(row, letter, level)) is not None:
+        return found
     part = _part(letter, row.cells[letter], ends_of)
     groups = _groups(part)
     if not groups:
@@ -273,6 +276,31 @@ def interval(
     # Where spreads are lopsided the value is not in the middle of the draws; it lies between the ends all the same.
     low, high = np.minimum(low, typical), np.maximum(high, typical)
     return Interval(letter, _plain(low), typical, _plain(high), level, _ranked(letter, part, groups, typical))
+
+
+def _between(row: Row, letter: str, level: float) -> Interval | None:
+    """The interval of a result that lies between two ends; None for a letter that both ends agree on.
+
+    Both ends are widened by `BEYOND`: of measured steps eight in ten then lie inside.  For another level, the ends move
+    as those of a log-normal law.
+    """
+    typical = row[letter]
+    first, last = (end[letter] for end in row.between.ends)
+    if np.array_equal(first, last):
+        return None
+    rises = np.all(np.asarray(last) >= first)
+    first, last = ((1 - BEYOND) * first, (1 + BEYOND) * last) if rises else (first / (1 - BEYOND), last / (1 + BEYOND))
+    low, high = np.minimum(np.minimum(first, last), typical), np.maximum(np.maximum(first, last), typical)
+    wider = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)
+    low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
+    moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
+    sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
+    shares = sizes / (sizes.sum() or 1)
+    ranked = sorted(
+        (Cause(x[0], x[1], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True)),
+        key=lambda x: -x.share,
+    )
+    return Interval(letter, _plain(low), typical, _plain(high), level, tuple(x for x in ranked if x.share > 0))
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:

@@ -221,7 +221,14 @@ def with_unit(value: Value, unit: str) -> str:
 
 
 class Row(Mapping):
-    """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`."""
+    """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
+
+    `kin` are the keys of a table's row: its own first, then of the row that it is like.  `between` has the two ends of
+    a result that an assumption decides, such as a training step without a framework.
+    """
+
+    kin: tuple[str, ...] = ()
+    between: Any = None  # of a result that left something open: the two ends that it lies between
 
     def __init__(
         self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None

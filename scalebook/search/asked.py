@@ -55,7 +55,7 @@ def asked(
     for name in space.needed:
         if name not in values and name not in several:
             raise TypeError(f"a search needs {name}: give {name}=...")
-    for name, x in space.usual(values).items():
+    for name, x in (space.usual(values) | space.stated(rows, several)).items():
         if name not in several and name not in fixed and not any(name in row for row in rows):
             several[name] = x if name in space.words else tuple(map(float, x))
     if not several:

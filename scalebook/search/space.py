@@ -45,9 +45,10 @@ class Space:
     """The strategies that a search goes through, of something that has a `space`.
 
     `axes`: what is minimized against what; without any, a call says it.  `words` and what each may be.
-    `usual`: what is searched where nothing is said, of what is known.  `letters`: known unless given; `assumed`: given
-    unless known, of what is known.  `needed`: letters that a call must give; `elsewhere`: those that it may not, each
-    with the sentence that says why.  `order`: by which key the values of a letter or word come, where not as given: of
+    `usual`: what is searched where nothing is said, of what is known; `stated`: what rows given by position, or words,
+    say of other words, before that.  `letters`: known unless given; `assumed`: given unless known, of what is known.
+    `needed`: letters that a call must give; `elsewhere`: those that it may not, each with the sentence that says why.
+    `order`: by which key the values of a letter or word come, where not as given: of
     equal strategies the first is the better.  `wrong`: the sentence for a value that makes no sense.
 
     `layout`: letters that share the devices, the last of them what the others leave, and `beside`: those among them
@@ -71,6 +72,7 @@ class Space:
     usual: Callable[[Mapping[str, Any]], dict[str, tuple]] = _nothing
     letters: Mapping[str, float] = field(default_factory=dict)
     assumed: Callable[[Mapping[str, Any]], dict[str, float]] = _nothing
+    stated: Callable[[tuple, Mapping[str, tuple]], dict[str, tuple]] = _nothing
     needed: tuple[str, ...] = ()
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, Callable] = field(default_factory=dict)

@@ -25,7 +25,12 @@ from scalebook.search.plain import searchable
 
 __all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
 
-ROWS = {"model": "models", "device": "accelerators", "link": "links"}  # what a row is, and the table that it is of
+ROWS = {
+    "model": "models",
+    "device": "accelerators",
+    "link": "links",
+    "cluster": "clusters",
+}  # what a row is, and the table that it is of
 FILES = {".toml": "device", ".json": "model"}  # what a file of one's own holds
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # no subjects
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
@@ -131,7 +136,8 @@ def value(thing, name: str, text: str):
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:
-    """The rows and the letters that texts name; `rows` are a model, a device, a precision of it and a link.
+    """The rows and the letters that texts name; `rows` are a model, a device, a precision of it, a cluster
+    that it is in, and a link.
 
     Raises LookupError and ValueError as `row` and `value` do, and for a precision that the device lacks.
 
@@ -143,6 +149,10 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
         if "device" not in found:
             raise LookupError(f"precision={precision} is of a device: name one, such as h100")
         found["device"] = found["device"].at(precision)
+    if (cluster := found.pop("cluster", None)) is not None:
+        if "device" not in found:
+            raise LookupError(f"cluster={rows['cluster']} is of a device: name one, such as h100")
+        found["device"] = found["device"].on(cluster)
     return tuple(found.values()), {name: value(thing, name, text) for name, text in texts.items()}
 
 

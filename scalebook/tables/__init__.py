@@ -23,11 +23,12 @@ from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
 from . import shapes
-from .table import Device, Table
+from .table import Device, Framework, Table
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Models", "Table", "accelerators", "cite", "efficiencies", "efficiencies_of",
-    "engines", "letter_of_kind", "links", "models", "precisions", "ranges", "runs",
+    "FOLLOWS", "SOURCES", "Device", "Framework", "Models", "Table", "accelerators", "cite", "clusters", "efficiencies",
+    "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries", "links", "models", "precisions",
+    "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -191,6 +192,9 @@ _TABLES = {
     "precisions": dict(words=["kind", "peak"]),
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(),
+    "frameworks": dict(row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel"]),
+    "libraries": dict(words=["library", "devices"]),
+    "clusters": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
 }
@@ -213,6 +217,7 @@ def _read_device(path, key):
         raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
     name = word(key, "a device's key") if key is not None else next(iter(table))
     device = table[name]
+    device.kin = ()
     peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
     lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
     if lacking or not peaks:

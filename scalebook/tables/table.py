@@ -19,7 +19,7 @@ from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
 from scalebook.language.units import show
 
-__all__ = ["Device", "Table"]
+__all__ = ["Device", "Framework", "Table"]
 
 
 class Device(Row):
@@ -47,7 +47,32 @@ class Device(Row):
             cells.pop(f"{kind}_efficiency", None)  # that of another precision
             if f"{kind}_{precision}" in cells:
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
-        return Device(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
+        return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
+
+    def on(self, cluster: Row) -> "Device":
+        """The same device in a cluster, whose cells (network, latency, slow nodes) stand before the device's own.
+
+        Raises TypeError unless `cluster` is a row, such as one of `tables.clusters`.
+
+        >>> from scalebook.tables import accelerators, clusters
+        >>> accelerators.a100.on(clusters.jean_zay).scaleout_bandwidth
+        6250000000.0
+        """
+        if not isinstance(cluster, Row):
+            raise TypeError(f"a cluster is a row, such as clusters.jean_zay, not {quoted(cluster)}")
+        return self._with(f"{self.name} on {cluster.name}", self.cells | cluster.cells, self.words)
+
+    def _with(self, name, cells, words) -> "Device":
+        device = Device(name, cells, words)
+        device.kin = self.kin
+        return device
+
+
+class Framework(Row):
+    """A program that trains: which collectives it hides, what it fuses, what its libraries reach, what its host costs.
+
+    Its words are the defaults of a strategy's words; its cells the defaults of letters.
+    """
 
 
 class Table(Mapping):
@@ -68,7 +93,12 @@ class Table(Mapping):
         for key, stanza in stanzas.items():
             if not isinstance(stanza, dict):
                 raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
-            rows[key] = _row(path.name, key, stanza, row, {"name", "source", *words}, finish)
+            kin = _kin(path.name, key, stanzas)
+            whole = _inherited([stanzas[x] for x in kin], words)
+            rows[key] = _row(
+                path.name, key, whole, row, {"name", "source", *words}, lambda _, c, k=kin: finish(k[-1], c)
+            )
+            rows[key].kin = kin
         return cls(path.name.removesuffix(".toml"), rows)
 
     def __getitem__(self, key):
@@ -148,6 +178,35 @@ def _cell(row, name):
         said = repr(row.why(name))
     mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
     return table_cell(Markup(html.escape(value) + mark), title=said, data_value=repr(cell.value))
+
+
+def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
+    """The key of a stanza, of the one it is `like`, of the one that is like, and so on; raises ValueError for a circle
+    or a stanza that does not exist."""
+    kin = [key]
+    while other := stanzas[kin[-1]].get("like"):
+        if other not in stanzas or other in kin:
+            wrong = (
+                "is like itself"
+                if other in kin
+                else f"is like {other!r}, which is no stanza; {nearest(other, stanzas)}"
+            )
+            raise ValueError(f"{file}: [{kin[-1]}] {wrong}")
+        kin.append(other)
+    return tuple(kin)
+
+
+def _inherited(stanzas: list[Mapping], words: Iterable[str]) -> dict:
+    """A stanza with what it takes from those it is like; an inherited cell keeps the source of its own stanza."""
+    whole, source = {}, ""
+    for stanza in reversed(stanzas):
+        source = stanza.get("source", source)
+        for name, entry in stanza.items():
+            if name not in ("like", "name", "source", *words) and stanza is not stanzas[0]:
+                entry = {"source": source} | (entry if isinstance(entry, dict) else {"value": entry})
+            whole[name] = entry
+    whole.pop("like", None)
+    return whole | ({"source": source} if source else {})
 
 
 def _row(file, key, stanza, kind, words, finish):

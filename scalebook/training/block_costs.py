@@ -51,8 +51,9 @@ def _near(way: str) -> Expr:
 def _sent(block: Block, way: str, keep) -> list[tuple]:
     """The collectives over one way: kind, bytes, devices, and those of them within one scale-up domain."""
     pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
+    share = symbol("sent_share") if way == "ep" else S.One
     return [
-        (c.kind, trained(c.bytes, tensors_of([op])), c.ways, _near(op.over))
+        (c.kind, share * trained(c.bytes, tensors_of([op])), c.ways, _near(op.over))
         for op, c in pairs
         if op.over in _OVER[way] and keep(op)
     ]

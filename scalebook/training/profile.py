@@ -14,7 +14,7 @@ from scalebook.block.work import both_passes
 from scalebook.language import Formula, Row, show
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.training.block_costs import head
-from scalebook.training.step import training_step
+from scalebook.training.step import REACHED, training_step
 
 __all__ = ["Line", "Profile", "profile"]
 
@@ -73,7 +73,7 @@ def profile(*knowns, **letters) -> Profile:
     run = training_step(*knowns, **letters)
     planned = training_step.plan(knowns, dict(letters))
     strategy, dense, moe = planned.strategy, planned.dense, planned.moe
-    values = dict(run)
+    values = dict(run) | {best: run[reached] for best, reached in REACHED.items() if reached in run}
     parts = [(block, run["microbatches"] * run["stage_blocks"]) for block in (dense, moe) if block]
     if dense and moe:
         share = run["stage_moe_blocks"] / run["stage_blocks"]

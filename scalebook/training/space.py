@@ -13,6 +13,8 @@ import numpy as np
 from scalebook.language.rules import not_whole
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.space import Space, divisors
+from scalebook.tables import Framework, frameworks
+from scalebook.training.frameworks import words_of
 from scalebook.training.rules import COUNTS, RULES, reason
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import OFFLOADS, USUAL
@@ -89,8 +91,18 @@ def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
     return more
 
 
+def _of_framework(rows: tuple, words: Mapping[str, tuple]) -> dict[str, tuple]:
+    """The words of the framework that a search names, each with the one value that it takes by default."""
+    named = [x for x in rows if isinstance(x, Framework)] or [frameworks[x] for x in words.get("framework", ())]
+    return (
+        {n: (str(x) if n != "sequence_parallel" else x,) for n, x in words_of(named[0]).items()}
+        if len(named) == 1
+        else {}
+    )
+
+
 TRAINING = Space(
-    words=CHOICES,
+    words=CHOICES | {"framework": tuple(frameworks)},
     usual=usual_choices,
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
@@ -103,6 +115,7 @@ TRAINING = Space(
     beside=("ep",),
     needed=("devices", "global_batch", "seq"),
     assumed=_longest,
+    stated=_of_framework,
     follows={"microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch)},
     offloads=OFFLOADS,
     elsewhere={

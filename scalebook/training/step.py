@@ -1,10 +1,10 @@
 """A training step at scale: its time and memory and what they are made of, as one sheet for each strategy.
 
->>> from scalebook.tables import accelerators, models
->>> run = training_step(models.gpt3_175b, accelerators.a100.at("bf16"), tp=8, pp=8, dp=1, microbatches=64, chunks=3,
-...                     seq=2048, recompute="selective", attention="unfused")
+>>> from scalebook.tables import accelerators, frameworks, models
+>>> run = training_step(models.gpt3_175b, accelerators.a100.at("bf16"), frameworks.megatron_2022, tp=8, pp=8, dp=1,
+...                     microbatches=64, chunks=3, seq=2048, recompute="selective")
 >>> round(run.mfu, 2), run.memory < 80e9
-(0.54, True)
+(0.52, True)
 """
 
 from collections.abc import Mapping
@@ -31,11 +31,12 @@ from scalebook.machine.systolic import (
 )
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import precisions
-from scalebook.training import assumptions
+from scalebook.training import assumptions, host
 from scalebook.training import parts as training_time
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
+from scalebook.training.frameworks import Between, framework_of, settled
 from scalebook.training.memory import bytes_of, filled, memory_formulas
 from scalebook.training.rules import check
 from scalebook.training.shardings import Sharding
@@ -59,14 +60,16 @@ from scalebook.training.totals import (
 )
 from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
+__all__ = ["OFFLOADS", "REACHED", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
 
-# What a call that says nothing else means.
+# Default value of each letter.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
     "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
     "fp32_bits": 32, "logit_bits": 48,
-    "tp_beside": 1, "tp_overlap": 0, "cp_overlap": 0, "ep_overlap": 0, "pp_overlap": 0, "dp_overlap": 0,
+    "tp_beside": 1, "tp_pieces": 0, "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
+    "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0, "block_launch": 0,
+    "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "slow_share": 0, "expert_passes": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
     "lora_rank": 16, "unread_rerun": 1,
 }  # fmt: skip
@@ -79,13 +82,18 @@ _PARTS = (
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed, host.stall_exposed,
     model_flops, hardware_flops, mfu, hfu,
     train_rate, step_energy, step_cost, train_time, train_cost, filled,
 )  # fmt: skip
 
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
+# What kernels reach as a framework runs them, in place of what they reach at best.
+REACHED = {
+    "stream_efficiency": "stream_reached", "sustained_rate": "sustained_reached",
+    "attention_efficiency": "attention_reached",
+}  # fmt: skip
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -179,11 +187,19 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         formulas.append(trained_share_adapters)
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
+    formulas = [_as_run(f) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
-    used |= {i for f in more if f.letter in used for i in f.inputs}
+    for _ in range(3):  # what is used by what is used
+        used |= {i for f in more if f.letter in used for i in f.inputs}
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
     )
+
+
+def _as_run(f: Formula) -> Formula:
+    """A formula with what kernels reach as the framework runs them, in place of what they reach at best."""
+    reached = {symbol(x): symbol(y) for x, y in REACHED.items() if x in f.inputs}
+    return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
@@ -245,6 +261,23 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     if "grouped_whole" in known:
         by_device["grouped_efficiency"] = grouped_efficiency_arrays
     return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
+
+
+def _framework(model: Mapping, strategy: Strategy) -> list[Formula]:
+    """What a framework makes of the letters of its row, for this kind of model and this schedule."""
+    has_experts, is_even = "moe_layers" in model and "top_k" in model, "head_dim" in model
+    chunks = strategy.schedule.chunks
+    return [
+        *host.FRAMEWORK,
+        host.overlap_of_chunks
+        if chunks is None
+        else host.overlap_of_two
+        if chunks * strategy.schedule.copies > 1
+        else host.overlap_of_one,
+        host.attention_reached_heads if is_even else host.attention_reached_length,
+        host.launched_blocks_moe if has_experts else host.launched_blocks_all,
+        host.experts_eager if "clamped_experts" in model else host.experts_fused,
+    ]
 
 
 def _product_bits(device: Mapping) -> float:
@@ -321,7 +354,13 @@ class Training:
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
-        words = {k: letters.pop(k) for k in list(letters) if k in WORDS}
+        knowns, defaults = settled(knowns, letters)
+        return self._plan(knowns, letters, defaults)
+
+    def _plan(self, knowns, letters, defaults) -> Planned:
+        for said in ("framework", "mtp_blocks"):  # in the rows already
+            letters.pop(said, None)
+        words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
         for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
             if alone in letters:
                 letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # which it names where it is none
@@ -340,13 +379,15 @@ class Training:
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
         more += [longest_sequence, wide_efficiency]
         more += _measured(model, letters, known)
+        more += _framework(model, strategy)
         more = [f for f in more if f.letter not in known]
         return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
         letters = dict(letters)
-        return self._called(self.plan(knowns, letters).sheet, knowns, letters)
+        knowns, defaults = settled(knowns, letters)
+        return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
@@ -371,14 +412,18 @@ class Training:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
         asked = dict(letters)
-        planned = self.plan(knowns, asked)
-        rows = (row for row in knowns if isinstance(row, Mapping))
+        rows, defaults = settled(knowns, letters)
+        planned = self._plan(rows, asked, defaults)
         known = {}
-        for row in rows:
-            known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
+        for row in knowns:  # a rule speaks of the model's own blocks
+            if isinstance(row, Mapping):
+                known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
         check(known | asked | planned.strategy.words, planned.sheet)
-        sheet, knowns, letters = self._called(planned.sheet, knowns, asked)
-        return sheet(*knowns, **letters)
+        sheet, rows, asked = self._called(planned.sheet, rows, asked)
+        run = sheet(*rows, **asked)
+        if framework_of(knowns, letters) is None:
+            run.between = Between(lambda end: self(*knowns, end, **letters))
+        return run
 
 
 training_step = Training()

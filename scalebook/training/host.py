@@ -1,0 +1,245 @@
+"""What a framework adds to a step: unfused kernels, older libraries, collectives in pieces, a host that is waited for.
+
+Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
+
+>>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
+0.4
+"""
+
+from sympy import Gt, Integer, Max, Min, Piecewise, Rational, floor
+
+from scalebook.inference.tail import any_slow
+from scalebook.language import Formula, formula
+from scalebook.training.precision import eager_experts_time
+
+__all__ = [
+    "FRAMEWORK", "attention_reached_heads", "attention_reached_length", "attention_same_long", "attention_same_short",
+    "experts_eager", "experts_fused", "host_exposed", "host_launch", "launched_blocks_all", "launched_blocks_moe",
+    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "sent_once", "stall_exposed",
+    "stream_reached_passes", "sustained_reached_library",
+]  # fmt: skip
+
+
+# Kernels
+
+
+@formula("stream_reached", "llm-foundry")
+def stream_reached_passes(stream_efficiency, element_passes):
+    """Eager kernels read and write memory between all element-wise steps, so useful bytes pass more slowly.
+
+    >>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
+    0.4
+    """
+    return stream_efficiency / element_passes
+
+
+@formula("sustained_reached", "llm-foundry")
+def sustained_reached_library(sustained_rate, library_rate):
+    """Older libraries of matrix products reach less on the same device.
+
+    >>> sustained_reached_library(sustained_rate=0.8, library_rate=0.9)
+    0.72
+    """
+    return sustained_rate * library_rate
+
+
+@formula("attention_short", "flash-attention-figures")
+def attention_same_short(attention_efficiency):
+    """A framework without an attention library of its own uses the device's best.
+
+    >>> attention_same_short(attention_efficiency=0.6)
+    0.6
+    """
+    return attention_efficiency
+
+
+@formula("attention_long", "flash-attention-figures")
+def attention_same_long(attention_short):
+    """Where nothing else is known, the length of the sequences does not matter.
+
+    >>> attention_same_long(attention_short=0.6)
+    0.6
+    """
+    return attention_short
+
+
+@formula("attention_reached", "flash-attention-figures")
+def attention_reached_length(attention_short, attention_long, seq):
+    """Interpolated between 4,096 and 16,384 tokens, and constant beyond both.
+
+    >>> attention_reached_length(attention_short=0.30, attention_long=0.33, seq=8192)
+    0.31
+    """
+    return attention_short + (attention_long - attention_short) * _between(seq, 4096, 16384)
+
+
+@formula("attention_reached", "flash-attention-figures")
+def attention_reached_heads(attention_short, attention_long, attention_narrow, seq, head_dim):
+    """The same, and lower for heads narrower than 128.
+
+    >>> attention_reached_heads(attention_short=0.30, attention_long=0.33, attention_narrow=0.9, seq=4096, head_dim=64)
+    0.27
+    """
+    lost = (1 - attention_narrow) * (1 - _between(head_dim, 64, 128))
+    return attention_reached_length.of(attention_short=attention_short, attention_long=attention_long, seq=seq) * (
+        1 - lost
+    )
+
+
+def _between(x, low, high):
+    """0 up to `low`, 1 from `high` on, and a line between the two."""
+    return Max(0, Min(1, (x - low) / (high - low), evaluate=False), evaluate=False)
+
+
+# Collectives
+
+
+@formula("tp_overlap", "nemo-launcher", "korthikanti2022 §4.2.2")
+def overlap_of_pieces(tp_pieces, tp):
+    """A collective sent in one piece for each device hides beside its product, all but the first piece.
+
+    >>> overlap_of_pieces(tp_pieces=1, tp=8)
+    0.875
+    """
+    return tp_pieces * (1 - 1 / tp)
+
+
+@formula("pp_overlap", "narayanan2021 §2.2", "megatron-bridge")
+def overlap_of_chunks(chunks):
+    """Transfers between stages hide where a stage has several chunks: it works on one while it sends another.
+
+    >>> overlap_of_chunks(chunks=1), overlap_of_chunks(chunks=4)
+    (0.0, 1.0)
+    """
+    return Min(1, chunks - 1, evaluate=False)
+
+
+@formula("pp_overlap", "narayanan2021 §2.2")
+def overlap_of_one():
+    """A stage of one chunk waits for its transfers.
+
+    >>> overlap_of_one()
+    0.0
+    """
+    return Integer(0)
+
+
+@formula("pp_overlap", "qi2024-v §3", "deepseek2024-v3 §3.2.1")
+def overlap_of_two():
+    """A device that holds two chunks by its schedule works on one while it sends the other.
+
+    >>> overlap_of_two()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
+def sent_once(ep, scaleup_size, top_k):
+    """A token is sent once to each place that has an expert for it, whatever the number of its experts there.
+
+    Places are devices, or whole scale-up domains where experts are spread over several.
+
+    >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
+    (0.66, 0.45)
+    """
+    places = Piecewise((ep / scaleup_size, Gt(ep, scaleup_size)), (ep, True))
+    return places * (1 - (1 - 1 / places) ** top_k) / top_k
+
+
+# The host
+
+
+def _blocks(microbatches, pp, blocks):
+    return (microbatches + pp - 1) * blocks / pp
+
+
+@formula("launched_blocks", "narayanan2021 §2.2")
+def launched_blocks_all(microbatches, pp, layers):
+    """Blocks that a device runs for all micro-batches, with those that it waits for while the pipeline fills.
+
+    >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
+    256.0
+    """
+    return _blocks(microbatches, pp, layers)
+
+
+@formula("launched_blocks", "narayanan2021 §2.2")
+def launched_blocks_moe(microbatches, pp, moe_layers):
+    """The same of the blocks with experts, whose launches wait longest.
+
+    >>> launched_blocks_moe(microbatches=15, pp=2, moe_layers=32)
+    256.0
+    """
+    return _blocks(microbatches, pp, moe_layers)
+
+
+@formula("host_launch", "nanotron-ultrascale")
+def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp, dp, scaleup_size):
+    """The least time in which the host launches a block: more with tensor parallelism, and over several domains.
+
+    >>> given = dict(block_launch=0, split_launch="4.6 ms", stage_launch="2.8 ms", domain_launch="3.5 ms",
+    ...              scaleup_size=8)
+    >>> host_launch(given, tp=4, pp=2, dp=2), host_launch(given, tp=16, pp=1, dp=2)
+    (0.0158, 0.0081)
+    """
+    is_split, is_staged = Min(1, tp - 1, evaluate=False), Min(1, pp - 1, evaluate=False)
+    is_wide = Min(1, floor(tp * pp * dp / (scaleup_size + Rational(1, 2)), evaluate=False), evaluate=False)
+    further = Max(0, tp / scaleup_size - 1, evaluate=False)
+    return (
+        block_launch
+        + split_launch * is_split
+        + stage_launch * tp * is_staged * is_wide
+        + domain_launch * further * (1 - is_staged)
+    )
+
+
+@formula("eager_time", "megatron-bridge")
+def experts_fused():
+    """Experts whose activation is fused with their products add nothing.
+
+    >>> experts_fused()
+    0.0
+    """
+    return Integer(0)
+
+
+experts_eager = eager_experts_time
+
+
+@formula("host_exposed", "megatron-bridge", "nanotron-ultrascale")
+def host_exposed(
+    launched_blocks, host_launch, block_wait, eager_time, step_forward, step_backward, step_again, step_head,
+    bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
+):  # fmt: skip
+    """What is left of the larger of two: what the host adds to every block, and the time it needs to launch them all.
+
+    A host that launches faster than the devices work is hidden behind them.
+
+    >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()
+    >>> host_exposed(dict.fromkeys(parts, 0), step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1,
+    ...              launched_blocks=1000, host_launch="20 ms", block_wait=0, eager_time=0)
+    6.4
+    """
+    kernels = step_forward + step_backward + step_again + step_head + optimizer_time
+    waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
+    added = launched_blocks * (block_wait + eager_time)
+    return Max(added, launched_blocks * host_launch - (kernels + waits + bubble_time), evaluate=False)
+
+
+@formula("stall_exposed", "nanotron-ultrascale", "dean2013")
+def stall_exposed(stall_time, slow_share, microbatches, tp, pp, dp, cp, scaleup_size):
+    """If it is likelier than not that one of the nodes is slow, every micro-batch waits for it.
+
+    >>> some = dict(stall_time="0.8 s", slow_share=0.018, microbatches=8, pp=1, cp=1, scaleup_size=8)
+    >>> stall_exposed(some, tp=8, dp=8), stall_exposed(some, tp=8, dp=64)
+    (0.0, 6.4)
+    """
+    chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
+    return Piecewise((stall_time * (microbatches + pp - 1), Gt(chance, Rational(1, 2))), (0, True))
+
+
+FRAMEWORK: tuple[Formula, ...] = (
+    stream_reached_passes, sustained_reached_library, attention_same_short, attention_same_long, overlap_of_pieces,
+    sent_once, host_launch,
+)  # fmt: skip
