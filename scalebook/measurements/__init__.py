@@ -37,34 +37,31 @@ from . import (
     serving_static,
     serving_wide,
     stragglers,
-    training,
-    training_amd,
-    training_long_context,
-    training_megatron,
     training_memory,
-    training_mlperf_51,
-    training_papers,
+    training_relative,
     training_seconds,
-    training_sweeps,
-    training_torchtitan,
     training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
+from .sets import confrontations
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find"]
 
-# In the order in which the list and the trust page have them.
-_MODULES = (
+# In the order in which the list and the trust page have them; sets that are data stand between the two.
+_FIRST = (
     decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
-    offload_published, training_memory, pipeline, stragglers, training, training_papers, training_seconds,
-    training_megatron, training_mlperf_51, training_sweeps, training_torchtitan, published, training_amd,
-    training_tpu, training_long_context, serving, serving_static, serving_mlperf, serving_amd, serving_load,
-    azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    offload_published, training_memory, pipeline, stragglers,
+)  # fmt: skip
+_LAST = (
+    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
+    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
-    name: confrontation for module in _MODULES for name, confrontation in module.CONFRONTATIONS.items()
+    **{name: c for module in _FIRST for name, c in module.CONFRONTATIONS.items()},
+    **confrontations(),
+    **{name: c for module in _LAST for name, c in module.CONFRONTATIONS.items()},
 }
 
 

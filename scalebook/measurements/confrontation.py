@@ -51,6 +51,20 @@ class Readings(NamedTuple):
     chances: np.ndarray
 
 
+class Measured(dict):
+    """A row of a set, by column; `call` is the line of Python that gives its prediction."""
+
+    def __init__(self, row: Measurement, call_of: Callable[[Measurement], str] | None):
+        super().__init__(row)
+        self._call_of = call_of
+
+    @property
+    def call(self) -> str:
+        if self._call_of is None:
+            raise AttributeError("this set is predicted by code of its own, not by one public call")
+        return self._call_of(self)
+
+
 class _Read(dict):
     """A row that knows which of its columns was read last."""
 
@@ -72,7 +86,7 @@ class Confrontation:
     columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
     columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
     each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
-    lines of chances.
+    lines of chances.  `call` gives the Python line whose value is a row's prediction.
     """
 
     name: str
@@ -90,6 +104,7 @@ class Confrontation:
     completed: Callable[[Measurement], Measurement] = lambda row: row
     alike: Callable[[Measurement], str] = lambda row: ""
     readings: "Callable[[list[Measurement]], Readings] | None" = None
+    call: Callable[[Measurement], str] | None = None
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.
@@ -123,7 +138,7 @@ class Confrontation:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
         rows = [self._asked(where, self.completed, row) for row in rows]
         reasons = [self._asked(where, self.left_out, row) for row in rows]
-        kept = [row for row, reason in zip(rows, reasons, strict=True) if not reason]
+        kept = [Measured(row, self.call) for row, reason in zip(rows, reasons, strict=True) if not reason]
         left_out = dict(Counter(filter(None, reasons)).most_common())
         if not kept:
             said = "; ".join(f"{n} {reason}" for reason, n in left_out.items()) or "it is empty"

@@ -7,7 +7,7 @@ that we find fastest where it fits.
 import re
 
 from scalebook.memory import replicated
-from scalebook.tables import accelerators, links
+from scalebook.tables import accelerators, frameworks, links
 
 from .confrontation import Confrontation
 from .rows import number
@@ -72,7 +72,9 @@ def _run(row, **letters):
     v100 = accelerators.v100.at("fp16")
     known = dict(recompute="full", attention="unfused", seq=1024, gradient_bits=16, optimizer_offload=1)
     often = {b: _SEQUENCES / b if letters["dp"] == 1 else 1 for b in _BATCHES}
-    runs = [step(_shape(row), v100, **known, **letters, batch=b, microbatches=n) for b, n in often.items()]
+    runs = [
+        step(_shape(row), v100, frameworks.plain, **known, **letters, batch=b, microbatches=n) for b, n in often.items()
+    ]
     fits = [run for run in runs if run.memory <= v100.hbm_capacity] or runs[:1]
     return max(fits, key=lambda run: run.global_batch / run.step_time)
 
@@ -93,7 +95,7 @@ def _gain(row):
 def _share(row):
     """A sequence of a million tokens, its heads dealt out to the devices."""
     run = step(
-        _shape(row), accelerators.h100.at("bf16"), **_GH200, recompute="full", sharding="zero3",
+        _shape(row), accelerators.h100.at("bf16"), frameworks.plain, **_GH200, recompute="full", sharding="zero3",
         context_exchange="all_to_all", cp=number(row, "n_gpus"), dp=1, batch=1, microbatches=1, seq=2**20,
         weight_offload=1, activation_offload=1, optimizer_offload=1,
         host_bandwidth=links.nvlink_c2c.link_bandwidth,

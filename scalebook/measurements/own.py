@@ -25,10 +25,10 @@ from scalebook.language.parts import nearest_parts, said
 from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
 from scalebook.shell.sentences import sentence
+from scalebook.training.totals import useful_times
 
 from .confrontation import Confrontation, Result
 from .rows import Measurement, read_rows
-from .runs import useful_seconds
 
 __all__ = ["Own", "confront_own"]
 
@@ -228,7 +228,7 @@ def _least(row, measured) -> float:
     """Seconds of the arithmetic with weights alone at the peak, for windows may spare that of pairs; else none."""
     if _peak([row], measured) is None or not all(x in row for x in ("layers", "heads", "seq", "global_batch")):
         return 0.0
-    whole, unmasked = useful_seconds(row)
+    whole, unmasked = useful_times(row)
     return 2 * unmasked - whole
 
 

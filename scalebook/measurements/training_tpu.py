@@ -7,12 +7,12 @@ import re
 from math import log2
 from typing import NamedTuple
 
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.assumptions import attended_tiles, attended_tiles_windows, attention_backward
 
 from .confrontation import Confrontation
 from .rows import is_even, number, optional
-from .runs import OVERLAPPED, RERUN, dense, paced, step, timed
+from .runs import paced, step, timed
 
 __all__ = ["CONFRONTATIONS", "scaled"]
 
@@ -81,8 +81,7 @@ def scaled(size: int):
 
 
 def _shape(name, heads, **letters):
-    own = dict(heads=heads, kv_heads=heads, vocab=32000, embeddings=2, learned_positions=0)
-    return dense(name, "rmsnorm", "mha", **own, **letters)
+    return models.shaped(name, "rmsnorm", "mha", heads=heads, vocab=32000, **letters)
 
 
 def _tpu(name):
@@ -126,9 +125,9 @@ def _recipe_run(row):
     seq, chips = optional(row, "seq_len", recipe.seq), number(row, "n_chips")
     sequences = number(row, "gbs") if row["tokens_per_step"] == "" else number(row, "tokens_per_step") / seq
     tp, slices = recipe.tp, max(1.0, chips / tpu.scaleup_size)
-    known = OVERLAPPED | dict(seq=seq, global_batch=sequences, dp=chips / tp, batch=sequences * tp / chips, tp=tp)
+    known = dict(seq=seq, global_batch=sequences, dp=chips / tp, batch=sequences * tp / chips, tp=tp)
     known |= dict(ep=recipe.ep) if recipe.ep > 1 else {}
-    known |= dict(tp_overlap=1 - 1 / tp, attention_tile=recipe.tile)
+    known |= dict(framework=frameworks.maxtext, attention_tile=recipe.tile, mtp_blocks=0)
     known |= dict(attention_backward=_back(recipe, model, tpu, seq))
     if slices > 1 and recipe.model != "llama3_405b":  # whose state is dealt out over both slices
         known |= dict(sharding="hybrid", shard_group=chips / slices)
@@ -137,7 +136,7 @@ def _recipe_run(row):
     known |= dict(etp=1) if model.get("experts") else {}
     if recipe.capacity:  # one product of equal parts for all experts, as any other
         known |= dict(grouped_efficiency=tpu.training_efficiency / recipe.capacity, grouped_hidden=1)
-    least, most = step(model, tpu, **known), step(model, tpu, **known, **RERUN)
+    least, most = step(model, tpu, **known), step(model, tpu, **known, recompute="full")
     return most, least.step_time + (1 - _kept(most, recipe.kept)) * (most.step_time - least.step_time)
 
 
@@ -185,11 +184,10 @@ def _table_run(row):
     return step(
         model,
         accelerators[_TPUS[kind]].at("bf16"),
-        **OVERLAPPED,
+        frameworks.maxtext,
         **sharding,
         recompute=recompute,
         tp=tp,
-        tp_overlap=1 - 1 / tp,
         dp=count * chips / tp,
         batch=each * tp,
         global_batch=each * count * chips,

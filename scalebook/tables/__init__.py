@@ -166,6 +166,30 @@ class Models(Table):
         _model(title, cells)
         return Row(title, cells, words)
 
+    def shaped(self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", **letters: float) -> Row:
+        """A dense model of a shape of one's own: its letters, and what is said of its norms and its attention.
+
+        As many key-value heads as heads, heads that share the hidden width, a feed-forward layer of four times the
+        width, two embeddings and no learned positions, where nothing else is said.  The same shape is the same row.
+
+        >>> from scalebook.tables import models
+        >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
+        9216.0
+        """
+        return _shaped(name, norm, attention, tuple(letters.items()))
+
+
+@cache
+def _shaped(name, norm, attention, letters) -> Row:
+    own = {n: quantity(n, v) for n, v in letters}
+    for needed in ("layers", "hidden", "heads", "vocab"):
+        if needed not in own:
+            raise TypeError(f"a model's shape needs {needed}: give {needed}=...")
+    usual = dict(kv_heads=own["heads"], head_dim=own["hidden"] / own["heads"], ffn=4 * own["hidden"], gating=1)
+    usual |= dict(embeddings=2, learned_positions=0, moe_layers=0, experts=0)
+    cells = {n: Cell(float(v), name) for n, v in (usual | own).items()}
+    return Row(name, cells, {"norm": norm, "attention": attention})
+
 
 class Accelerators(Table):
     """The table of accelerators, which also reads a device that it does not have."""

@@ -4,7 +4,9 @@
 0.6260016025641025
 """
 
-from scalebook.language import formula
+import numpy as np
+
+from scalebook.language import Row, formula
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.training.assumptions import host_efficiency
 
@@ -25,6 +27,7 @@ __all__ = [
     "train_cost",
     "train_rate",
     "train_time",
+    "useful_times",
     "ways_left",
     "wide_efficiency",
 ]
@@ -179,3 +182,20 @@ def link_of_host(host_bandwidth, host_efficiency):
     55040000000.0
     """
     return host_bandwidth * host_efficiency
+
+
+def useful_times(run: Row) -> tuple:
+    """Seconds of a step at the peak of all its devices: as MFU counts arithmetic, and without masked pairs.
+
+    The second nothing can beat: half of the query-key pairs are masked.
+
+    >>> from scalebook.tables import accelerators, frameworks, models
+    >>> from scalebook.training import training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100, frameworks.nemo, dp=8, microbatches=8, seq=8192)
+    >>> all(x < run.step_time for x in useful_times(run))
+    True
+    """
+    rate = run.devices * run.peak_flops
+    width = 2 * run.head_dim if "head_dim" in run else run.nope_dim + run.rope_dim + run.v_dim
+    masked = 3 * run.layers * run.heads * width * run.seq**2 * run.global_batch
+    return run.model_flops / rate, np.maximum(0, run.model_flops - masked) / rate
