@@ -202,10 +202,12 @@ def _watched(letters: tuple[str, ...]) -> Iterator[list[_Met]]:
 def device_cells() -> dict[int, CauseOf]:
     """By the identity of a cell of the table of accelerators that was measured, which it is."""
     found = {}
-    for key, row in accelerators.items():
+    for row in accelerators.values():
+        whole = accelerators[row.kin[-1]]  # a variant's cell is that of the device it is like
         for letter, cell in row.cells.items():
-            if letter != "matmul_efficiency" and "not measured" not in cell.note and cell.formula is None:
-                found[id(cell)] = CauseOf(key, letter)
+            is_same = letter in whole and whole[letter] == cell.value
+            if letter != "matmul_efficiency" and "not measured" not in cell.note and cell.formula is None and is_same:
+                found[id(cell)] = CauseOf(row.kin[-1], letter)
     return found
 
 
@@ -216,7 +218,11 @@ def _values() -> dict[tuple[str, float], tuple[CauseOf, ...]]:
     for key, row in accelerators.items():  # where two devices say the same of everything, the first
         for letter, cell in row.cells.items():
             kind = "peak_flops" if letter.startswith("peak_") else letter_of_kind(letter)
-            if letter not in ("peak_flops", "matmul_efficiency") and "not measured" not in cell.note:
+            if (
+                letter not in ("peak_flops", "matmul_efficiency")
+                and "not measured" not in cell.note
+                and len(row.kin) < 2
+            ):
                 found.setdefault((kind, cell.value), {})[CauseOf(key, letter)] = None
     return {k: tuple(x) for k, x in found.items()}
 

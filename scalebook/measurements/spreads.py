@@ -142,7 +142,7 @@ def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
     """The logarithms of the ends of what is taken where nothing was measured: what devices of the table reach."""
     reached: dict[str, list[float]] = {}
-    for cause in device_cells().values():
+    for cause in dict.fromkeys(device_cells().values()):
         letter = letter_of_kind(cause.letter)
         reached.setdefault(letter, []).append(accelerators[cause.device][cause.letter])
     found = {}
@@ -155,7 +155,7 @@ def typical_spreads() -> dict[str, tuple[Ends, int]]:
 
 def _default(letter: str) -> float | None:
     """What a device has of which it was not measured."""
-    cells = (row.cells[letter] for row in accelerators.values() if letter in row.cells)
+    cells = (row.cells[letter] for row in accelerators.values() if letter in row.cells and len(row.kin) < 2)
     return next((x.value for x in cells if "not measured" in x.note), None)
 
 
@@ -274,7 +274,7 @@ def stanzas() -> str:
     for letter in APART:
         rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]
         lines.append(_line(letter, lack(letter, of_experts=True), rows=sum(rows), sets=sum(map(bool, rows))))
-    for key in accelerators:
+    for key in (x for x, row in accelerators.items() if len(row.kin) < 2):
         own = {letter: found for letter in accelerators[key].cells if (found := _own(key, letter, known))}
         if own:
             lines += ["", f"[{key}]", *(_line(x, ends, rows=rows) for x, (ends, rows) in own.items())]
