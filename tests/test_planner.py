@@ -59,7 +59,7 @@ const CALLS = {
   again: (x) => states.write(states.read(x)),
   ranges: ([s, c, x]) => {
     const p = states.plan(s), r = cases.of(s.job).answer(p, c), given = cases.used(r.sheet, r.known);
-    return planLikely(engine, { spreadOf }).likely(p, { ...r, given }, x);
+    return planLikely(engine, { spreadOf, cases }).likely(p, { ...r, given, laid: c }, x);
   },
   python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f),
 };

@@ -160,6 +160,8 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
       const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
       return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
     }
+    const settled = state.job === "train" ? cases.framework(plan) : {};
+    if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     const own = data.engines[state.engine];
     if (state.job === "serve" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     return small("usual, where nothing else is said");

@@ -111,6 +111,28 @@ function planCases(engine) {
     return f ? `${f.name} holds for ${x.words}, not at ${x.letters.map((n) => `${n}=${g(known[n])}`).join(", ")}` : null;
   }
 
+  // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them.
+  function framework({ framework: key = "unnamed", device, model }) {
+    const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...row.letters };
+    for (const x of Object.values(data.libraries)) {
+      const on = x.words.devices.split(" ");
+      if (named.includes(x.words.library) && (on.includes(device.key) || on.includes(device.like))) Object.assign(found, x.letters);
+    }
+    for (const x of ["element_passes", "block_wait", "block_launch"]) {
+      const own = found[`moe_${x}`];
+      delete found[`moe_${x}`];
+      if (model.letters.experts) { delete found[x]; if (own !== undefined) found[x] = own; }
+    }
+    if (!("clamped_experts" in model.letters)) delete found.expert_passes;
+    return found;
+  }
+  // The words of a strategy that a framework sets where a plan says nothing else.
+  function wordsOf({ framework: key = "unnamed" }) {
+    const said = data.frameworks[key].words, found = {};
+    for (const x of ["sharding", "recompute", "attention", "sequence_parallel"]) if (x in said) found[x] = { True: true, False: false }[said[x]] ?? said[x];
+    return found;
+  }
+
   const training = {
     job: "train", rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
     limits: [["memory", "hbm_capacity", "memory <= hbm_capacity"], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
@@ -133,16 +155,17 @@ function planCases(engine) {
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
+        swaps.heads["head_dim" in model.letters ? "even" : "latent"], swaps.launched["moe_layers" in model.letters && "top_k" in model.letters ? "moe" : "all"], swaps.clamped["clamped_experts" in model.letters ? "yes" : "no"],
         ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x]))]);
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
       const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
-      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
+      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {
-      const words = { ...this.words, ...plan.words, ...chosen.words }, known = { ...this.known(plan), ...chosen.letters };
+      const words = { ...this.words, ...wordsOf(plan), ...plan.words, ...chosen.words }, known = { ...this.known(plan), ...chosen.letters };
       const own = this.sheet(plan, words, this.offloads(known));
       delete known.dp;
       const found = evaluate(own, used(own, known));
@@ -260,7 +283,8 @@ function planCases(engine) {
     return { axes: ["price_hour" in plan.device.letters || "price_hour" in plan.letters ? "million_cost" : "devices", "tpot"], rising: false };
   }
   function used(own, known) {
-    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
+    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs])), more = known.mtp_blocks;
+    if (more && own.by.has("step_time")) known = { ...known, layers: known.layers + more, moe_layers: known.moe_layers + more }; // blocks that predict further tokens
     return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
   }
   // What nothing says of the letters that an answer rests on: most often cells that a device of one's own was not given.
@@ -270,5 +294,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, framework, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

@@ -24,7 +24,7 @@ from scalebook.language import NOTATION, SOURCES
 from scalebook.language.interval import SPREADS
 from scalebook.language.meanings import PARTS
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.tables import accelerators, engines, models, precisions
+from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import USUAL, usual_at
@@ -45,6 +45,10 @@ READ = (
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
 BY_PRECISION = ("peak", "matmul", "training")
+# What a framework says of models with experts, and a model of its blocks while it is trained.
+FRAMEWORK = (
+    "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
+)  # fmt: skip
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
@@ -60,8 +64,9 @@ def planner_data() -> dict:
         | {x for x in graph.nodes if isinstance(x, str)}
         | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
     )
-    of_models, of_devices, of_engines = (_rows(x, notes, used) for x in (models, accelerators, engines))
-    said |= dict(models=of_models, devices=of_devices, engines=of_engines, notes=list(notes))
+    used |= {*FRAMEWORK}
+    tables_of = dict(models=models, devices=accelerators, engines=engines, frameworks=frameworks, libraries=libraries)
+    said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["configs"] = configurations()
     formats = {}
     for row in precisions.values():
@@ -98,8 +103,9 @@ def _words(said, letters) -> dict:
     """The letters and the sources that anything here names."""
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
-    tables = [said[x] for x in ("models", "devices", "engines")]
-    letters |= {x for table in (models, accelerators, engines) for row in table.values() for x in row}  # links say them
+    tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
+    known = (models, accelerators, engines, frameworks, libraries)
+    letters |= {x for table in known for row in table.values() for x in row}  # links say them
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}
@@ -142,9 +148,11 @@ def _rows(table, notes: dict[tuple, int], used: set) -> dict:
             if c is not None and c.formula is None and (c.source != usual or c.note):
                 met, number = len(notes), notes.setdefault((c.source, c.note), len(notes))
                 sources[-1] = "+" if number == met else str(number)
-        while values[-1] is None:
+        while values and values[-1] is None:
             values.pop()
         found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual)
+        if len(row.kin) > 1:
+            found[key]["like"] = row.kin[-1]
         found[key]["sources"] = ",".join(sources).rstrip(",")
         ends, first = {}, {}
         for x, c in cells.items():

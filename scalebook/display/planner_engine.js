@@ -58,9 +58,10 @@ function planEngine(data) {
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
   // next of these.
   let note = 0;
-  for (const name of data.notes ? ["models", "devices", "engines"] : []) {
+  for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries"] : []) {
     const { letters, rows } = data[name];
-    for (const row of Object.values(rows)) {
+    for (const [key, row] of Object.entries(rows)) {
+      row.key = key;
       const said = row.sources ? row.sources.split(",") : [];
       [row.letters, row.sources] = [{}, {}];
       row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });

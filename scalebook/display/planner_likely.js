@@ -1,7 +1,7 @@
 // How far an answer may be from its value, as scalebook.language.interval says: cells that have ends, and what spreads
 // say of the results of formulas, are drawn some hundreds of times, all at once.
 
-function planLikely(engine, { spreadOf }) {
+function planLikely(engine, { spreadOf, cases }) {
   const { data, notation } = engine, isShare = (x) => notation[x]?.[3] === "share";
 
   // The ends of the known letters of a plan: those of the device's cells, or what the formula that made a cell may be off.
@@ -21,6 +21,17 @@ function planLikely(engine, { spreadOf }) {
 
   // By letter the ends that eight in ten cases lie between; a letter that rests on nothing uncertain is not among them.
   function likely(plan, answer, asked, level = 0.8) {
+    if (plan.job === "train" && (plan.framework ?? "unnamed") === "unnamed") { // both ends, as scalebook.language.interval has them
+      const [fast, slow] = ["fastest", "slowest"].map((framework) => cases.training.answer({ ...plan, framework }, answer.laid ?? plan.layout).values);
+      const open = asked.filter((x) => fast[x] !== slow[x]);
+      return { ...drawn(plan, answer, asked.filter((x) => !open.includes(x)), level), ...Object.fromEntries(open.map((x) => {
+        const [a, b, v] = [fast[x], slow[x], answer.values[x]], [low, high] = b >= a ? [0.95 * a, 1.05 * b] : [b / 1.05, a / 0.95];
+        return [x, [Math.min(low, v), Math.max(high, v)]];
+      })) };
+    }
+    return drawn(plan, answer, asked, level);
+  }
+  function drawn(plan, answer, asked, level) {
     const { sheet, values, given } = answer, known = ends(plan), found = {}, outputs = asked.filter((x) => x in values);
     const leaves = new Map(), factors = new Map(), met = new Map();
     const own = (x, f) => {

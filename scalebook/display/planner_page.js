@@ -3,7 +3,7 @@
 function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
   const worker = planWorker([planEngine, planCases, planPools, planSearch], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
-  const { likely } = planLikely(engine, { spreadOf }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
+  const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
@@ -27,7 +27,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
-      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", keep(precision, ","), " for ", field("train_tokens", state.letters, false), " tokens."]
+      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => !["fastest", "slowest", "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
       : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
         " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
@@ -76,7 +76,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   }
   function solve(plan, layout) {
     const found = cases.of(plan.job).answer(plan, layout);
-    return { ...found, given: cases.used(found.sheet, found.known) };
+    return { ...found, laid: layout, given: cases.used(found.sheet, found.known) };
   }
   const choices = (plan) => at.layout.replaceChildren(layout(searching.space({ ...plan, fixed: {} }), result.best[0], at.layout.querySelector("details")?.open));
   async function finish(plan, found, now) {

@@ -29,7 +29,7 @@ function planSearch(cases) {
       ep: ways.filter((x) => x === 1 || (known.experts && known.experts % x === 0)), pp: ways.filter((x) => x <= (known.layers ?? x)),
       batch: [1, 2, 4, 8], chunks: [1, 2, 3, 4, 6, 8],
     });
-    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], context_exchange: ["gather"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"] });
+    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], context_exchange: ["gather"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"], ...Object.fromEntries(Object.entries(cases.wordsOf(plan)).map(([x, y]) => [x, [y]])) });
     words.sharding.sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
     words.schedule.sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
     return { words, letters, layout: cases.training.layout, ways: cases.training.ways, beside: ["ep"], rows: ["batch", "chunks"], known: { ...known, seq } };

@@ -31,10 +31,10 @@ from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import models
-from scalebook.training import assumptions
+from scalebook.training import assumptions, host
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import training_sheet
+from scalebook.training.step import as_run, overlap_of, training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
 
@@ -214,12 +214,12 @@ def training(graph: Graph) -> dict:
                 continue  # its keys are of all heads together: there are none to deal out
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             own = block_formulas(*blocks_of(row), Strategy(**said).of_block)
-            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(own)
+            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(map(as_run, own))
     dense = blocks_of(models.llama3_8b)
     common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
     for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
         sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
-        own = [f for f in sheet.formulas.values() if f.letter not in common]
+        own = [*(f for f in sheet.formulas.values() if f.letter not in common), overlap_of(SCHEDULES[schedule])]
         words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
     swaps = {
         "attended": {
@@ -236,10 +236,17 @@ def training(graph: Graph) -> dict:
             "arrays": graph.number(systolic.grouped_efficiency_arrays),
         },
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
+        "heads": {
+            "even": graph.number(host.attention_reached_heads),
+            "latent": graph.number(host.attention_reached_length),
+        },
+        "launched": {"all": graph.number(host.launched_blocks_all), "moe": graph.number(host.launched_blocks_moe)},
+        "clamped": {"no": graph.number(host.experts_fused), "yes": graph.number(host.experts_eager)},
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
-    always = graph.numbers([microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more])
+    always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more, *host.FRAMEWORK]
+    always = graph.numbers(always)
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
     return dict(blocks=blocks, words=words, swaps=swaps, always=always)
 

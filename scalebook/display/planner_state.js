@@ -3,7 +3,7 @@
 function planState({ engine, cases, words, rows }) {
   const { data } = engine, has = (table, key) => typeof key === "string" && Object.hasOwn(table, key);
   const START = {
-    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
+    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", framework: "unnamed", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
     serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
   };
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
@@ -12,7 +12,7 @@ function planState({ engine, cases, words, rows }) {
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
-    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine,
+    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework,
     letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
@@ -64,6 +64,7 @@ function planState({ engine, cases, words, rows }) {
     if (!precisions({ ...state, precision: "" }).includes(said.precision)) refuse("its precision is none of the device's");
     state.precision = said.precision;
     if (job === "serve") { if (!has(data.engines, said.engine)) refuse("its engine is not known"); state.engine = said.engine; }
+    if (job === "train" && said.framework !== undefined) { if (!has(data.frameworks, said.framework)) refuse("its framework is not known"); state.framework = said.framework; }
     state.letters = numbers(said.letters, null, "its numbers");
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
@@ -96,8 +97,8 @@ function planState({ engine, cases, words, rows }) {
   const py = (x) => (typeof x === "string" ? JSON.stringify(x) : x === true ? "True" : x === false ? "False" : Number.isInteger(x) && Math.abs(x) >= 1e15 ? x.toExponential() : `${x}`);
   function python(state, chosen) {
     const own = model(state.model), chip = device(state.device), lines = [], args = [];
-    const table = state.job === "train" ? "training_step" : "serve";
-    lines.push(`from scalebook.${state.job === "train" ? "training" : "inference"} import ${table}`, "from scalebook.tables import accelerators, models", "");
+    const table = state.job === "train" ? "training_step" : "serve", framework = state.job === "train" && state.framework !== "unnamed" ? state.framework : "";
+    lines.push(`from scalebook.${state.job === "train" ? "training" : "inference"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
     const dict = (x) => `{${Object.entries(x).map(([n, v]) => `${py(n)}: ${py(v)}`).join(", ")}}`;
     if (typeof state.model === "string") args.push(`models.${state.model}`);
     else { lines.push(`from scalebook.language.row import Cell, Row`, `model = Row(${py(own.name)}, {n: Cell(float(x), "here") for n, x in ${dict(own.letters)}.items()}, ${dict(own.words)})`); args.push("model"); }
@@ -106,10 +107,11 @@ function planState({ engine, cases, words, rows }) {
       lines.push(`from scalebook.language.row import Cell`, `from scalebook.tables import Device`, `device = Device(${py(chip.name)}, {n: Cell(float(x), "here") for n, x in ${dict(chip.letters)}.items()})`);
       args.push(`device.at(${py(state.precision)})`);
     }
+    if (framework) args.push(`frameworks.${framework}`);
     const letters = { ...state.letters, ...chosen.letters, ...chosen.words };
     delete letters.dp;
     if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
-    delete letters.sequence_parallel;
+    if (!("sequence_parallel" in (state.job === "train" ? cases.wordsOf(state) : {}))) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
     const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
     lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);

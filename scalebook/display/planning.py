@@ -14,7 +14,7 @@ import traitlets
 
 from scalebook.language import NOTATION
 from scalebook.language.row import quantity
-from scalebook.tables import accelerators, engines, models
+from scalebook.tables import accelerators, engines, frameworks, models
 
 from .planner_data import planner_json
 from .scheme import shades_style
@@ -27,7 +27,8 @@ _PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw
 BASE = "https://scalebook.github.io/scalebook/"
 USUAL = {
     "train": dict(
-        job="train", model="llama3_405b", device="h100", precision="bf16", targets={}, fixed={}, beside=[],
+        job="train", model="llama3_405b", device="h100", precision="bf16", framework="unnamed", targets={}, fixed={},
+        beside=[],
         letters=dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12),
     ),
     "serve": dict(
@@ -72,8 +73,16 @@ class Planner(anywidget.AnyWidget):
         return f"planner: {x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']}"
 
 
-def planner(job: str = "train", model: str = "", device: str = "", precision: str = "", engine: str = "", **letters):
-    """A planner that begins with this plan; models, devices and engines by their names in the tables.
+def planner(
+    job: str = "train",
+    model: str = "",
+    device: str = "",
+    precision: str = "",
+    engine: str = "",
+    framework: str = "",
+    **letters,
+):
+    """A planner that begins with this plan; models, devices, engines and frameworks by their names in the tables.
 
     Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets, a `rate` stands in the
     place of its users.  Raises ValueError for a job that is neither "train" nor "serve", LookupError for a name that no
@@ -87,7 +96,11 @@ def planner(job: str = "train", model: str = "", device: str = "", precision: st
     if job not in USUAL:
         raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
     plan = json.loads(json.dumps(USUAL[job]))
-    for name, said, table in (("model", model, models), ("device", device, accelerators), ("engine", engine, engines)):
+    named = (
+        ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
+        ("framework", framework, frameworks),
+    )  # fmt: skip
+    for name, said, table in named:
         if said:
             table[said]  # answers with the nearest names
             plan[name] = said

@@ -60,7 +60,18 @@ from scalebook.training.totals import (
 )
 from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
-__all__ = ["OFFLOADS", "REACHED", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
+__all__ = [
+    "OFFLOADS",
+    "REACHED",
+    "USUAL",
+    "Training",
+    "as_run",
+    "memory_sheet",
+    "overlap_of",
+    "training_sheet",
+    "training_step",
+    "usual_at",
+]
 
 # Default value of each letter.
 USUAL = {
@@ -187,7 +198,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         formulas.append(trained_share_adapters)
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
-    formulas = [_as_run(f) for f in formulas]
+    formulas = [as_run(f) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
     for _ in range(3):  # what is used by what is used
         used |= {i for f in more if f.letter in used for i in f.inputs}
@@ -196,7 +207,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     )
 
 
-def _as_run(f: Formula) -> Formula:
+def as_run(f: Formula) -> Formula:
     """A formula with what kernels reach as the framework runs them, in place of what they reach at best."""
     reached = {symbol(x): symbol(y) for x, y in REACHED.items() if x in f.inputs}
     return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
@@ -263,17 +274,19 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
 
 
+def overlap_of(schedule: Schedule) -> Formula:
+    """What hides of a schedule's transfers between stages, by how many chunks of the model a device holds."""
+    if schedule.chunks is None:
+        return host.overlap_of_chunks
+    return host.overlap_of_two if schedule.chunks * schedule.copies > 1 else host.overlap_of_one
+
+
 def _framework(model: Mapping, strategy: Strategy) -> list[Formula]:
     """What a framework makes of the letters of its row, for this kind of model and this schedule."""
     has_experts, is_even = "moe_layers" in model and "top_k" in model, "head_dim" in model
-    chunks = strategy.schedule.chunks
     return [
         *host.FRAMEWORK,
-        host.overlap_of_chunks
-        if chunks is None
-        else host.overlap_of_two
-        if chunks * strategy.schedule.copies > 1
-        else host.overlap_of_one,
+        overlap_of(strategy.schedule),
         host.attention_reached_heads if is_even else host.attention_reached_length,
         host.launched_blocks_moe if has_experts else host.launched_blocks_all,
         host.experts_eager if "clamped_experts" in model else host.experts_fused,
