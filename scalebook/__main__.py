@@ -56,7 +56,7 @@ def overview() -> str:
     """
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
     lines = [f"  {n:<16} {_first_line(x)}" for n, x in sheets.items()]
-    some = ", ".join(f"{name} ({len(getattr(tables, name))} rows)" for name in ROWS.values())
+    some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
     return "\n".join(
         [
             "python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.",
@@ -65,7 +65,8 @@ def overview() -> str:
             *lines,
             f"  and {len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity;"
             " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
-            f"Rows are of the tables {some}; `python -m scalebook accelerators` lists its own.",
+            f"Rows are of the tables {some};",
+            "  `python -m scalebook accelerators` lists its own.",
             "Examples:",
             EXAMPLES,
         ]

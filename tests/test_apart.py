@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.language import OutsideDomain
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 from scalebook.training.apart import (
     half_site_bandwidth,
@@ -30,7 +30,7 @@ def apart(**changed):
 def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     """A node is a site, each device with its part of the line; gradients go out in 32 bits, weights come back in 16."""
     slow = dict(scaleout_bandwidth=port, far_latency=latency, far_efficiency=1, near_latency=0, collective_launch=0)
-    run = training_step(models.llama3_8b, H100, tp=8, seq=8192, microbatches=16, dp=sites, **slow)
+    run = training_step(models.llama3_8b, H100, frameworks.plain, tp=8, seq=8192, microbatches=16, dp=sites, **slow)
     sent = site_bytes_ring(params=models.llama3_8b.params, exchange_bits=24, sites=sites)
     said = site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
     assert run.dp_exposed == pytest.approx(said, rel=0.005)

@@ -18,7 +18,7 @@ from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
 from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.kernels import device_letters
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
-from scalebook.tables import Device, Table, accelerators, models
+from scalebook.tables import Device, Table, accelerators, frameworks, models
 from scalebook.training import training_step
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ JOB = dict(batch=1, global_batch=128, seq=8192, tp=8, pp=4, dp=8)
 
 @pytest.fixture(scope="module")
 def run():
-    return training_step(models.llama3_70b, accelerators.h100, **JOB)
+    return training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, **JOB)
 
 
 @formula("memory_time", "williams2009 §3")
@@ -83,7 +83,7 @@ def test_a_share_is_never_above_one():
 def test_what_is_given_has_no_spread(run):
     causes = {x.letter for x in run.interval("step_time").ranked}
     assert {"training_efficiency", "step_time"} <= causes
-    given = training_step(models.llama3_70b, accelerators.h100, **JOB, training_efficiency=0.8)
+    given = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, **JOB, training_efficiency=0.8)
     assert "training_efficiency" not in {x.letter for x in given.interval("step_time").ranked}
     assert given.interval("step_time").width < run.interval("step_time").width
 

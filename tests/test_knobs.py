@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, SOURCES
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
@@ -154,7 +155,7 @@ def test_torchtitan():
     setup = knobs.read(TITAN, devices=512)
     expected = dict(
         devices=512, tp=8, pp=4, dp=16, sharding="hybrid", shard_group=8, schedule="interleaved", chunks=2, seq=8192,
-        batch=1, microbatches=8, tp_overlap=0.875, tp_beside=0, dp_overlap=1, sequence_parallel=True,
+        batch=1, microbatches=8, tp_overlap=0.4375, tp_beside=0, dp_overlap=1, sequence_parallel=True,
     )  # fmt: skip
     assert setup.knowns == expected
     assert any("between none and full" in x for x in setup.notes)
@@ -345,12 +346,13 @@ def test_a_strategy_and_a_row():
 
 def test_what_a_search_found_and_what_another_says():
     found = search(
-        training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=16, global_batch=64, seq=4096,
-        progress=False,
+        training_step, models.llama3_8b, accelerators.h100.at("bf16"), tables.frameworks.megatron, devices=16,
+        global_batch=64, seq=4096, progress=False,
     )  # fmt: skip
     text = knobs.flags(found.best[0])
     assert "--global-batch-size 64" in text and "--seq-length 4096" in text
-    again = training_step(models.llama3_8b, accelerators.h100.at("bf16"), **knobs.read(text, devices=16).knowns)
+    setup = knobs.read(text, devices=16)
+    again = training_step(models.llama3_8b, accelerators.h100.at("bf16"), setup.row, **setup.knowns)
     assert again.step_time == pytest.approx(found.best[0].step_time, rel=0.02)  # what overlaps is the program's usual
     fsdp = knobs.read("--tensor-model-parallel-size 2 --sequence-parallel --use-torch-fsdp2 --bf16")
     other = knobs.flags(fsdp, "torchtitan", dp_overlap=1)

@@ -23,7 +23,9 @@ an error of a set worse than recorded by more than {100 * TOLERANCE:.0f} % fails
 **How to read it.** An error is |predicted/measured − 1|. *Bias* is its signed mean: below zero, what is predicted is
 too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
 or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
-trouble there. *Within* is the share of rows that lie in the interval of `interval()`, which promises
+trouble there. A training row is predicted by the call that a reader would type: the row's layout, its framework, its
+cluster and nothing else. `confront("torchtitan").rows[3].call` prints it. *Within* is the share of rows that lie in
+the interval of `interval()`, which promises
 {100 * LEVEL:.0f} % when all that is uncertain is learnt without the set, without others of its table, and without rows
 that anything was calibrated on; *width* is how far its ends are apart, over the value.
 """
@@ -31,9 +33,15 @@ that anything was calibrated on; *width* is how far its ends are apart, over the
 METHOD = """## Where an interval comes from
 
 ```python
-run = training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, batch=1, global_batch=128, seq=8192)
+run = training_step(
+    models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, pp=4, dp=8, batch=1, global_batch=128, seq=8192
+)
 run.interval("step_time")
 ```
+
+A call that names no framework has two ends instead: everything hidden and fused, and nothing hidden with eager
+kernels and libraries of 2023. The interval reaches from 0.95 of the first to 1.05 of the second, and names what
+decides.
 
 Shares of peaks, launches and latencies carry a low and a high end beside their typical value, from what they would
 have to be for each measured kernel to be predicted right: the 10th and the 90th percentile. A device of which no
@@ -139,7 +147,18 @@ def sets() -> list[str]:
                     f"{' '.join(reasons.get(x, '').split())}" for x in lost), ""]  # fmt: skip
         each = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
         lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in each), "", "::::", ""]
+        lines += typed(names)
     return lines
+
+
+def typed(names) -> list[str]:
+    """For each set that is data, the call that a reader types for its first row: the row's prediction is its value."""
+    calls = [(x, CONFRONTATIONS[x]) for x in names if x in CONFRONTATIONS and CONFRONTATIONS[x].call]
+    if not calls:
+        return []
+    said = [f"# {x}, row {c().rows[0]['row_id']}\n{c().rows[0].call}" for x, c in calls]
+    head = "::::{dropdown} A call of each set: type it, and it gives the row's prediction"
+    return [head, "", "```python", "\n\n".join(said), "```", "", "::::", ""]
 
 
 def _said():

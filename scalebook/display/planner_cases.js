@@ -123,7 +123,6 @@ function planCases(engine) {
       delete found[`moe_${x}`];
       if (model.letters.experts) { delete found[x]; if (own !== undefined) found[x] = own; }
     }
-    if (!("clamped_experts" in model.letters)) delete found.expert_passes;
     return found;
   }
   // The words of a strategy that a framework sets where a plan says nothing else.
@@ -155,7 +154,7 @@ function planCases(engine) {
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
-        swaps.heads["head_dim" in model.letters ? "even" : "latent"], swaps.launched["moe_layers" in model.letters && "top_k" in model.letters ? "moe" : "all"], swaps.clamped["clamped_experts" in model.letters ? "yes" : "no"],
+        swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
         ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x]))]);
     },
     known(plan) {

@@ -34,7 +34,7 @@ from scalebook.tables import models
 from scalebook.training import assumptions, host
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import as_run, overlap_of, training_sheet
+from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
 
@@ -214,12 +214,13 @@ def training(graph: Graph) -> dict:
                 continue  # its keys are of all heads together: there are none to deal out
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             own = block_formulas(*blocks_of(row), Strategy(**said).of_block)
-            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(map(as_run, own))
+            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(map(host.as_run, own))
     dense = blocks_of(models.llama3_8b)
     common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
+    common |= {"attention_reached", "launched_blocks", "eager_time"}  # which the model decides
     for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
         sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
-        own = [*(f for f in sheet.formulas.values() if f.letter not in common), overlap_of(SCHEDULES[schedule])]
+        own = [f for f in sheet.formulas.values() if f.letter not in common]
         words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
     swaps = {
         "attended": {
@@ -241,11 +242,11 @@ def training(graph: Graph) -> dict:
             "latent": graph.number(host.attention_reached_length),
         },
         "launched": {"all": graph.number(host.launched_blocks_all), "moe": graph.number(host.launched_blocks_moe)},
-        "clamped": {"no": graph.number(host.experts_fused), "yes": graph.number(host.experts_eager)},
+        "eager": {"all": graph.number(host.experts_fused), "moe": graph.number(host.experts_eager)},
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
-    always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more, *host.FRAMEWORK]
+    always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more]
     always = graph.numbers(always)
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
     return dict(blocks=blocks, words=words, swaps=swaps, always=always)

@@ -16,7 +16,8 @@ __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
 
 TIME = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "tp_exposed", "cp_exposed",
-    "ep_exposed", "pp_exposed", "dp_exposed", "bubble_time", "offload_exposed",
+    "ep_exposed", "pp_exposed", "dp_exposed", "bubble_time", "offload_exposed", "host_exposed",
+    "stall_exposed",
 )  # fmt: skip
 MEMORY = (
     "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",

@@ -1,6 +1,7 @@
 """What a formula is: letters, formulas, sheets, rows and units."""
 
-from . import letters, letters_hardware, letters_serving, letters_steps, letters_training  # noqa: F401  (first: they enter the letters)
+# First: they enter the letters.
+from . import letters, letters_frameworks, letters_hardware, letters_serving, letters_steps, letters_training  # noqa: F401
 from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex

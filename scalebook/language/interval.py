@@ -30,7 +30,7 @@ import sympy
 
 from . import code
 from .notation import NOTATION, nearest, quoted, word
-from .row import Cell, Row, quantity
+from .row import Cell, Row, quantity, rests_on
 from .tabular import aligned, page_table, styled
 from .units import show
 
@@ -279,15 +279,15 @@ def interval(
 
 
 def _between(row: Row, letter: str, level: float) -> Interval | None:
-    """The interval of a result that lies between two ends; None for a letter that both ends agree on.
+    """The interval of a result that lies between two ends; None for a letter that does not rest on the time of a step.
 
     Both ends are widened by `BEYOND`: of measured steps eight in ten then lie inside.  For another level, the ends move
     as those of a log-normal law.
     """
+    if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
+        return None
     typical = row[letter]
     first, last = (end[letter] for end in row.between.ends)
-    if np.array_equal(first, last):
-        return None
     rises = np.all(np.asarray(last) >= first)
     first, last = ((1 - BEYOND) * first, (1 + BEYOND) * last) if rises else (first / (1 - BEYOND), last / (1 + BEYOND))
     low, high = np.minimum(np.minimum(first, last), typical), np.maximum(np.maximum(first, last), typical)

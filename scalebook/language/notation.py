@@ -1,5 +1,5 @@
 r"""The letters of the book: a word, a unit, a meaning and a printed form each.  They stand in `letters`,
-`letters_training`, `letters_steps`, `letters_serving` and `letters_hardware`, one line each.
+`letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving` and `letters_hardware`, one line each.
 
 A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript
 argument, column.  Its symbol is a plain SymPy symbol (a subclass would lose what it carries through

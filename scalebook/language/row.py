@@ -25,7 +25,19 @@ from .units import parse, show
 if TYPE_CHECKING:
     from .interval import Interval
 
-__all__ = ["Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays", "with_unit"]
+__all__ = [
+    "Cell",
+    "Computed",
+    "Row",
+    "Why",
+    "fitting",
+    "gather",
+    "quantity",
+    "refuse_parts",
+    "rests_on",
+    "strays",
+    "with_unit",
+]
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -192,16 +204,17 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     # What an earlier call computed from a letter that is now given otherwise no longer holds.
     if letters:
         changed, seen = set(letters), {}
-        for name in [n for n, c in cells.items() if c.inputs and n not in letters and _rests_on(c, changed, seen)]:
+        for name in [n for n, c in cells.items() if c.inputs and n not in letters and rests_on(c, changed, seen)]:
             del cells[name]
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
 
 
-def _rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
+def rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
+    """Whether a cell was computed from one of these letters; `seen` keeps what was found of cells, by identity."""
     if id(cell) not in seen:
-        seen[id(cell)] = any(n in names or _rests_on(c, names, seen) for n, c in cell.inputs.items())
+        seen[id(cell)] = any(n in names or rests_on(c, names, seen) for n, c in cell.inputs.items())
     return seen[id(cell)]
 
 

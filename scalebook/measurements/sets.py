@@ -1,4 +1,4 @@
-"""A measured set as data: a CSV file and a stanza of `sets/*.toml`, which say how each row becomes a public call.
+"""A measured set as data: a CSV file and a stanza of `stanzas/*.toml`, which say how each row becomes a public call.
 
 A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
 
@@ -399,7 +399,7 @@ def stanzas() -> dict[str, Stanza]:
     True
     """
     said: dict[str, dict] = {}
-    for path in sorted(files(__package__).joinpath("sets").iterdir(), key=lambda x: x.name):
+    for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):
             said |= tomllib.loads(path.read_text("utf-8"))
     return {name: Stanza(name, _inherited(name, said)) for name in said}

@@ -386,9 +386,9 @@ KINDS = {
     "gemma": Kind(_GEMMA, tied=True),
     "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even)),
     "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth)),
-    "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS, window=128, slides=_listed(_even), routes=_every),
+    "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS | {"clamped_experts": 1}, window=128, slides=_listed(_even), routes=_every),
     "deepseek_v2": Kind(_DEEPSEEK, routes=_after_dense(0)),
-    "deepseek_v3": Kind(_DEEPSEEK, routes=_after_dense(3)),
+    "deepseek_v3": Kind(_DEEPSEEK | {"mtp_blocks": ("num_nextn_predict_layers", 1)}, routes=_after_dense(3)),
     "gpt2": Kind(_GPT2, norm="layernorm", tied=True),
     "gpt_neox": Kind(_NEOX, norm="layernorm"),
     "opt": Kind(_OPT, norm="layernorm", tied=True),
@@ -401,6 +401,6 @@ KINDS = {
     "qwen3_5_text": Kind(_HYBRID, linear=_LINEAR),
     "qwen3_5_moe_text": Kind(_HYBRID_MOE, routes=_every, linear=_LINEAR),
 }
-# Nested configurations may leave the inner model_type out; Kimi K2 is DeepSeek-V3.
+# Nested configurations may leave the inner model_type out; Kimi K2 is DeepSeek-V3 without its further block.
 KINDS |= {x: KINDS[f"{x}_text"] for x in ("gemma3", "llama4", "qwen3_5", "qwen3_5_moe")}
-KINDS |= {"kimi_k2": KINDS["deepseek_v3"]}
+KINDS |= {"kimi_k2": Kind(_DEEPSEEK, routes=_after_dense(3))}

@@ -66,8 +66,6 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
             cells.pop(name, None)
             if own:
                 cells[name] = own
-    if "clamped_experts" not in model:
-        cells.pop("expert_passes", None)
     rows = [_without(x, cells) if x is device else _with_further_tokens(x, letters) if x is model else x for x in rows]
     return (*rows, Row(framework.name, cells)), words_of(framework)
 

@@ -9,15 +9,25 @@ Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `ta
 from sympy import Gt, Integer, Max, Min, Piecewise, Rational, floor
 
 from scalebook.inference.tail import any_slow
-from scalebook.language import Formula, formula
+from scalebook.language import Formula, formula, symbol
+from scalebook.pipeline.schedules import Schedule
 from scalebook.training.precision import eager_experts_time
 
 __all__ = [
-    "FRAMEWORK", "attention_reached_heads", "attention_reached_length", "attention_same_long", "attention_same_short",
-    "experts_eager", "experts_fused", "host_exposed", "host_launch", "launched_blocks_all", "launched_blocks_moe",
+    "FRAMEWORK", "REACHED", "USUAL", "as_run", "attention_reached_heads", "attention_reached_length",
+    "attention_same_long", "attention_same_short", "experts_eager", "experts_fused", "host_exposed",
+    "host_launch", "launched_blocks_all", "launched_blocks_moe", "of_framework", "overlap_of",
     "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "sent_once", "stall_exposed",
     "stream_reached_passes", "sustained_reached_library",
 ]  # fmt: skip
+
+
+# Defaults where no framework says otherwise: kernels are fused and today's, and hosts cost nothing.
+USUAL = {
+    "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
+    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "slow_share": 0,
+    "expert_passes": 0, "clamped_experts": 0,
+}  # fmt: skip
 
 
 # Kernels
@@ -204,7 +214,18 @@ def experts_fused():
     return Integer(0)
 
 
-experts_eager = eager_experts_time
+@formula("eager_time", "megatron-bridge")
+def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth,
+                  stream_efficiency):  # fmt: skip
+    """Where experts have biases and a clamped activation, each unfused step reads and writes what they hold.
+
+    >>> experts_eager(clamped_experts=1, batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16,
+    ...               expert_passes=100, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
+    0.0035
+    """
+    held = dict(batch=batch, seq=seq, top_k=top_k, expert_ffn=expert_ffn, activation_bits=activation_bits)
+    passes = dict(expert_passes=expert_passes, hbm_bandwidth=hbm_bandwidth, stream_efficiency=stream_efficiency)
+    return clamped_experts * eager_experts_time.of(**held, **passes)
 
 
 @formula("host_exposed", "megatron-bridge", "nanotron-ultrascale")
@@ -243,3 +264,32 @@ FRAMEWORK: tuple[Formula, ...] = (
     stream_reached_passes, sustained_reached_library, attention_same_short, attention_same_long, overlap_of_pieces,
     sent_once, host_launch,
 )  # fmt: skip
+# What kernels reach as a framework runs them, in place of what they reach at best.
+REACHED = {
+    "stream_efficiency": "stream_reached", "sustained_rate": "sustained_reached",
+    "attention_efficiency": "attention_reached",
+}  # fmt: skip
+
+
+def as_run(f: Formula) -> Formula:
+    """A formula with what kernels reach as the framework runs them, in place of what they reach at best."""
+    reached = {symbol(x): symbol(y) for x, y in REACHED.items() if x in f.inputs}
+    return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
+
+
+def overlap_of(schedule: Schedule) -> Formula:
+    """What hides of a schedule's transfers between stages, by how many chunks of the model a device holds."""
+    if schedule.chunks is None:
+        return overlap_of_chunks
+    return overlap_of_two if schedule.chunks * schedule.copies > 1 else overlap_of_one
+
+
+def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
+    """What a framework makes of the letters of its row, for these blocks and this schedule."""
+    return [
+        *FRAMEWORK,
+        overlap_of(schedule),
+        attention_reached_heads if "head_dim" in used else attention_reached_length,
+        launched_blocks_moe if has_experts else launched_blocks_all,
+        experts_eager if has_experts else experts_fused,
+    ]

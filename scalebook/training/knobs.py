@@ -19,10 +19,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from scalebook import tables
 from scalebook.language import Row
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.sources import cite
 from scalebook.language.tabular import Markup, aligned, page_table, styled
+from scalebook.training.host import USUAL as HOST
 from scalebook.training.knobs_data import Knob, Knobs, frameworks, text_of
 from scalebook.training.knobs_rules import complete, follow
 from scalebook.training.knobs_text import guess, parsed, written
@@ -33,7 +35,10 @@ __all__ = ["SUBJECTS", "Setup", "Subject", "flags", "frameworks", "read", "subje
 
 SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
-_LETTERS = {*USUAL, "dp", "etp", "microbatches", "global_batch", "seq", "devices"}  # what a strategy consists of
+# What a strategy consists of.
+_LETTERS = ({*USUAL} - {*HOST}) | {
+    "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
+}  # fmt: skip
 _WAYS = ("tp", "cp", "ep", "pp", "chunks")  # one where nothing is said, everywhere
 _FOLLOWING = ("offload", "quantized", "kernels")  # words that nobody sets by a flag
 _PAGE = "../../book/reference/formulas.html"  # from where chapters lie
@@ -57,6 +62,17 @@ class Setup:
     notes: tuple[str, ...]
     without: tuple[str, ...]
     unknown: tuple[str, ...]
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def row(self) -> "tables.Framework":
+        """The framework's row of `tables.frameworks`, by its flags: `training_step(model, device, setup.row, ...)`.
+
+        >>> read("--tensor-model-parallel-size 8").row.name
+        'Megatron Core, its flags as they are by default'
+        """
+        rows = frameworks()[self.framework].rows
+        return tables.frameworks[next(key for flag, key in rows if not flag or flag in self.flags)]
 
     def _lines(self) -> list[list[str]]:
         """Each flag and what it gives, then what follows from several flags or from none."""
@@ -145,6 +161,7 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
         tuple(notes),
         tuple(without),
         tuple(unknown),
+        frozenset(x for x, y in parsed(text, framework).items() if text_of(y) not in ("false", "none")),
     )
 
 
@@ -231,12 +248,19 @@ def _wanted(strategy) -> dict[str, Any]:
         return strategy.words
     if isinstance(strategy, Row):
         words = {x: y for x, y in strategy.words.items() if x in WORDS}
-        return {x: strategy[x] for x in strategy if x in _LETTERS} | words
+        return {x: strategy[x] for x in strategy if x in _LETTERS and not _of_row(x, strategy.cells[x])} | words
     known = getattr(strategy, "knowns", strategy)
     if not isinstance(known, Mapping):
         raise TypeError(f"a strategy is letters and words, or what a search found, not {quoted(strategy)}")
     precise = {"precision": strategy.precision} if isinstance(strategy, Setup) and strategy.precision else {}
     return dict(known) | precise
+
+
+def _of_row(letter: str, cell) -> bool:
+    """Whether a letter is what a framework's row takes by default, and no flag of the run."""
+    return cell.origin in {x.name for x in tables.frameworks.values()} or (
+        letter.endswith("_overlap") and bool(cell.formula)
+    )
 
 
 def _plain(value):

@@ -103,6 +103,7 @@ class Knobs(Mapping):
 
     def __init__(self, key: str, stanza: Mapping):
         self.key, self.name, self.source = key, stanza["name"], stanza["source"]
+        self.rows = tuple(map(tuple, stanza.get("rows", ())))  # a flag, and the framework's row where it is given
         self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code says
         self._lines, self._begun = {}, {x: Knob(key, x) for x in stanza.get("without", ())}
         for flag, cells in stanza["flags"].items():

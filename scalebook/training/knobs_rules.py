@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from scalebook import tables
 from scalebook.language.notation import either, quoted
 from scalebook.training.knobs_data import frameworks, number, text_of
 from scalebook.training.shardings import SHARDINGS
@@ -43,6 +44,11 @@ def _chunks(flag: str, blocks, pp: int, layers) -> int:
     count = number(flag, blocks)
     chunks = layers / (pp * count) if count else 0
     return _whole(chunks, f"{flag} {count:g} does not divide the {layers / pp:g} blocks of each of {pp} stages")
+
+
+def _hidden_async(tp: float) -> float:
+    """The share that torchtitan's asynchronous tensor parallelism hides, as its row of `tables.frameworks` says."""
+    return tables.frameworks.torchtitan_async.tp_pieces * _pieces(tp)
 
 
 def _overlapped(sharding: str, reduces: bool, gathers: bool, letters: Mapping) -> float:
@@ -204,7 +210,7 @@ def _torchtitan(given, found, known) -> dict:
         out["dp"] = copies * shards
     out["dp_overlap"] = 1  # weights are gathered a block ahead, gradients beside the next block
     if _is_set(given, of + "enable_async_tensor_parallel"):
-        out |= dict(tp_overlap=_pieces(tp), tp_beside=0)
+        out |= dict(tp_overlap=_hidden_async(tp), tp_beside=0)
     if found.get("schedule") == "interleaved":
         out["chunks"] = _torchtitan_chunks(given, pp, known.get("layers"))
     _torchtitan_batch(given, pp, out)
@@ -320,7 +326,7 @@ def _to_torchtitan(wanted, flags, layers) -> None:
         own = wanted.get("shard_group", USUAL["shard_group"]) // wanted.get("cp", 1)
         if own and dp % own == 0:
             flags |= {of + "data_parallel_replicate_degree": dp // own, of + "data_parallel_shard_degree": own}
-    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _pieces(wanted.get("tp", 1)):
+    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _hidden_async(wanted.get("tp", 1)):
         flags[of + "enable_async_tensor_parallel"] = True
     chunks = wanted.get("chunks", 1)
     if chunks > 1:

@@ -14,7 +14,8 @@ from scalebook.block.work import both_passes
 from scalebook.language import Formula, Row, show
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.training.block_costs import head
-from scalebook.training.step import REACHED, training_step
+from scalebook.training.host import REACHED
+from scalebook.training.step import training_step
 
 __all__ = ["Line", "Profile", "profile"]
 

@@ -60,30 +60,17 @@ from scalebook.training.totals import (
 )
 from scalebook.training.trained import model_flops_frozen, trained_share_adapters
 
-__all__ = [
-    "OFFLOADS",
-    "REACHED",
-    "USUAL",
-    "Training",
-    "as_run",
-    "memory_sheet",
-    "overlap_of",
-    "training_sheet",
-    "training_step",
-    "usual_at",
-]
+__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
 
 # Default value of each letter.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
     "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
     "fp32_bits": 32, "logit_bits": 48,
-    "tp_beside": 1, "tp_pieces": 0, "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
-    "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0, "block_launch": 0,
-    "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "slow_share": 0, "expert_passes": 0,
+    "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
     "lora_rank": 16, "unread_rerun": 1,
-}  # fmt: skip
+} | host.USUAL  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 # What the model's ends add to a step, by where they lie.
@@ -100,11 +87,6 @@ _PARTS = (
 
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
-# What kernels reach as a framework runs them, in place of what they reach at best.
-REACHED = {
-    "stream_efficiency": "stream_reached", "sustained_rate": "sustained_reached",
-    "attention_efficiency": "attention_reached",
-}  # fmt: skip
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -198,19 +180,15 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         formulas.append(trained_share_adapters)
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
-    formulas = [as_run(f) for f in formulas]
+    formulas = [host.as_run(f) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
+    own = host.of_framework(moe is not None, strategy.schedule, used)
     for _ in range(3):  # what is used by what is used
-        used |= {i for f in more if f.letter in used for i in f.inputs}
+        used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
+    formulas += [f for f in own if f.letter in used]
     return Sheet(
         "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
     )
-
-
-def as_run(f: Formula) -> Formula:
-    """A formula with what kernels reach as the framework runs them, in place of what they reach at best."""
-    reached = {symbol(x): symbol(y) for x, y in REACHED.items() if x in f.inputs}
-    return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
@@ -272,25 +250,6 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     if "grouped_whole" in known:
         by_device["grouped_efficiency"] = grouped_efficiency_arrays
     return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
-
-
-def overlap_of(schedule: Schedule) -> Formula:
-    """What hides of a schedule's transfers between stages, by how many chunks of the model a device holds."""
-    if schedule.chunks is None:
-        return host.overlap_of_chunks
-    return host.overlap_of_two if schedule.chunks * schedule.copies > 1 else host.overlap_of_one
-
-
-def _framework(model: Mapping, strategy: Strategy) -> list[Formula]:
-    """What a framework makes of the letters of its row, for this kind of model and this schedule."""
-    has_experts, is_even = "moe_layers" in model and "top_k" in model, "head_dim" in model
-    return [
-        *host.FRAMEWORK,
-        overlap_of(strategy.schedule),
-        host.attention_reached_heads if is_even else host.attention_reached_length,
-        host.launched_blocks_moe if has_experts else host.launched_blocks_all,
-        host.experts_eager if "clamped_experts" in model else host.experts_fused,
-    ]
 
 
 def _product_bits(device: Mapping) -> float:
@@ -392,7 +351,6 @@ class Training:
         more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
         more += [longest_sequence, wide_efficiency]
         more += _measured(model, letters, known)
-        more += _framework(model, strategy)
         more = [f for f in more if f.letter not in known]
         return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
