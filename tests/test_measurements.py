@@ -21,8 +21,7 @@ from scalebook.measurements import (
     confront,
     decode,
     runs,
-    training_amd,
-    training_long_context,
+    training_relative,
     training_tpu,
 )
 from scalebook.measurements.__main__ import main
@@ -30,6 +29,7 @@ from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
+from scalebook.measurements.sets import stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
 FOLDER = Path(measurements.__file__).parent
@@ -111,8 +111,6 @@ BOUNDS = {
     ("collectives_published", "H200, one node, 16 MiB or more"): (0.057, 0.108),
     ("network_vidur", "A100, all-reduce between 2 nodes"): (0.256, 0.9),
     ("network_vidur", "H100, send in a node"): (0.157, 0.337),
-    ("korthikanti_seconds", "all run again"): (0.0195, 0.032),
-    ("korthikanti_seconds", "sequence parallel, selective"): (0.041, 0.06),
     ("korthikanti_calculon", "all run again"): (0.025, 0.055),
     ("korthikanti_calculon", "sequence parallel, selective"): (0.062, 0.106),
     ("custom_allreduce", "vLLM, less than 1 MiB"): (0.134, 0.58),
@@ -129,53 +127,8 @@ BOUNDS = {
     ("batch_decode_mi300x", "70B, batch 8 to 32"): (0.042, 0.056),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.122, 0.128),
     ("batch_decode_mi300x", "405B, batch 64 or more"): (0.069, 0.193),
-    ("korthikanti_table5", "GPT-175B, full"): (0.0328, 0.0328),
-    ("korthikanti_table5", "GPT-175B, selective"): (0.0554, 0.0554),
-    ("korthikanti_table5", "GPT-22B, selective"): (0.0608, 0.0608),
-    ("korthikanti_table5", "GPT-530B, selective"): (0.039, 0.0498),
-    ("llama3", "sequences of 131072"): (0.119, 0.119),
-    ("llama3", "sequences of 8192"): (0.0293, 0.0293),
-    ("mlperf_training", "NVIDIA Blackwell GPU (GB200)"): (0.0345, 0.0554),
-    ("mlperf_training", "NVIDIA H200-SXM5-141GB"): (0.0642, 0.0642),
-    ("bloom_topology", "tp 4, micro-batch 2"): (0.0399, 0.147),
-    ("bloom_topology", "tp 4, micro-batch 4"): (0.0159, 0.0273),
-    ("bloom_topology", "tp 8, micro-batch 2"): (0.0603, 0.0824),
-    ("bloom_topology", "tp 8, micro-batch 4"): (0.0524, 0.275),
-    ("llm_foundry", "calibrated on"): (0.0458, 0.269),
-    ("llm_foundry", "A100 40GB"): (0.0528, 0.356),
-    ("llm_foundry", "A100 80GB"): (0.0559, 0.338),
-    ("llm_foundry", "H100 80GB"): (0.0614, 0.156),
-    ("llm_foundry", "H100 80GB, fp8"): (0.0717, 0.143),
-    ("nanotron", "calibrated on"): (0.307, 2.66),
-    ("nanotron", "one stage, tp across nodes"): (0.601, 4.61),
-    ("nanotron", "one stage, tp within a node"): (0.196, 1.16),
-    ("nanotron", "pipeline, tp across nodes"): (0.284, 3.14),
-    ("nanotron", "pipeline, tp within a node"): (0.329, 3.57),
-    ("megatron_bridge", "calibrated on"): (0.0779, 0.471),
-    ("megatron_bridge", "dense, B200, 8 bits"): (0.00972, 0.0237),
-    ("megatron_bridge", "dense, GB200, 4 bits"): (0.052, 0.11),
-    ("megatron_bridge", "dense, GB200, 8 bits"): (0.0617, 0.12),
-    ("megatron_bridge", "dense, GB300, 4 bits"): (0.0441, 0.0766),
-    ("megatron_bridge", "dense, GB300, 8 bits"): (0.0314, 0.065),
-    ("megatron_bridge", "dense, H100, 8 bits"): (0.0579, 0.114),
-    ("megatron_bridge", "experts, B200, 8 bits"): (0.0807, 0.131),
-    ("megatron_bridge", "experts, B300, 8 bits"): (0.117, 0.172),
-    ("megatron_bridge", "experts, GB200, 16 bits"): (0.1, 0.14),
-    ("megatron_bridge", "experts, GB200, 8 bits"): (0.0654, 0.487),
-    ("megatron_bridge", "experts, GB300, 16 bits"): (0.0293, 0.0425),
-    ("megatron_bridge", "experts, GB300, 8 bits"): (0.129, 0.225),
-    ("megatron_bridge", "experts, H100, 16 bits"): (0.0335, 0.0569),
-    ("megatron_bridge", "experts, H100, 8 bits"): (0.175, 0.496),
-    ("mlperf_training_51", "405B, H200 SXM, 8 bits"): (0.055, 0.059),
-    ("mlperf_training_51", "8B, B200, 8 bits"): (0.107, 0.273),
-    ("mlperf_training_51", "adapters for 70B, H200 SXM, 8 bits"): (0.071, 0.127),
-    ("mlperf_training_51", "adapters for 70B, MI325X, 8 bits"): (0.032, 0.06),
     ("tpu_training", "dense, v6e, bf16"): (0.083, 0.18),
     ("tpu_training", "experts, v7, bf16"): (0.165, 0.19),
-    ("tpu_training_tables", "v5p, one slice"): (0.059, 0.146),
-    ("tpu_training_tables", "v5e, several slices"): (0.085, 0.107),
-    ("amd_training", "MI325X, Llama 3.1 8B"): (0.0154, 0.0174),
-    ("gaudi_trainium", "Gaudi 2, Llama 3.1 70B"): (0.1, 0.104),
     ("gemm_xla", "bf16, 10 GFLOP and more"): (0.045, 0.26),
     ("gemm_aiter", "MI300X, fp8, 1,024 and more in each size"): (0.054, 0.354),
     ("gemm_aiter", "MI300X, fp8, a size below 1,024"): (0.139, 0.66),
@@ -201,57 +154,16 @@ BOUNDS = {
     ("vector_kernels", "softmax, MI210, 8 million elements and more"): (0.167, 0.192),
     ("gemm_llmcompass", "A100, 1,024 rows or more"): (0.129, 0.272),
     ("gemm_llmcompass", "MI210, 1,024 rows or more"): (0.299, 0.496),
-    ("amd_training", "MI355X, Mixtral 8x22B"): (0.206, 0.206),
-    ("mlperf_training_51", "8B, B200, 4 bits"): (0.059, 0.117),
     ("eleuther_attention", "heads of a multiple of 8, tensor-parallel 2"): (0.05, 0.305),
     ("eleuther_attention", "heads of an odd width, tensor-parallel 2"): (0.046, 0.383),
     ("fabric_mi300x", "one link"): (0.0385, 0.077),
     ("eleuther_layers", "heads of an odd width, tensor-parallel 2"): (0.035, 0.21),
     ("eleuther_layers", "heads of a multiple of 8, tensor-parallel 2"): (0.046, 0.18),
-    ("narayanan_table1", "GPT-1.7B"): (0.034, 0.034),
-    ("narayanan_table1", "GPT-1008.0B"): (0.0459, 0.0459),
-    ("narayanan_table1", "GPT-310.1B"): (0.0497, 0.0497),
-    ("narayanan_table1", "GPT-76.1B"): (0.0326, 0.0326),
-    ("megascale", "MegaScale"): (0.0681, 0.121),
-    ("megascale", "Megatron-LM"): (0.0362, 0.0701),
-    ("narayanan_table2", "ZeRO 3"): (0.0635, 0.124),
-    ("narayanan_table2", "tensor and pipeline parallel"): (0.00913, 0.0161),
-    ("training_runs", "GPT-3 175B"): (0.001, 0.001),
-    ("training_runs", "Gopher 280B"): (0.13, 0.13),
-    ("training_runs", "Llama 3.1 405B"): (0.003, 0.003),
-    ("megascale_530b", "MegaScale"): (0.138, 0.14),
-    ("megascale_530b", "Megatron-LM"): (0.0923, 0.0969),
-    ("megatron_core", "GPT-1.7B"): (0.138, 0.138),
-    ("megatron_core", "GPT-177B"): (0.142, 0.142),
-    ("megatron_core", "GPT-314B"): (0.0613, 0.0613),
-    ("megatron_core", "GPT-462B"): (0.0834, 0.0834),
-    ("megatron_core", "GPT-7.1B"): (0.1064, 0.1064),
-    ("megatron_core", "GPT-70B"): (0.0723, 0.0723),
-    ("megatron_core_strong", "4608 devices"): (0.138, 0.138),
-    ("megatron_core_strong", "96 devices"): (0.0654, 0.0654),
-    ("megatron_readme", "one stage"): (0.0285, 0.0465),
-    ("megatron_readme", "pipeline"): (0.0628, 0.0854),
-    ("megatron_2020", "A100"): (0.0519, 0.11),
-    ("megatron_2020", "V100"): (0.188, 0.19),
-    ("mtnlg", "2240 devices"): (0.0318, 0.0318),
     ("shoeybi_weak", "tp 2.0"): (0.0796, 0.0796),
     ("shoeybi_weak", "tp 4.0"): (0.0549, 0.0549),
     ("shoeybi_weak", "tp 8.0"): (0.187, 0.187),
     ("shoeybi_strong", "tp 2.0"): (0.072, 0.072),
     ("shoeybi_strong", "tp 8.0"): (0.465, 0.465),
-    ("torchtitan", "405B, 8 bits"): (0.135, 0.269),
-    ("torchtitan", "70B, 16 bits"): (0.07, 0.128),
-    ("torchtitan", "70B, 8 bits"): (0.199, 0.596),
-    ("torchtitan", "8B, 16 bits"): (0.0363, 0.051),
-    ("torchtitan", "8B, 8 bits"): (0.0802, 0.132),
-    ("nemo_long_context", "B200, beyond 32,768 tokens"): (0.126, 0.144),
-    ("nemo_long_context", "B200, up to 32,768 tokens"): (0.0454, 0.0847),
-    ("nemo_long_context", "H100, beyond 32,768 tokens"): (0.164, 0.18),
-    ("nemo_long_context", "H100, up to 32,768 tokens"): (0.0911, 0.122),
-    ("nemo_long_context_without", "B200, beyond 32,768 tokens"): (0.24, 0.322),
-    ("nemo_long_context_without", "B200, up to 32,768 tokens"): (0.0497, 0.0975),
-    ("nemo_long_context_without", "H100, beyond 32,768 tokens"): (0.116, 0.182),
-    ("nemo_long_context_without", "H100, up to 32,768 tokens"): (0.0894, 0.0907),
 }
 
 
@@ -296,8 +208,6 @@ def test_an_empty_cell_of_one_table_leaves_a_row_out_and_no_batch_grows(tmp_path
     found = confront("nemo_long_context_without", path)
     assert len(found.rows) == 1 and list(found.left_out) == ["without a figure: the table's cell is empty"]
     assert len(confront("nemo_long_context", path).rows) == 2
-    ways = training_long_context._ways(rows[1], 8, 2, 1)
-    assert ways["dp"] == ways["global_batch"] == float(rows[1]["gbs"])
 
 
 def test_one_number_is_the_best_for_the_other_rows():
@@ -334,7 +244,8 @@ def text(path):
 
 
 def test_no_two_confrontations_of_one_name():
-    assert len(CONFRONTATIONS) == sum(len(module.CONFRONTATIONS) for module in measurements._MODULES)
+    modules = (*measurements._FIRST, *measurements._LAST)
+    assert len(CONFRONTATIONS) == len(stanzas()) + sum(len(module.CONFRONTATIONS) for module in modules)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -426,7 +337,7 @@ def test_every_bound_is_of_a_set():
 
 
 def test_no_prediction_falls_below_what_amd_accepts_of_a_cluster():
-    result = training_amd.THRESHOLDS()
+    result = training_relative.THRESHOLDS()
     assert len(result.rows) == 25 and (result.predicted >= result.measured).all()
 
 

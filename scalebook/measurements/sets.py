@@ -33,7 +33,7 @@ from importlib.resources import files
 import numpy as np
 
 from scalebook import tables
-from scalebook.language import Row
+from scalebook.language import Formula, Row
 from scalebook.language.notation import nearest, quoted
 from scalebook.search.space import divisors
 from scalebook.shell.named import find
@@ -145,6 +145,8 @@ class Call:
         """The line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
+        if isinstance(find(self.thing), Formula):
+            return first
         if self.answer.isidentifier() and not self.blend:
             return f"{first}.{self.answer}"
         seconds = "run.step_time"
@@ -261,9 +263,8 @@ class Stanza:
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
         said = self._whole(row)
-        return said["group"].format_map(
-            {**row, **{x: self._key(x, row, said) for x in ("device", "framework", "model")}}
-        )
+        keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
+        return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
