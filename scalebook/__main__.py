@@ -22,9 +22,9 @@ from scalebook.shell.sentences import say, sentence
 
 EXAMPLES = """\
   python -m scalebook decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16
-  python -m scalebook training_step llama3_70b h100 precision=fp8 tp=8 pp=4 dp=8 global_batch=512 seq=8192
+  python -m scalebook training_step llama3_70b h100 precision=fp8 framework=nemo tp=8 pp=4 dp=8 global_batch=64 seq=8192
   python -m scalebook serve llama3_70b h200 precision=fp8 engine=vllm tp=8 users=64 prompt=1024 output=1024
-  python -m scalebook search training_step llama3_8b h100 devices=64 global_batch=256 seq=8192 tp=1,2,4,8
+  python -m scalebook search training_step llama3_8b h100 framework=nemo,torchtitan devices=64 global_batch=256 seq=8192
   python -m scalebook search serve llama3_70b h100,h200,b200 devices=64 rate=200 prompt=1000 output=300 tpot=0.03"""
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers

@@ -699,11 +699,14 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
 
 
 def test_what_the_page_loads_is_small():
-    """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs."""
+    """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
+
+    Rows of frameworks and libraries, a source for every cell, are 3 kB of it.
+    """
     data = json.loads(planner_json())
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
     assert len(gzip.compress(own.encode())) < 60_000
-    assert len(gzip.compress(planner_json().encode())) < 100_000
+    assert len(gzip.compress(planner_json().encode())) < 102_000
 
 
 def test_the_page_itself_is_small():

@@ -26,7 +26,7 @@ from .support import JavaScript, draw
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
-    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "host_exposed", "stall_exposed",
+    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "host_exposed",
 )  # fmt: skip
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
 STRATEGIES = [

@@ -23,7 +23,7 @@ ORDER = {
     "step_forward": "arithmetic", "step_again": "arithmetic", "step_backward": "arithmetic", "step_head": "arithmetic",
     "tp_exposed": "network", "cp_exposed": "network", "ep_exposed": "network", "pp_exposed": "network",
     "offload_exposed": "memory", "bubble_time": "waiting", "host_exposed": "waiting",
-    "stall_exposed": "waiting", "dp_exposed": "network", "optimizer_time": "memory",
+    "dp_exposed": "network", "optimizer_time": "memory",
 }  # fmt: skip
 
 

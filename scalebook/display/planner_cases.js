@@ -116,7 +116,7 @@ function planCases(engine) {
     const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...row.letters };
     for (const x of Object.values(data.libraries)) {
       const on = x.words.devices.split(" ");
-      if (named.includes(x.words.library) && (on.includes(device.key) || on.includes(device.like))) Object.assign(found, x.letters);
+      if (named.includes(x.words.library) && on.includes(device.key)) Object.assign(found, x.letters);
     }
     for (const x of ["element_passes", "block_wait", "block_launch"]) {
       const own = found[`moe_${x}`];

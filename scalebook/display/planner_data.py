@@ -65,7 +65,8 @@ def planner_data() -> dict:
         | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
     )
     used |= {*FRAMEWORK}
-    tables_of = dict(models=models, devices=accelerators, engines=engines, frameworks=frameworks, libraries=libraries)
+    usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
+    tables_of = dict(models=models, devices=usual, engines=engines, frameworks=frameworks, libraries=libraries)
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["configs"] = configurations()
     formats = {}
@@ -151,8 +152,6 @@ def _rows(table, notes: dict[tuple, int], used: set) -> dict:
         while values and values[-1] is None:
             values.pop()
         found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual)
-        if len(row.kin) > 1:
-            found[key]["like"] = row.kin[-1]
         found[key]["sources"] = ",".join(sources).rstrip(",")
         ends, first = {}, {}
         for x, c in cells.items():

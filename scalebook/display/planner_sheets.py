@@ -246,7 +246,7 @@ def training(graph: Graph) -> dict:
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
-    always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, *more]
+    always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
     return dict(blocks=blocks, words=words, swaps=swaps, always=always)

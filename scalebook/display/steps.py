@@ -17,7 +17,6 @@ __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]
 TIME = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "tp_exposed", "cp_exposed",
     "ep_exposed", "pp_exposed", "dp_exposed", "bubble_time", "offload_exposed", "host_exposed",
-    "stall_exposed",
 )  # fmt: skip
 MEMORY = (
     "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",
@@ -66,9 +65,10 @@ def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 def bandwidth_table(run: Row) -> Grid:
     """The bandwidths a run needs to hide each dimension and all at once, beside those that its device has.
 
-    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.tables import accelerators, frameworks, models
     >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
+    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), frameworks.plain, tp=2, dp=4,
+    ...                     global_batch=64, seq=8192)
     >>> bandwidth_table(run)
     needed to hide    scale-up scale-out
     tensor parallel 50.54 GB/s         —

@@ -162,7 +162,6 @@ _TABLE = {
     "waiting": """
         bubble_time 0 bubble
         host_exposed 1 host
-        stall_exposed 2 slow nodes
         launches_time 0 launches
         engine_time 1 engine
         routing_time 2 routing

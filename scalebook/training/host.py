@@ -232,20 +232,21 @@ def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bit
 def host_exposed(
     launched_blocks, host_launch, block_wait, eager_time, step_forward, step_backward, step_again, step_head,
     bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
+    stall_exposed,
 ):  # fmt: skip
-    """What is left of the larger of two: what the host adds to every block, and the time it needs to launch them all.
+    """What hosts add to a step: their share of every block, or what is left of launching them all, and their stalls.
 
-    A host that launches faster than the devices work is hidden behind them.
+    A host that launches faster than the devices work is hidden behind them; the larger of the two counts.
 
     >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()
     >>> host_exposed(dict.fromkeys(parts, 0), step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1,
-    ...              launched_blocks=1000, host_launch="20 ms", block_wait=0, eager_time=0)
+    ...              launched_blocks=1000, host_launch="20 ms", block_wait=0, eager_time=0, stall_exposed=0)
     6.4
     """
     kernels = step_forward + step_backward + step_again + step_head + optimizer_time
     waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
     added = launched_blocks * (block_wait + eager_time)
-    return Max(added, launched_blocks * host_launch - (kernels + waits + bubble_time), evaluate=False)
+    return Max(added, launched_blocks * host_launch - (kernels + waits + bubble_time), evaluate=False) + stall_exposed
 
 
 @formula("stall_exposed", "nanotron-ultrascale", "dean2013")

@@ -432,15 +432,14 @@ def step_time(
     offload_exposed,
     optimizer_time,
     host_exposed,
-    stall_exposed,
 ):
     """The sum of its parts: what runs beside something else is in none of them twice.
 
-    >>> waits = "tp cp ep pp dp offload host stall".split()
+    >>> waits = "tp cp ep pp dp offload host".split()
     >>> step_time({f"{x}_exposed": 0 for x in waits}, step_again=0, step_head=0, step_forward=4, step_backward=8,
     ...           bubble_time=1.5, optimizer_time=0.1)
     13.6
     """
     kernels = step_forward + step_backward + step_again + step_head + optimizer_time
     waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
-    return kernels + waits + bubble_time + host_exposed + stall_exposed
+    return kernels + waits + bubble_time + host_exposed
