@@ -247,11 +247,6 @@ def _infersim_group(row):
     return "1,024 rows or more" if number(row, "m") >= 1024 else "fewer than 1,024 rows"
 
 
-def _deepgemm(rows):
-    m, n, k, groups = numbers(rows, "m_per_group", "n", "k", "groups")
-    return Priced(*(2 * groups * m * n * k / x / 1e12 for x in _scaled(rows, m, n, k, groups)))
-
-
 # LLMCompass
 
 
@@ -365,17 +360,6 @@ CONFRONTATIONS = {
             ("infersim",),
             _no_infersim,
             _infersim_group,
-        ),
-        Confrontation(
-            "gemm_deepgemm",
-            "gemm_deepgemm.csv",
-            "Rate of DeepGEMM's products on the H800, as gemm has the H100 in fp8.",
-            _deepgemm,
-            "tflops",
-            "TFLOP/s",
-            ("deepgemm",),
-            lambda row: "",
-            lambda row: row["layout"],
         ),
         Confrontation(
             "layer_vidur",

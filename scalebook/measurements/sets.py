@@ -4,9 +4,13 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 
 - `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them.
 - `call`: the public thing that is called, `training_step` unless it is said.
-- `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column.
-- `model`, `device`, `precision`, `framework`, `cluster`: keys of tables, or texts with `{column}` in them that
-  `[NAME.names]` leads to keys, by patterns; `shape`: the letters and words of a model of the row's own shape.
+- `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
+  `peak` likewise: what the device would do at its peaks, and what nothing can beat.
+- `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
+  `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`.
+- `model`, `device`, `precision`, `framework`, `cluster`, `libraries`, `engine`: keys of tables, or texts with
+  `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words of a model of the row's
+  own shape.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`.
@@ -18,187 +22,32 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
-import ast
 import itertools
-import math
-import operator
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.resources import files
 
 import numpy as np
 
-from scalebook import tables
-from scalebook.language import Formula, Row
 from scalebook.language.notation import nearest, quoted
-from scalebook.search.space import divisors
-from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
+from .calls import Call, Sum, is_sheet, priced_calls
 from .confrontation import Confrontation, Priced
+from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
-__all__ = ["Call", "Stanza", "confrontations", "expression", "stanzas"]
+__all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
 _JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
 }  # fmt: skip
-
-
-# Expressions
-
-
-class Empty(ValueError):
-    """A cell that an expression needs has nothing in it."""
-
-
-def _known_divisors(x: float, most: float = math.inf) -> list[float]:
-    return [float(n) for n in divisors(x) if n <= most]
-
-
-_OPERATIONS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-}  # fmt: skip
-_FUNCTIONS: dict[str, Callable] = {"max": max, "min": min, "ceil": math.ceil, "divisors": _known_divisors}
-
-
-@cache
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
-
-
-def expression(text: str, value: Callable[[str], float]):
-    """What an expression gives, its names looked up by `value`.
-
-    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or` and max, min, ceil, divisors.
-
-    >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
-    4.0
-    """
-
-    def of(node):
-        match node:
-            case ast.Constant(value=int() | float() | str()):
-                return node.value
-            case ast.Name():
-                return value(node.id)
-            case ast.BinOp() if type(node.op) in _OPERATIONS:
-                return _OPERATIONS[type(node.op)](of(node.left), of(node.right))
-            case ast.UnaryOp(op=ast.USub()):
-                return -of(node.operand)
-            case ast.Compare(ops=[op]) if type(op) in _OPERATIONS:
-                return _OPERATIONS[type(op)](of(node.left), of(node.comparators[0]))
-            case ast.BoolOp(op=ast.Or()):
-                for x in node.values[:-1]:
-                    try:
-                        return of(x)
-                    except Empty:
-                        continue
-                return of(node.values[-1])
-            case ast.Call(func=ast.Name(id=name)) if name in _FUNCTIONS:
-                return _FUNCTIONS[name](*map(of, node.args))
-        raise ValueError(f"{text!r} is no arithmetic over columns: {ast.unparse(node)} cannot stand in it")
-
-    return of(_parsed(text))
-
-
-# Calls
-
-
-@dataclass(frozen=True)
-class Call:
-    """A public call that a row stands for: `text` is what a reader types, `value` what it gives.
-
-    `rows` are table, key, precision and cluster of each row by position, or a shape's letters and words; `blend` are a
-    word, its two values and the share of the second.
-    """
-
-    thing: str
-    rows: tuple[tuple, ...]
-    letters: Mapping = field(default_factory=dict)
-    answer: str = "step_time"
-    blend: tuple | None = None
-
-    def _row_text(self, row) -> str:
-        kind, key, *more = row
-        if kind == "shape":
-            return f"models.shaped({', '.join(f'{n}={_shown(x)}' for n, x in key)})"
-        at, on = (*more, "", "")[:2]
-        said = f"{kind}.{key}" + (f".at({at!r})" if at else "")
-        return said + (f".on(clusters.{on})" if on else "")
-
-    def _run_text(self, **more) -> str:
-        said = [self._row_text(x) for x in self.rows]
-        said += [f"{n}={_shown(x)}" for n, x in (self.letters | more).items()]
-        return f"{self.thing}({', '.join(said)})"
-
-    @property
-    def text(self) -> str:
-        """The line of Python."""
-        word, values, share = self.blend or ("", ("", ""), 0)
-        first = self._run_text(**({word: values[0]} if self.blend else {}))
-        if isinstance(find(self.thing), Formula):
-            return first
-        if self.answer.isidentifier() and not self.blend:
-            return f"{first}.{self.answer}"
-        seconds = "run.step_time"
-        if self.blend:
-            second = self._run_text(**{word: values[1]})
-            seconds = f"({1 - share!r} * run.step_time + {share!r} * {second}.step_time)"
-        said = re.sub(r"\b([a-z_]+)\b", lambda x: seconds if x[1] == "step_time" else f"run.{x[1]}", self.answer)
-        return said.replace("run.", f"(run := {first}).", 1)
-
-    @cached_property
-    def runs(self) -> list[Row]:
-        """The results that the answer is made of."""
-        rows = [_row(x) for x in self.rows]
-        if self.blend is None:
-            return [find(self.thing)(*rows, **self.letters)]
-        word, values, _ = self.blend
-        return [find(self.thing)(*rows, **self.letters, **{word: x}) for x in values]
-
-    def answered(self, seconds: float | None = None) -> float:
-        """The answer, or what it would be if a step took so many seconds."""
-        run = self.runs[0]
-        if not isinstance(run, Row):  # a formula's number
-            return float(run)
-
-        def value(name):
-            if name != "step_time":
-                return run[name]
-            if seconds is not None:
-                return seconds
-            if self.blend is None:
-                return run.step_time
-            share = self.blend[2]
-            return (1 - share) * run.step_time + share * self.runs[1].step_time
-
-        return float(expression(self.answer, value))
-
-    @property
-    def value(self) -> float:
-        return self.answered()
-
-
-def _shown(x) -> str:
-    return repr(int(x)) if isinstance(x, float) and x.is_integer() else repr(x)
-
-
-def _row(said: tuple) -> Row:
-    kind, key, *more = said
-    if kind == "shape":
-        return tables.models.shaped(**dict(key))
-    row, (at, on) = getattr(tables, kind)[key], (*more, "", "")[:2]
-    row = row.at(at) if at else row
-    return row.on(tables.clusters[on]) if on else row
 
 
 # Stanzas
@@ -279,15 +128,41 @@ class Stanza:
     def predicted(self, rows: list[Measurement]) -> Priced:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
-        values = [x.value for x in calls]
-        if calls[0].thing != "training_step":
-            return Priced(np.array(values))
+        terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
+        if is_sheet(terms[0].thing):
+            return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
+        values = np.array([x.value for x in calls])
+        if terms[0].thing != "training_step":
+            return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
-        return Priced(np.array(values), *np.array(least).T)
+        return Priced(values, *np.array(least).T)
 
-    def call(self, row: Measurement) -> Call:
-        """The public call that a row stands for."""
-        said, letters = self._whole(row), {}
+    @staticmethod
+    def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
+        """The answers of all terms as figures of the rows: prediction, roofline and peak, as far as they are said."""
+        found, at = np.full((len(answers), len(calls)), np.nan), 0
+        for place, call in enumerate(calls):
+            size = len(call.terms) if isinstance(call, Sum) else 1
+            total = sum(answers[:, i] for i in range(at, at + size))
+            found[:, place] = call.become(total) if isinstance(call, Sum) else total
+            at += size
+        return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
+
+    def call(self, row: Measurement) -> Call | Sum:
+        """The public call that a row stands for, or the sum of several."""
+        said = self._whole(row)
+        parts = said.get("parts")
+        if not parts and "figure" not in said:
+            return self._single(said, row)
+        terms = tuple(self._single(_joined(said, x), row) for x in parts or [{}])
+        figure, columns = said.get("figure", "total"), {}
+        for name in names(figure):
+            if name != "total" and row.get(name, "") not in ("", "null"):
+                columns[name] = self._of(name, row, {})
+        return Sum(terms, figure, columns)
+
+    def _single(self, said: Mapping, row: Measurement) -> Call:
+        letters: dict = {}
         for letter, text in said.get("letters", {}).items():
             try:
                 letters[letter] = self._of(text, row, letters) if isinstance(text, str) else text
@@ -298,11 +173,14 @@ class Stanza:
         if "model" in said and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
         if "device" in said:
-            rows.append(("accelerators", *(self._key(x, row, said) for x in ("device", "precision", "cluster"))))
+            kinds = ("device", "precision", "cluster", "libraries")
+            rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         if "framework" in said:
             rows.append(("frameworks", self._key("framework", row, said)))
+        if "engine" in said:
+            letters["engine"] = self._key("engine", row, said)
         letters |= {n: x.format_map(row) if isinstance(x, str) else x for n, x in said.get("words", {}).items()}
-        thing, answer, blend = said.get("call", "training_step"), said["answer"], None
+        thing, blend = said.get("call", "training_step"), None
         if "blend" in said:
             words = dict(said["blend"])
             share = words.pop("share")
@@ -312,7 +190,8 @@ class Stanza:
                 blend = word, tuple(values), float(share)
             else:
                 letters[word] = values[0]
-        call = Call(thing, tuple(rows), letters, answer, blend)
+        least = said.get("roofline", ""), said.get("peak", "")
+        call = Call(thing, tuple(rows), letters, said["answer"], blend, least)
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
@@ -339,11 +218,19 @@ class Stanza:
 
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
-        said = dict(self.said)
-        for case in self.said.get("when", ()):
-            if all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
-                said = _joined(said, {k: x for k, x in case.items() if k != "if"})
-        return said
+        cases = self.said.get("when", ())
+        fits = tuple(all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()) for case in cases)
+        if fits not in self._wholes:
+            said = dict(self.said)
+            for case, is_met in zip(cases, fits, strict=True):
+                if is_met:
+                    said = _joined(said, {k: x for k, x in case.items() if k != "if"})
+            self._wholes[fits] = said
+        return self._wholes[fits]
+
+    @cached_property
+    def _wholes(self) -> dict[tuple[bool, ...], dict]:
+        return {}
 
     def _of(self, text: str, row: Measurement, letters: Mapping):
         def value(name):
@@ -365,7 +252,7 @@ class Stanza:
         return tuple(own.items())
 
     def _key(self, kind: str, row: Measurement, said: Mapping) -> str:
-        """The key of a row's model, device, precision, framework or cluster; "" where none is said or known."""
+        """The key of a row's model, device, precision, libraries or the like; "" where none is said or known."""
         text = said.get(kind, "")
         if "{" not in text:
             return text

@@ -9,6 +9,7 @@ Traceback (most recent call last):
 AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -26,9 +27,9 @@ from . import shapes
 from .table import Device, Framework, Table
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Framework", "Models", "Table", "accelerators", "cite", "clusters", "efficiencies",
-    "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries", "links", "models", "precisions",
-    "ranges", "runs",
+    "FOLLOWS", "SOURCES", "Device", "Framework", "Models", "Table", "accelerators", "cells_of_libraries", "cite",
+    "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
+    "libraries_on", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -139,6 +140,42 @@ def _model(key, cells):
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
 
 
+def _rows_on(device: Row) -> list[Row]:
+    """The rows of the table of libraries that hold on a device, or on one that it is like, at its precision."""
+    kin, precision = {*getattr(device, "kin", ())}, getattr(device, "words", {}).get("precision", "")
+    return [
+        row
+        for row in (_table("libraries").values() if kin else ())
+        if not kin.isdisjoint(row.words["devices"].split())
+        and ("precisions" not in row.words or precision in row.words["precisions"].split())
+    ]
+
+
+def libraries_on(device: Row) -> tuple[str, ...]:
+    """The names of the libraries that have a row for a device at its precision.
+
+    >>> from scalebook.tables import accelerators
+    >>> "flash_2" in libraries_on(accelerators.h100)
+    True
+    """
+    return tuple(dict.fromkeys(row.words["library"] for row in _rows_on(device)))
+
+
+def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
+    """The cells that libraries have on a device, by letter; a later library stands before an earlier one.
+
+    >>> from scalebook.tables import accelerators
+    >>> cells_of_libraries(accelerators.h100, ["flash_2"])["attention_short"].value
+    0.3
+    """
+    rows, found = _rows_on(device), {}
+    for name in names:
+        for row in rows:
+            if row.words["library"] == name:
+                found |= row.cells
+    return found
+
+
 class Models(Table):
     """The table of models, which also reads a model that it does not have."""
 
@@ -217,7 +254,7 @@ _TABLES = {
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(),
     "frameworks": dict(row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel"]),
-    "libraries": dict(words=["library", "devices"]),
+    "libraries": dict(words=["library", "devices", "precisions"]),
     "clusters": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),

@@ -62,6 +62,30 @@ class Device(Row):
             raise TypeError(f"a cluster is a row, such as clusters.jean_zay, not {quoted(cluster)}")
         return self._with(f"{self.name} on {cluster.name}", self.cells | cluster.cells, self.words)
 
+    def running(self, *names: str) -> "Device":
+        """The same device with kernels of these libraries: their cells stand before the device's own.
+
+        A library is a name in `tables.libraries`; a later one stands before an earlier one.  Name the precision first,
+        since some rows are of one precision only.  Raises LookupError for a library that has no row for this device.
+
+        >>> from scalebook.tables import accelerators
+        >>> accelerators.h100.at("bf16").running("flash_2").attention_short
+        0.3
+        >>> accelerators.b200.running("flash_2")
+        Traceback (most recent call last):
+            ...
+        LookupError: no library 'flash_2' is known on NVIDIA B200; known there are ...
+        """
+        from . import cells_of_libraries, libraries_on
+
+        known = libraries_on(self)
+        for name in names:
+            if word(name, "a library") not in known:
+                there = f"known there are {', '.join(known)}" if known else "none is known there"
+                raise LookupError(f"no library {quoted(name)} is known on {self.name}; {there}")
+        cells = cells_of_libraries(self, names)
+        return self._with(f"{self.name} running {', '.join(names)}", self.cells | cells, self.words)
+
     def _with(self, name, cells, words) -> "Device":
         device = Device(name, cells, words)
         device.kin = self.kin

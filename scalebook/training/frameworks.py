@@ -14,9 +14,8 @@ import numpy as np
 
 from scalebook.language import Row
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import Cell
 from scalebook.language.words import WORDS
-from scalebook.tables import Framework, frameworks, libraries
+from scalebook.tables import Framework, cells_of_libraries, frameworks
 
 __all__ = ["ENDS", "FASTEST", "SLOWEST", "UNNAMED", "Between", "framework_of", "settled", "words_of"]
 
@@ -58,7 +57,7 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
     rows = [x for x in knowns if not isinstance(x, Framework)]
     device = next((x for x in rows if isinstance(x, Mapping) and "peak_flops" in x), None)
     model = next((x for x in rows if isinstance(x, Mapping) and "layers" in x), {})
-    cells = dict(framework.cells) | _of_libraries(framework, device)
+    cells = dict(framework.cells) | cells_of_libraries(device, framework.words.get("libraries", "").split())
     has_experts = bool(np.any(np.asarray(letters.get("experts", model.get("experts", 0)))))
     for name in _WITH_EXPERTS:
         own = cells.pop(f"moe_{name}", None)
@@ -68,16 +67,6 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
                 cells[name] = own
     rows = [_without(x, cells) if x is device else _with_further_tokens(x, letters) if x is model else x for x in rows]
     return (*rows, Row(framework.name, cells)), words_of(framework)
-
-
-def _of_libraries(framework: Framework, device: Row | None) -> dict[str, Cell]:
-    """The cells of a framework's libraries on a device."""
-    named, kin = framework.words.get("libraries", "").split(), getattr(device, "kin", ())
-    found = {}
-    for row in libraries.values() if named and kin else ():
-        if row.words["library"] in named and not {*kin}.isdisjoint(row.words["devices"].split()):
-            found |= row.cells
-    return found
 
 
 def _without(device: Row, cells: Mapping) -> Row:
