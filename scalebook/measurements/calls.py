@@ -144,7 +144,7 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
         free = {n: x for n, x in call.letters.items() if n in _FREE}
         fixed = tuple((n, x) for n, x in call.letters.items() if n not in free)
         sheet, known = _planned(call.thing, call.rows, fixed, tuple(free))
-        sheet, known = sheet.using(*(f for f in using if f.letter in sheet.letters)), known | free
+        sheet, known = _swapped(sheet, tuple(using)), known | free
         known = {n: x for n, x in known.items() if n not in {f.letter for f in using}}
         known |= {n: x[place] for n, x in given.items()}
         groups.setdefault((sheet, tuple(answers[place]), *sorted(known)), []).append((place, known))
@@ -164,6 +164,11 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
             if text:
                 found[line, places] = expression(text, value)
     return found
+
+
+@cache
+def _swapped(sheet: Sheet, formulas: tuple[Formula, ...]) -> Sheet:
+    return sheet.using(*own) if (own := [f for f in formulas if f.letter in sheet.letters]) else sheet
 
 
 @cache

@@ -16,11 +16,12 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+  `also_left_out` adds to those of the stanza it is like.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on.
-- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`;
-  `complete`: a function of this room that adds columns.
+- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`,
+  where `names` may name those of a key; `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -40,6 +41,7 @@ import numpy as np
 
 from scalebook.language import NOTATION
 from scalebook.language.notation import nearest, quoted
+from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
 from .calls import Call, Sum, is_array, priced_calls, row_of, shown
@@ -104,18 +106,21 @@ class Stanza:
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
-            return next((x for pattern, x in how["names"].items() if re.search(pattern, text)), "")
+            patterns = self.said["names"][how["names"]] if isinstance(how["names"], str) else how["names"]
+            return next((x for pattern, x in patterns.items() if re.search(pattern, text)), "")
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        known = cache(lambda: self._cells(row, self._whole(row)) | dict(self.call(row).letters))
-        for entry in self.said.get("left_out", ()):
+        said = {n: x for n, x in self._whole(row).items() if n != "at_most"}
+        call_of = cache(lambda: self._single(said, row))
+        known = cache(lambda: self._cells(row, said) | dict(call_of().letters))
+        for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
                 if "over" in entry:
-                    call = self.call(row)
+                    call = call_of()
                     if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
                         return entry["why"]
                 elif all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
@@ -322,6 +327,7 @@ def _most(call: Call, letter: str, other: str) -> float:
 @cache
 def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
     try:
+        find(thing).checked(tuple(map(row_of, rows)), dict(letters))  # a layout that can run
         return float(priced_calls([Call(thing, rows, dict(letters))], [[other]])[0, 0])
     except (KeyError, ValueError):
         return 0.0
