@@ -113,7 +113,7 @@ def nodes_touched(experts, top_k, ep, scaleup_size):
     Hand this formula to a step to price it so: `prefill_step(model, device, nodes_touched, ...)`.
 
     >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
-    3.63
+    3.61
     """
     return devices_touched.of(experts=experts, top_k=top_k, ep=ep / scaleup_size)
 
