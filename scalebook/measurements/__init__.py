@@ -28,14 +28,10 @@ from . import (
     offload_published,
     pipeline,
     published,
-    serving,
     serving_amd,
-    serving_disaggregated,
     serving_load,
     serving_mlperf,
-    serving_slo,
     serving_static,
-    serving_wide,
     stragglers,
     training_memory,
     training_relative,
@@ -54,8 +50,8 @@ _FIRST = (
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_relative, training_seconds, training_tpu, published, serving_static, serving_mlperf, serving_amd,
+    serving_load, azure_engines, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
