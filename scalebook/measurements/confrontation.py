@@ -86,8 +86,8 @@ class Confrontation:
     columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
     columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
     each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
-    lines of chances.  `call` gives the Python line whose value is a row's prediction; `why` says in a sentence why a set
-    needs Python of its own.
+    lines of chances.  `call` gives the Python line whose value is a row's prediction; `why` says in a sentence why a
+    set needs Python of its own.
     """
 
     name: str

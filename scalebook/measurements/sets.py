@@ -12,8 +12,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   `"2 * m * n * k / total / 1e12"`.
 - `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
-  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, such as
-  `links.pcie4`.
+  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
+  `links.pcie4` is one.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
   patterns are found and the expression holds.
@@ -24,8 +24,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
 - `alike`: a text of columns; rows with the same one can share a number.  `why`: why the set needs Python, if it does.
-- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`;
-  `complete`: a function of this room that adds columns.
+- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text}`, with
+  `names = {pattern = text}` its first match; `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -112,7 +112,7 @@ class Stanza:
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
-            return next((x for pattern, x in how["names"].items() if re.search(pattern, text)), "")
+            return next((x for pattern, x in how.get("names", {"": text}).items() if re.search(pattern, text)), "")
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
@@ -136,7 +136,8 @@ class Stanza:
                 is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
-        return "" if not self.said.get("device") or self._key("device", row, self._whole(row)) else (
+        whole = self._whole(row)
+        return "" if not whole.get("device") or self._key("device", row, whole) else (
             "on a device that is not in the table"
         )  # fmt: skip
 
@@ -160,7 +161,7 @@ class Stanza:
         return is_in and self._holds({"where": said.pop("where", ""), "if": said}, row)
 
     def _holds(self, case: Mapping, row: Measurement, known: Callable[[], Mapping] = dict) -> bool:
-        """Whether all patterns of a case are found in a row, and its expression holds; an empty cell decides against."""
+        """Whether all patterns of a case are found in a row and its expression holds; with an empty cell none does."""
         if not all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
             return False
         try:
@@ -283,7 +284,7 @@ class Stanza:
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
         if "model" in said and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
-        if "device" in said:
+        if said.get("device"):
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
