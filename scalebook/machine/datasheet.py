@@ -84,8 +84,8 @@ def best_found():
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
     """Rate of a benchmark that does nothing but read and write, as BabelStream.
 
-    >>> best_bandwidth(hbm_bandwidth="2039 GB/s", stream_efficiency=0.737) / 1e9
-    1669.7144444444445
+    >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
+    1.6
     """
     return stream_efficiency * hbm_bandwidth / best_found
 
