@@ -288,7 +288,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, **letters) -> Row:
     """
     asked = _Asked(serve, knowns, letters)
     room = asked.priced("full_batch")
-    most = float(room.full_batch)
+    most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none where weights leave less than no room
     if most < 1:
         raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
     targets = [] if tpot is None else [quantity("tpot", tpot)]

@@ -16,13 +16,16 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+- `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
+- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: which rows can share one number.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on.
 - `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`;
   `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
-  that fits into the `fits` share of memory; `follows`: letters that follow from these.
+  that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
+  `where` an expression holds; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
@@ -84,6 +87,7 @@ class Stanza:
             tuple(said.get("optional", ())),
             self.completed,
             readings=partial(_named(said["readings"]), self) if "readings" in said else None,
+            alike=lambda row: said.get("alike", "").format_map(row),
             call=lambda row: self.call(row).text,
         )
 
@@ -128,9 +132,15 @@ class Stanza:
                 is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
-        return "" if not self.said.get("device") or self._key("device", row, self._whole(row)) else (
-            "on a device that is not in the table"
-        )  # fmt: skip
+        if self.said.get("device") and not self._key("device", row, self._whole(row)):
+            return "on a device that is not in the table"
+        return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
+
+    def _is_refused(self, row: Measurement) -> bool:
+        try:
+            return not self.call(row).value
+        except ValueError:
+            return True
 
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
@@ -156,11 +166,15 @@ class Stanza:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
+        if floor := self.said.get("floor"):
+            values = np.array([x.value for x in calls])
+            least = values if floor == self.name else stanzas()[floor].predicted(rows).predicted
+            return Priced(values, least, least)
         if is_array(terms[0].thing):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
-        values = np.array([x.value for x in calls])
         if terms[0].thing != "training_step":
-            return Priced(values)
+            return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
+        values = np.array([x.value for x in calls])
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
 
@@ -228,21 +242,23 @@ class Stanza:
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
         """The fastest of the choices that runs and fits."""
         tuned = dict(tuned)
-        share, found = tuned.pop("fits", 1.0), []
+        best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
         lists = [self._of(x, row, call.letters) if isinstance(x, str) else x for x in tuned.values()]
         for values in itertools.product(*lists):
             own = dict(zip(names, values, strict=True))
+            if where and not self._of(where, row, call.letters | own):
+                continue
             letters = dict(call.letters)
             for name, text in [(n, x) for n, x in self._whole(row).get("follows", {}).items()]:
                 letters[name] = self._of(text, row, letters | own)
-            option = Call(call.thing, call.rows, letters | own, call.answer)
+            option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                run["step_time"]
+                rank = (False, -run[best]) if best else (run.memory > share * run.hbm_capacity, run.step_time)
             except (KeyError, ValueError):
-                continue  # no whole number of micro-batches, or a schedule that does not run them
-            found.append((run.memory > share * run.hbm_capacity, run.step_time, option))
+                continue  # no whole number of micro-batches, a schedule that does not run them, or no room
+            found.append((*rank, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
