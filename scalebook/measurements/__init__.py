@@ -14,11 +14,9 @@ from scalebook.language.notation import nearest, quoted, word
 from . import (
     attention,
     attention_kernels,
-    azure_engines,
     calculon,
     cards,
     collectives,
-    decode,
     devices,
     kernels,
     llmcompass,
@@ -29,12 +27,8 @@ from . import (
     pipeline,
     published,
     serving,
-    serving_amd,
     serving_disaggregated,
-    serving_load,
-    serving_mlperf,
     serving_slo,
-    serving_static,
     serving_wide,
     stragglers,
     training_memory,
@@ -50,12 +44,12 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_relative, training_seconds, training_tpu, published, serving,
+    serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

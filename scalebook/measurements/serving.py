@@ -20,7 +20,6 @@ from .attention import FAST_EXPONENTIAL, PREFILL
 from .confrontation import Confrontation, Priced
 from .formats import BITS, is_unpacked, precision_for
 from .kernels import SCALED_BLOCKS
-from .load import GIB_OVER_GB
 from .priced import together
 from .rows import SYSTEMS as ALL_SYSTEMS
 from .rows import number
@@ -46,6 +45,7 @@ MODELS = {
 # What NVFP4 checkpoints leave in 16 bits, as the mean over all dense weights: attention, of DeepSeek-R1 (v2) but the
 # product out of it, while shared experts have 4.5; of MiniMax all.  INT4 checkpoints leave it all.
 ATTENTION_BITS = {"deepseek_v3": 7.4, "kimi_k2": 12.3, "minimax_m2_5": 16}
+GIB_OVER_GB = 2**30 / 1e9  # makers print GB for memories that hold GiB, as drivers report
 MEAN_LENGTH = 0.9  # InferenceX draws lengths evenly between 0.8 and 1 of the nominal.
 
 

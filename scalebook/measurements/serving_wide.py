@@ -26,12 +26,20 @@ from scalebook.tables import accelerators, models
 from .confrontation import Confrontation
 from .moe import H20_FP8
 from .rows import number
-from .serving_static import alone
 
 __all__ = ["CONFRONTATIONS", "Run", "rate", "rates", "run_of_infersim", "run_published", "unbalanced_share"]
 
 NODE = 8
 CHUNK = 16384  # tokens of prompts in a step of a device, as DeepSeek's profile and SGLang's report say
+
+
+def alone(device):
+    """What a group within one node leaves unused, where the device's row does not have it.
+
+    >>> alone(accelerators.l40s), alone(accelerators.h100)
+    ({'scaleout_bandwidth': 32000000000.0}, {})
+    """
+    return {} if "scaleout_bandwidth" in device else {"scaleout_bandwidth": device.scaleup_bandwidth}
 
 
 class Run(NamedTuple):

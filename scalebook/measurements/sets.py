@@ -12,7 +12,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
   of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own.
 - `letters`: letters by expressions; `words`: words of a strategy.
-- `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
+- `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found;
+  `also`: more of them, behind those of a stanza that it is like.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
@@ -115,7 +116,7 @@ class Stanza:
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        known = cache(lambda: self._cells(row, self._whole(row)) | dict(self.call(row).letters))
+        known = cache(lambda: self._cells(row, self._whole(row)) | dict(_first(self.call(row)).letters))
         for entry in self.said.get("left_out", ()):
             if isinstance(entry, Mapping):
                 if "over" in entry:
@@ -265,7 +266,7 @@ class Stanza:
 
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
-        cases = self.said.get("when", ())
+        cases = [*self.said.get("when", ()), *self.said.get("also", ())]
         fits = tuple(all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()) for case in cases)
         if fits not in self._wholes:
             said = dict(self.said)
@@ -328,6 +329,10 @@ class Stanza:
         text = text.format_map(row)
         patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else {})
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
+
+
+def _first(call: Call | Sum) -> Call:
+    return call.terms[0] if isinstance(call, Sum) else call
 
 
 def _most(call: Call, letter: str, other: str) -> float:
