@@ -16,19 +16,23 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   `links.pcie4` is one.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
-  patterns are found and the expression holds.
+  patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
   `also_left_out` adds to those of the stanza it is like.
+- `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
+- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the same
+  text can share one number.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
-- `alike`: a text of columns; rows with the same one can share a number.  `why`: why the set needs Python, if it does.
+- `why`: why the set needs Python, if it does.
 - `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`,
   where `names` may name those of a key; `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
-  that fits into the `fits` share of memory; `follows`: letters that follow from these.
+  that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
+  `where` an expression holds; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
@@ -92,8 +96,8 @@ class Stanza:
             tuple(said.get("optional", ())),
             self.completed,
             readings=partial(_named(said["readings"]), self) if "readings" in said else None,
-            call=lambda row: self.call(row).text,
             alike=lambda row: said.get("alike", "").format_map(row),
+            call=lambda row: self.call(row).text,
             why=said.get("why", ""),
         )
 
@@ -124,7 +128,7 @@ class Stanza:
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
         said = {n: x for n, x in self._whole(row).items() if n != "at_most"}
-        call_of = cache(lambda: self._single(said, row))
+        call_of = cache(lambda: self._single(said, row) if "parts" not in said else _first(self.call(row)))
         known = cache(lambda: self._cells(row, said) | dict(call_of().letters))
         for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
@@ -143,9 +147,15 @@ class Stanza:
             if is_out:
                 return reason
         whole = self._whole(row)
-        return "" if not whole.get("device") or self._key("device", row, whole) else (
-            "on a device that is not in the table"
-        )  # fmt: skip
+        if whole.get("device") and not self._key("device", row, whole):
+            return "on a device that is not in the table"
+        return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
+
+    def _is_refused(self, row: Measurement) -> bool:
+        try:
+            return not self.call(row).value
+        except ValueError:
+            return True
 
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
@@ -179,10 +189,16 @@ class Stanza:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
+        if floor := self.said.get("floor"):
+            values = np.array([x.value for x in calls])
+            least = values if floor == self.name else stanzas()[floor].predicted(rows).predicted
+            return Priced(values, least, least)
         if all(is_array(x) for x in {x.thing for x in terms}):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
+        if {"training_step"} != {x.thing for x in terms}:
+            return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
         values = np.array([x.value for x in calls])
-        if {"training_step"} != {getattr(x, "thing", "") for x in calls}:
+        if any(isinstance(x, Sum) for x in calls):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -250,28 +266,30 @@ class Stanza:
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
         """The fastest of the choices that runs and fits."""
         tuned = dict(tuned)
-        share, found = tuned.pop("fits", 1.0), []
+        best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
         lists = [self._of(x, row, call.letters) if isinstance(x, str) else x for x in tuned.values()]
         for values in itertools.product(*lists):
             own = dict(zip(names, values, strict=True))
+            if where and not self._of(where, row, call.letters | own):
+                continue
             letters = dict(call.letters)
             for name, text in [(n, x) for n, x in self._whole(row).get("follows", {}).items()]:
                 letters[name] = self._of(text, row, letters | own)
-            option = Call(call.thing, call.rows, letters | own, call.answer)
+            option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                run["step_time"]
+                rank = (False, -run[best]) if best else (run.memory > share * run.hbm_capacity, run.step_time)
             except (KeyError, ValueError):
-                continue  # no whole number of micro-batches, or a schedule that does not run them
-            found.append((run.memory > share * run.hbm_capacity, run.step_time, option))
+                continue  # no whole number of micro-batches, a schedule that does not run them, or no room
+            found.append((*rank, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
 
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
-        cases = self.said.get("when", ())
+        cases = [*self.said.get("when", ()), *self.said.get("also", ())]
         fits = tuple(self._holds(case, row) for case in cases)
         if fits not in self._wholes:
             said = dict(self.said)
@@ -337,6 +355,10 @@ class Stanza:
         if patterns is None or (patterns is _DEVICES and text in tables.accelerators):
             return text  # a key as it is
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
+
+
+def _first(call: Call | Sum) -> Call:
+    return call.terms[0] if isinstance(call, Sum) else call
 
 
 def _most(call: Call, letter: str, other: str) -> float:
