@@ -41,6 +41,12 @@ for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "laten
         "share",
     )
     letter(f"item_time_{_kind}", "s", f"least time a core spends on one item of cached {_of}", rf"\tau_i^{{{_mark}}}")
+letter(
+    "item_time_shared",
+    "s",
+    "the same of 16-bit keys and values that several heads share",
+    r"\tau_i^{s}",
+)
 letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
 letter(
     "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"

@@ -14,8 +14,11 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`.
-- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on.
+- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on; a list
+  of these where rows may be of either kind.
 - `extract`: new columns out of others, by patterns; `complete`: a function of this room that adds columns.
+- `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
+  the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -43,7 +46,7 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of the stanza it is like
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -89,7 +92,15 @@ class Stanza:
             new[name] = (found[1] if found and found.re.groups else found[0]) if found else ""
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
+        for name, cases in self.said.get("labels", {}).items():
+            new[name] = next((word for that, word in cases if self._holds(that, new)), "")
         return new
+
+    def _holds(self, that: str | Mapping, row: Measurement) -> bool:
+        """Whether patterns of columns are all found, or an expression is true; nothing said always holds."""
+        if isinstance(that, Mapping):
+            return all(re.search(p, row.get(c, "")) for c, p in that.items())
+        return not that or bool(self._of(that, row, {}))
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
@@ -117,9 +128,12 @@ class Stanza:
 
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
-        said = dict(self.said.get("calibrates", {}))
-        if not said:
-            return False
+        kinds = self.said.get("calibrates", {})
+        return any(self._is_of(dict(x), row) for x in ([kinds] if isinstance(kinds, Mapping) else kinds) if x)
+
+    @staticmethod
+    def _is_of(said: dict, row: Measurement) -> bool:
+        """Whether a row is of the half and of the kind that a table of `calibrates` says."""
         is_in = is_even(row) if said.pop("even", False) else True
         columns = said.pop("half", ())
         is_in &= is_half(*(row[x] for x in columns)) if columns else True
