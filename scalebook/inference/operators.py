@@ -16,7 +16,7 @@ on the H100, unless the device's row or a library that it runs has cells of its 
 170
 """
 
-from sympy import Max, Min, Piecewise
+from sympy import Max, Min, ceiling, floor
 
 from scalebook.attention.arithmetic import (
     attention_flops,
@@ -54,11 +54,12 @@ from .assumptions import (
 )
 
 __all__ = [
-    "decode_attention", "flash_attention", "flash_kernel_time", "grouped_decode_time", "grouped_item",
-    "grouped_prompt_time", "grouped_read_launch", "grouped_read_share", "item_time_by_heads", "latent_append_quantized",
+    "decode_attention", "decode_attention_by_cores", "decode_time_by_cores", "flash_attention", "flash_kernel_time",
+    "grouped_decode_time", "grouped_item", "grouped_prompt_time", "grouped_read_launch", "grouped_read_share",
+    "latent_append_quantized",
     "latent_decode_attention", "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time",
     "latent_prompt_traffic", "latent_read_launch", "latent_read_share", "one_new_token", "prompt_attention",
-    "queries_as_they_come", "shared_item",
+    "queries_as_they_come", "resident_when_repeated",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator"
@@ -117,16 +118,6 @@ def grouped_item():
     return read_item_grouped.rhs
 
 
-@formula("item_time_shared", _HERE)
-def shared_item(item_time_grouped):
-    """Where nothing else was measured, heads that share keys take a core as long as heads with keys of their own.
-
-    >>> shared_item(item_time_grouped="1.5 us")
-    1.5e-06
-    """
-    return item_time_grouped
-
-
 @formula("read_launch_latent", _HERE)
 def latent_read_launch():
     """Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.
@@ -160,20 +151,6 @@ def latent_item():
 # Keys and values of grouped heads
 
 
-@formula("item_time", _HERE)
-def item_time_by_heads(heads, kv_heads, kv_bits, activation_bits, item_time_grouped, item_time_shared):
-    """A core takes longer for one item if several heads share its keys and values, and these have 16 bits.
-
-    On Hopper that is another kernel of TensorRT-LLM than the one for 8-bit caches.
-
-    >>> known = dict(heads=32, kv_heads=8, activation_bits=16, item_time_grouped="1.5 us", item_time_shared="4.2 us")
-    >>> item_time_by_heads(known, kv_bits=16), item_time_by_heads(known, kv_bits=8)
-    (4.2e-06, 1.5e-06)
-    """
-    is_shared = (heads > kv_heads) & (kv_bits >= activation_bits)
-    return Piecewise((item_time_shared, is_shared), (item_time_grouped, True))
-
-
 @formula("kernel_time", "shah2024 §3", _HERE, given=[append_traffic, least_traffic, busy_pairs])
 def grouped_prompt_time(
     prompt_launch,
@@ -203,7 +180,7 @@ def grouped_decode_time(
     batch,
     kv_heads,
     cores,
-    item_time,
+    item_time_grouped,
     traffic,
     hbm_bandwidth,
     read_efficiency_grouped,
@@ -212,12 +189,70 @@ def grouped_decode_time(
 ):
     """`decode_kernel_time` with the launch and the share of the bandwidth at which a device reads keys and values.
 
-    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132, item_time="1.4 us",
+    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132, item_time_grouped="1.4 us",
     ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8, flops="8 GFLOP",
     ...     peak_flops="989.4 TFLOP/s")
     381.134328...
     """
-    return decode_kernel_time.of(launch_time=read_launch_grouped, bandwidth_efficiency=read_efficiency_grouped)
+    return decode_kernel_time.of(
+        launch_time=read_launch_grouped, item_time=item_time_grouped, bandwidth_efficiency=read_efficiency_grouped
+    )
+
+
+@formula("resident_share", "trtllm-dispatch", given=[least_traffic])
+def resident_when_repeated(traffic, l2_capacity):
+    """What a second-level cache still holds of the keys and values if the same call is repeated, as benchmarks do.
+
+    All of it as long as it fits, and nothing of a quarter more, since lines are replaced before they are read again.  In a
+    service other kernels run in between: there give `resident_share=0`.
+
+    >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
+    [1.0, 0.0]
+    """
+    return Max(0, Min(1, 5 - 4 * traffic / l2_capacity, evaluate=False), evaluate=False)
+
+
+@formula("kernel_time", "dao2022 §3.2", "trtllm-dispatch", given=[least_traffic])
+def decode_time_by_cores(
+    read_launch_grouped,
+    batch,
+    kv_heads,
+    context,
+    head_dim,
+    kv_bits,
+    cores,
+    item_time_grouped,
+    core_bandwidth,
+    split_tokens,
+    join_time,
+    traffic,
+    resident_share,
+    hbm_bandwidth,
+    read_efficiency_grouped,
+    flops,
+    peak_flops,
+):
+    """Each core takes one item, a sequence's key-value head, at a time: a start, and its bytes at the rate of one core.
+
+    If there are fewer items than cores, several cores share an item, each at least `split_tokens` of it, and their results
+    are joined.  Memory may take longer, for what the second-level cache does not hold.
+
+    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142, item_time_grouped="3 us",
+    ...     core_bandwidth="16 GB/s", join_time="3 us", traffic="17 MB", resident_share=1, hbm_bandwidth="864 GB/s",
+    ...     read_efficiency_grouped=0.8, flops="1 GFLOP", peak_flops="362 TFLOP/s")
+    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=1e9)
+    140.072
+    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=512)
+    20.192
+    """
+    items = batch * kv_heads
+    cores_each = Min(floor(cores / items), ceiling(context / split_tokens), evaluate=False)
+    splits = Max(1, cores_each, evaluate=False)
+    share = 2 * head_dim * context * kv_bits / 8 / splits
+    worked = ceiling(items / cores) * (item_time_grouped + share / core_bandwidth)
+    read = (1 - resident_share) * traffic / (read_efficiency_grouped * hbm_bandwidth)
+    joined = join_time * Min(1, splits - 1, evaluate=False)
+    return read_launch_grouped + Max(worked, read, flops / peak_flops, evaluate=False) + joined
 
 
 @formula("kernel_time", "shah2024 §3", given=[least_traffic])
@@ -342,8 +377,12 @@ prompt_attention = Sheet(
 )  # fmt: skip
 decode_attention = Sheet(
     "decode_attention", *_DECODED, pair_width_grouped, least_traffic, grouped_read_launch, grouped_read_share,
-    grouped_item, shared_item, item_time_by_heads, grouped_decode_time,
+    grouped_item, grouped_decode_time,
     doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+)  # fmt: skip
+decode_attention_by_cores = Sheet(
+    "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(), resident_when_repeated,
+    doc="The same by kernels of which a library says what one core does: mmha and xqa of TensorRT-LLM.",
 )  # fmt: skip
 latent_prompt_attention = Sheet(
     "latent_prompt_attention", *_PROMPT, latent_append_quantized, latent_prompt_traffic, latent_prompt_time,

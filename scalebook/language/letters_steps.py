@@ -41,11 +41,12 @@ for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "laten
         "share",
     )
     letter(f"item_time_{_kind}", "s", f"least time a core spends on one item of cached {_of}", rf"\tau_i^{{{_mark}}}")
+# Of kernels that give each core one sequence and key-value head at a time.
+letter("core_bandwidth", "B/s", "rate at which one core reads cached keys and values", r"W_{\mathrm{core}}")
+letter("split_tokens", "", "fewest cached tokens that one of several cores reads of a sequence", r"n_{\mathrm{split}}")
+letter("join_time", "s", "time to join the results of cores that shared a sequence", r"\tau_{\mathrm{join}}", _ZERO)
 letter(
-    "item_time_shared",
-    "s",
-    "the same of 16-bit keys and values that several heads share",
-    r"\tau_i^{s}",
+    "resident_share", "%", "share of a cache that the second-level cache still holds", r"\chi_{\mathrm{L2}}", "share"
 )
 letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
 letter(
