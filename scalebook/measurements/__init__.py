@@ -12,8 +12,6 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    attention,
-    attention_kernels,
     azure_engines,
     calculon,
     cards,
@@ -22,8 +20,6 @@ from . import (
     devices,
     kernels,
     llmcompass,
-    moe,
-    moe_exchange,
     offload,
     offload_published,
     pipeline,
@@ -50,7 +46,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    decode, collectives, kernels, llmcompass, cards, devices, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
