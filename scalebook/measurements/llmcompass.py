@@ -9,7 +9,6 @@ import numpy as np
 from scalebook.attention.eager import eager_score_passes
 from scalebook.machine.kernels import stream_time
 
-
 from .confrontation import Confrontation, Priced
 from .kernels import at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers

@@ -75,7 +75,8 @@ def _asked(model: str, gpu: str, pp: str, n_gpus: str, precision: str):
     if shape.get("experts"):
         there = device.at("bf16" if is_unpacked(device, expert) else precision_for(device, expert))
         letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
-        reached = libraries.trtllm_unpacked_experts.matmul_efficiency if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
+        row = libraries.trtllm_unpacked_experts if is_unpacked(device, expert) else there
+        reached = row.get("matmul_efficiency", 0.6)
         letters["expert_efficiency"] = reached
     return (shape, device.at(precision_for(device, dense))), letters
 

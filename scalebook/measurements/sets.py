@@ -14,8 +14,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`.
-- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on; a list
-  of these where rows may be of either kind.
+- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on; a
+  list of these where rows may be of either kind.
 - `extract`: new columns out of others, by patterns; `complete`: a function of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first whose expression, or whose patterns of columns, hold.
@@ -46,7 +46,7 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
