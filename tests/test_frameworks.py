@@ -198,7 +198,7 @@ CALIBRATED = [
     ("nanotron", {}, "split_launch", (0, 9e-3)),
     ("nanotron", {}, "stage_launch", (1.4e-3, 5e-3)),
     ("nanotron", {}, "domain_launch", (1.5e-3, 7e-3)),
-    ("nanotron", {}, "stall_time", (0.4, 1.2)),
+    ("nanotron", {}, "stall_time", (0.3, 0.8)),
     ("megatron_bridge", {"model": EXPERTS, "fused": "no", "in_turns": "no"}, "block_launch", (4e-3, 13e-3)),
     ("megatron_bridge", {"model": DENSE, "system": "H100"}, "sustained_rate", (0.74, 0.90)),
     ("bloom_topology", {}, "block_wait", (10e-3, 26e-3)),
@@ -248,5 +248,5 @@ def test_a_run_of_nanotron_is_near_one_of_two_modes_and_as_often_in_the_slower_a
     found = result.confrontation.readings(result.rows)
     apart = np.abs(found.predicted / result.measured - 1)
     unseen = ~result.fitted
-    assert apart.min(axis=0)[unseen].mean() < 0.16 < 0.26 < np.abs(result.errors[unseen]).mean()
+    assert apart.min(axis=0)[unseen].mean() < 0.16 < 0.20 < np.abs(result.errors[unseen]).mean()
     assert (apart[1] < apart[0])[unseen].mean() == pytest.approx(found.chances[1][unseen].mean(), abs=0.05)

@@ -17,7 +17,7 @@ __all__ = [
     "FRAMEWORK", "REACHED", "USUAL", "as_run", "attention_reached_heads", "attention_reached_length",
     "attention_same_long", "attention_same_short", "experts_eager", "experts_fused", "host_exposed",
     "host_launch", "launched_blocks_all", "launched_blocks_moe", "of_framework", "overlap_of",
-    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "sent_once", "stall_exposed",
+    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "received_tensors", "sent_once", "stall_exposed",
     "stream_reached_passes", "sustained_reached_library",
 ]  # fmt: skip
 
@@ -25,7 +25,7 @@ __all__ = [
 # Defaults where no framework says otherwise: kernels are fused and today's, and hosts cost nothing.
 USUAL = {
     "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
-    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "slow_share": 0,
+    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "stall_ways": 1024, "slow_share": 0,
     "expert_passes": 0, "clamped_experts": 0,
 }  # fmt: skip
 
@@ -249,16 +249,30 @@ def host_exposed(
     return Max(added, launched_blocks * host_launch - (kernels + waits + bubble_time), evaluate=False) + stall_exposed
 
 
-@formula("stall_exposed", "nanotron-ultrascale", "dean2013")
-def stall_exposed(stall_time, slow_share, microbatches, tp, pp, dp, cp, scaleup_size):
-    """If it is likelier than not that one of the nodes is slow, every micro-batch waits for it.
+@formula("received_tensors", "narayanan2021 §2.2")
+def received_tensors(pp):
+    """Tensors that the busiest stage waits for in a micro-batch: one forward and one backward, or one of two stages.
 
-    >>> some = dict(stall_time="0.8 s", slow_share=0.018, microbatches=8, pp=1, cp=1, scaleup_size=8)
-    >>> stall_exposed(some, tp=8, dp=8), stall_exposed(some, tp=8, dp=64)
-    (0.0, 6.4)
+    >>> received_tensors(pp=1), received_tensors(pp=2), received_tensors(pp=8)
+    (0.0, 1.0, 2.0)
+    """
+    return Min(2, pp - 1, evaluate=False)
+
+
+@formula("stall_exposed", "nanotron-ultrascale", "dean2013")
+def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbatches, tp, pp, dp, cp, scaleup_size):
+    """If one of the nodes is more likely slow than not, a stage stalls with every tensor that it receives.
+
+    It always stalls when more than `stall_ways` devices of a stage share its matrices.
+
+    >>> some = dict(stall_time="0.5 s", stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2,
+    ...             cp=1, scaleup_size=8)
+    >>> stall_exposed(some, tp=8, dp=4), stall_exposed(some, tp=8, dp=32), stall_exposed(some, tp=32, dp=1)
+    (0.0, 4.0, 4.0)
     """
     chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
-    return Piecewise((stall_time * (microbatches + pp - 1), Gt(chance, Rational(1, 2))), (0, True))
+    stalled = stall_time * received_tensors * (microbatches + pp - 1)
+    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2))), (0, True))
 
 
 FRAMEWORK: tuple[Formula, ...] = (

@@ -80,7 +80,8 @@ _PARTS = (
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed, host.stall_exposed,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed,
+    host.received_tensors, host.stall_exposed,
     model_flops, hardware_flops, mfu, hfu,
     train_rate, step_energy, step_cost, train_time, train_cost, filled,
 )  # fmt: skip
