@@ -175,7 +175,8 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
 
 @pytest.mark.parametrize(("text", "key"), [
     ("--tensor-model-parallel-size 8", "megatron"),
-    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
+    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed_zero3"),
+    ('{"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
     ("[parallelism]\ntensor_parallel_degree = 4\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan"),
     ("[parallelism]\ntensor_parallel_degree = 4\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
      "[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan_async"),

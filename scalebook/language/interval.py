@@ -267,7 +267,11 @@ def interval(
     part = _part(letter, row.cells[letter], ends_of)
     groups = _groups(part)
     low, high = _drawn(letter, part, groups, typical, level)
-    if row.between is not None and ends_of is usual_ends and (found := _between(row, letter, level, low, high)) is not None:
+    if (
+        row.between is not None
+        and ends_of is usual_ends
+        and (found := _between(row, letter, level, low, high)) is not None
+    ):
         return found
     return Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
 
