@@ -17,16 +17,16 @@ __all__ = [
     "FRAMEWORK", "REACHED", "USUAL", "as_run", "attention_reached_heads", "attention_reached_length",
     "attention_same_long", "attention_same_short", "experts_eager", "experts_fused", "host_exposed",
     "host_launch", "launched_blocks_all", "launched_blocks_moe", "of_framework", "overlap_of",
-    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "received_tensors", "sent_once", "stall_exposed",
-    "stream_reached_passes", "sustained_reached_library",
+    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "received_tensors", "sent_once",
+    "stall_exposed", "stream_reached_passes", "sustained_reached_library",
 ]  # fmt: skip
 
 
 # Defaults where no framework says otherwise: kernels are fused and today's, and hosts cost nothing.
 USUAL = {
     "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
-    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0, "stall_ways": 1024, "slow_share": 0,
-    "expert_passes": 0, "clamped_experts": 0,
+    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0,
+    "stall_ways": 1024, "slow_share": 0, "expert_passes": 0, "clamped_experts": 0,
 }  # fmt: skip
 
 
