@@ -6,6 +6,9 @@ Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `ta
 0.4
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from sympy import Gt, Integer, Max, Min, Piecewise, Rational, floor
 
 from scalebook.inference.tail import any_slow
@@ -290,9 +293,12 @@ REACHED = {
 }  # fmt: skip
 
 
-def as_run(f: Formula) -> Formula:
-    """A formula with what kernels reach as the framework runs them, in place of what they reach at best."""
-    reached = {symbol(x): symbol(y) for x, y in REACHED.items() if x in f.inputs}
+def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
+    """A formula with what kernels reach as the framework runs them, in place of what they reach at best.
+
+    `more` are further letters to replace, each with the one that takes its place.
+    """
+    reached = {symbol(x): symbol(y) for x, y in {**REACHED, **more}.items() if x in f.inputs}
     return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
 
 
