@@ -14,11 +14,8 @@ from scalebook.language.notation import nearest, quoted, word
 from . import (
     attention,
     attention_kernels,
-    azure_engines,
     calculon,
     cards,
-    collectives,
-    decode,
     devices,
     kernels,
     llmcompass,
@@ -28,10 +25,6 @@ from . import (
     offload_published,
     pipeline,
     published,
-    serving_amd,
-    serving_load,
-    serving_mlperf,
-    serving_static,
     stragglers,
     training_memory,
     training_relative,
@@ -46,12 +39,11 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, calculon,
+    training_relative, training_seconds, training_tpu, published, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

@@ -1,8 +1,9 @@
 """Public calls that measured rows stand for: as a line of Python, and priced one by one or many together."""
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache, reduce
 
 import numpy as np
 
@@ -14,10 +15,27 @@ from scalebook.shell.named import find
 
 from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "is_array", "priced_calls", "row_of", "shown"]
+__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "row_of", "shown"]
 
+TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
+
+
+def called(thing: str):
+    """What a call names: a sheet, a formula, or a function of one, such as `serve.offline`.
+
+    >>> called("serve.offline").__name__
+    'offline'
+    """
+    name, *inside = thing.split(".")
+    return reduce(getattr, inside, find(name))
+
+
+@lru_cache(4096)
+def _run(thing: str, rows: tuple, letters: tuple) -> Row:
+    """What a call gives; rows of a set often repeat one."""
+    return called(thing)(*map(row_of, rows), **dict(letters))
 
 
 @dataclass(frozen=True)
@@ -47,8 +65,8 @@ class Call:
         """The line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
-        if isinstance(find(self.thing), Formula):
-            return written(self.answer, {find(self.thing).letter: first})
+        if isinstance(called(self.thing), Formula):
+            return written(self.answer, {called(self.thing).letter: first})
         used = names(self.answer)
         if len(used) == 1 and not self.blend and self.answer.count(used[0]) == 1:
             return written(self.answer, {used[0]: f"{first}.{used[0]}"})
@@ -61,11 +79,11 @@ class Call:
     @cached_property
     def runs(self) -> list[Row]:
         """The results that the answer is made of."""
-        rows = [row_of(x) for x in self.rows]
+        letters = tuple(self.letters.items())
         if self.blend is None:
-            return [find(self.thing)(*rows, **self.letters)]
+            return [_run(self.thing, self.rows, letters)]
         word, values, _ = self.blend
-        return [find(self.thing)(*rows, **self.letters, **{word: x}) for x in values]
+        return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
     def answered(self, seconds: float | None = None) -> float:
         """The answer, or what it would be if a step took so many seconds."""
@@ -89,10 +107,20 @@ class Call:
     def value(self) -> float:
         return self.answered()
 
+    def at_peaks(self) -> list[float]:
+        """Roofline and peak: arithmetic over letters of the result, of the rows and of the call; NaN where unsaid."""
+        known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
+        known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
+        return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
+
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls added up; `figure` is arithmetic over `total` and the row's columns that the sum becomes."""
+    """Several calls, added up or held against each other.
+
+    `figure` is what they become: arithmetic over `total`, their sum, over `first`, `second` and `third`, the calls one
+    by one, and over the row's columns.
+    """
 
     terms: tuple[Call, ...]
     figure: str = "total"
@@ -101,17 +129,18 @@ class Sum:
     @property
     def text(self) -> str:
         """The line of Python."""
-        total = " + ".join(x.text for x in self.terms)
-        said = {n: shown(x) for n, x in self.columns.items()}
-        return written(self.figure, said | {"total": total})
+        texts = [x.text for x in self.terms]
+        said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
+        return written(self.figure, said | {"total": " + ".join(texts)})
 
     @property
     def value(self) -> float:
-        return float(self.become(sum(x.value for x in self.terms)))
+        return float(self.become([x.value for x in self.terms]))
 
-    def become(self, total):
-        """What a total of the calls' answers becomes."""
-        return expression(self.figure, lambda name: total if name == "total" else self.columns[name])
+    def become(self, answers):
+        """What the calls' answers, in their order, become."""
+        known = {**self.columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
+        return expression(self.figure, known.__getitem__)
 
 
 def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
@@ -120,7 +149,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
     formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
     """
-    if isinstance(find(calls[0].thing), Step):
+    if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
@@ -130,10 +159,13 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     for (thing, rows, words, letters, wanted), places in groups.items():
         said = dict(words)
         said |= {n: np.array([calls[i].letters[n] for i in places], float) for n in letters if n not in said}
-        run = find(thing)(*map(row_of, rows), **said)
+        run = called(thing)(*map(row_of, rows), **said)
+        if not isinstance(run, Row):  # a formula's number: what it was given is known too
+            given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
+            run = reduce(operator.or_, given, {}) | said | {find(thing).letter: run}
         for line, text in enumerate(wanted):
             if text:
-                found[line, places] = expression(text, lambda name, run=run: run[name] if isinstance(run, Row) else run)
+                found[line, places] = expression(text, run.__getitem__)
     return found
 
 
@@ -181,7 +213,7 @@ def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet,
 
 def is_array(thing: str) -> bool:
     """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
-    return isinstance(find(thing), Sheet | Formula | Step)
+    return isinstance(called(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:
