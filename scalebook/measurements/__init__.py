@@ -12,15 +12,11 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    attention,
-    attention_kernels,
     calculon,
     cards,
     devices,
     kernels,
     llmcompass,
-    moe,
-    moe_exchange,
     offload,
     offload_published,
     pipeline,
@@ -39,7 +35,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    kernels, llmcompass, cards, devices, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (

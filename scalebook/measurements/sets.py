@@ -22,14 +22,16 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
   `also_left_out` adds to those of the stanza it is like.
 - `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
-- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the same
-  text can share one number.
+- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the
+  same text can share one number.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
 - `why`: why the set needs Python, if it does.
 - `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`,
   where `names` may name those of a key; `complete`: a function of this room that adds columns.
+- `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
+  the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
   `where` an expression holds; `follows`: letters that follow from these.
@@ -61,7 +63,7 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -108,6 +110,8 @@ class Stanza:
             new[name] = self._extracted(how, new)
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
+        for name, cases in self.said.get("labels", {}).items():
+            new[name] = next((word for case, word in cases if self._labels(case, new)), "")
         return new
 
     def _extracted(self, how, row: Measurement) -> str:
@@ -124,6 +128,9 @@ class Stanza:
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
+
+    def _labels(self, case: str | Mapping, row: Measurement) -> bool:
+        return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
@@ -168,7 +175,7 @@ class Stanza:
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
         said = self.said.get("calibrates", [])
-        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]))
+        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 
     def _calibrates(self, said: dict, row: Measurement) -> bool:
         is_in = is_even(row) if said.pop("even", False) else True
