@@ -186,7 +186,8 @@ letter(
     _ZERO,
 )
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
-letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
+letter("split_time", "s", "time that sharing a product's inner size between cores costs", r"\tau_{\mathrm{split}}")
+letter("split_step", "s", "time that each share of the inner size beyond the second adds", r"\tau_{\mathrm{split}+}")
 letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
 

@@ -33,7 +33,7 @@ WAITS = {"bf16": 2.0e-9, "fp8": 0.95e-9, "fp8_block": 1.8e-9, "fp4": 1.25e-9}
 START = 3.1e-6
 # AITER's split the inner size for less than others.  All on its even rows of the MI355X; in a captured graph kernels
 # start faster.
-AITER = {"tile_columns": 64, "split_time": 0.27e-6}
+AITER = {"tile_columns": 64, "split_time": 0.27e-6, "split_step": 0.27e-6}
 # On the MI355X less of the writing of results is hidden than elsewhere, where it is half.
 AITER_EXPOSED = {"mi355x": 0.85}
 # It has kernels with tiles of 16 to 256 rows (a8w8_bpreshuffle_128x16x32x512 is the first): of those up to 128 it takes

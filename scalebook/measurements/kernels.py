@@ -14,6 +14,7 @@ from scalebook.machine.kernels import (
     inner_half,
     matrix_product,
     one_core,
+    split_step,
     split_time,
     stream_time,
     tile_columns,
@@ -53,7 +54,7 @@ FORMATS = {
 FRAMEWORKS = {"TRTLLM": "TensorRT-LLM", "VLLM": "vLLM"}
 
 
-_USUAL = (one_core, typical_matmul_efficiency, typical_stream_efficiency, tile_rows, tile_columns, split_time)
+_USUAL = (one_core, typical_matmul_efficiency, typical_stream_efficiency, tile_rows, tile_columns, split_time, split_step)
 
 
 @cache
