@@ -72,19 +72,6 @@ CONFRONTATIONS = {
     c.name: c
     for c in (
         Confrontation(
-            "gemm_cards",
-            "gemm_cards.csv",
-            "Time of a linear layer on cards, of more than their second-level caches hold.",
-            _products,
-            "latency_ms",
-            "ms",
-            ("aiconfigurator-gemm",),
-            _no_product,
-            _card("gemm_dtype"),
-            "what products reach of each peak and streams of the bandwidth, on even rows",
-            is_even,
-        ),
-        Confrontation(
             "attention_cards",
             "attention_cards.csv",
             "Time of attention for one new token a sequence on cards, of more than their second-level caches hold.",

@@ -314,19 +314,6 @@ CONFRONTATIONS = {
     c.name: c
     for c in (
         Confrontation(
-            "gemm",
-            "gemm.csv",
-            "Time of a linear layer: tiles, waves and traffic at each device's efficiencies.",
-            _gemm,
-            "latency_ms",
-            "ms",
-            ("aiconfigurator-gemm",),
-            _no_gemm,
-            _gemm_group,
-            _FITTED,
-            _calibrates,
-        ),
-        Confrontation(
             "gemm_eleuther",
             "gemm_eleuther.csv",
             "Rate of matrix products over sweeps of their sizes, the A100 as calibrated in gemm.",
