@@ -7,10 +7,12 @@ import scalebook.measurements.sets as sets
 from scalebook.language import NOTATION
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.shell.named import find, things
-from scalebook.tables import accelerators, clusters, frameworks, models
+from scalebook.tables import accelerators, clusters, engines, frameworks, models
 from scalebook.training.strategy import WORDS
 
-PUBLIC = dict(accelerators=accelerators, clusters=clusters, frameworks=frameworks, models=models, max=max, min=min)
+PUBLIC = dict(accelerators=accelerators, clusters=clusters, engines=engines, frameworks=frameworks, models=models,
+              max=max, min=min)  # fmt: skip
+KINDS = ("models", "accelerators", "frameworks", "engines", "shape", "formula")
 MOST = 300
 
 
@@ -37,7 +39,7 @@ def test_a_call_says_nothing_but_letters_words_and_rows(name):
         for term in call.terms if isinstance(call, sets.Sum) else [call]:
             assert find(term.thing)
             assert all(x in NOTATION or x in WORDS for x in term.letters)
-            assert all(kind in ("models", "accelerators", "frameworks", "shape") for kind, *_ in term.rows)
+            assert all(kind in KINDS for kind, *_ in term.rows)
     for text in stanza.said.get("letters", {}).values():
         if isinstance(text, str):
             sets.expression(text, lambda x: 1.0)

@@ -235,7 +235,8 @@ function planCases(engine) {
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
       const own = { ...data.engines[plan.engine ?? "ideal"].letters };
-      if (!("scale_block" in given && plan.precision === "fp8")) delete own.scale_kernels;
+      if (!("scale_block" in given && plan.precision === "fp8" && (given.weight_bits ?? 8) === 8)) delete own.scale_kernels;
+      else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
       const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
       return { usual, given: { ...own, ...given } };
     },
@@ -252,7 +253,8 @@ function planCases(engine) {
       const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
       const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
       delete known.devices; // they follow from the ways
-      let exchange = exchanged({ ...known, ...chosen.words });
+      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? "ideal"].words.exchange } : {};
+      let exchange = exchanged({ ...usual_, ...known, ...chosen.words });
       if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
       const own = this.sheet(plan, exchange);
       const filled = { ...usual };

@@ -26,7 +26,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import engines, precisions
+from scalebook.tables import Device, Engine, engines, precisions
 
 __all__ = [
     "EXCHANGES",
@@ -262,21 +262,24 @@ class Step:
 
         `may_be_one`: where a single device lacks a network, its sheet asks for none.
         """
-        letters = dict(letters)
-        has_engine = "engine" in letters or self.engine is not None
-        engine, exchange = letters.pop("engine", self.engine), letters.pop("exchange", None)
+        letters, exchange = dict(letters), letters.get("exchange")
+        letters.pop("exchange", None)
+        engine, knowns = _engine_of(knowns, letters.pop("engine", None), self.engine)
         overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
-        if has_engine:
-            row = _engine(engine)
-            unused = {*known, *(() if _has_scales(rows, known) else ("scale_kernels",))}
-            knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in unused}))
-            known = {n: x for n, x in row.items() if n not in unused} | known
         groups = quantity("attention_dp", known.get("attention_dp", 1))
+        if engine is not None:
+            has_scales = _has_scales(rows, known)
+            unused = {*known, *(() if has_scales else ("scale_kernels",))}
+            knowns = (*knowns, Row(engine.name, {n: cell for n, cell in engine.cells.items() if n not in unused}))
+            knowns = tuple(map(_by_blocks, knowns)) if has_scales else knowns
+            known = {n: x for n, x in engine.items() if n not in unused} | known
+            if model.get("experts") and is_over_one(groups):
+                exchange = exchange or engine.words.get("exchange")
         exchange = _exchange(exchange, groups, quantity("ep", known.get("ep", 1)))
         ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]
         if may_be_one and not {*NETWORK} <= {*known} and not any(map(is_over_one, (groups, *ways))):
@@ -340,6 +343,22 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
 
 
+def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tuple]:
+    """The engine that a call names, as a row or by `engine=`, or the usual one; and the call's other rows."""
+    rows = [x for x in knowns if isinstance(x, Engine)]
+    if len(rows) + (said is not None) > 1:
+        raise TypeError("a service is of one engine: name it once")
+    said = rows[0] if rows else usual if said is None else said
+    return None if said is None else _engine(said), tuple(x for x in knowns if not isinstance(x, Engine))
+
+
+def _by_blocks(row):
+    """A device whose products of 8 bits have a scale for each block of weights: what they reach, where it is known."""
+    if not isinstance(row, Device) or "matmul_fp8_block" not in row:
+        return row
+    return Row(row.name, row.cells | {"matmul_efficiency": row.cells["matmul_fp8_block"]}, row.words)
+
+
 def _engine(engine) -> Row:
     """A row of the table, or the one of a name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
@@ -374,7 +393,8 @@ def _has_scales(rows, known) -> bool:
 
     Where scales are fixed, the kernels before a product apply them.
     """
-    return "scale_block" in known and _precision(rows) == "fp8"
+    is_fp8 = "scale_block" in known and _precision(rows) == "fp8"
+    return is_fp8 and bool(np.all(quantity("weight_bits", known.get("weight_bits", 8)) == 8))
 
 
 def _precision(rows) -> str:

@@ -284,6 +284,13 @@ for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
         "share",
     )
 letter(
+    "matmul_fp8_block",
+    "%",
+    "rate of full waves of a deep matrix product over the peak, in fp8 with a scale for each block of weights",
+    r"\eta_{\mathrm{mm,block}}",
+    "share",
+)
+letter(
     "stream_efficiency",
     "%",
     "rate at which kernels stream through memory over its bandwidth",

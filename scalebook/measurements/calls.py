@@ -7,19 +7,25 @@ from functools import cache, cached_property
 import numpy as np
 
 from scalebook import tables
+from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.row import gather
 from scalebook.shell.named import find
 
-from .expressions import expression, names, written
+from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "priced_calls", "row_of", "shown"]
+__all__ = ["Call", "Sum", "is_array", "priced_calls", "row_of", "shown"]
+
+# What calls of one layout differ in, whatever their sheet.
+_FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
 
 
 @dataclass(frozen=True)
 class Call:
     """One public call: `text` is what a reader types, `value` what it gives.
 
-    `rows` are, by position, table, key, precision, cluster and libraries of each row, or a shape's letters and words.
+    `rows` are, by position, table, key, precision (two with experts' own), cluster and libraries of each row, a
+    shape's letters and words, or "formula" and the name of one that takes the place of the sheet's.
     `answer` is a letter of the result or arithmetic over its letters; of a formula it is the formula's number.  `blend`
     are a word, its two values and the share of the second.
     """
@@ -108,11 +114,14 @@ class Sum:
         return expression(self.figure, lambda name: total if name == "total" else self.columns[name])
 
 
-def priced_calls(calls: list[Call], answers: list[list[str]]) -> np.ndarray:
-    """Answers of calls of sheets and formulas, an array of as many lines as each call has answers.
+def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
+    """Answers of calls of sheets, steps and formulas, an array of as many lines as each call has answers.
 
-    Calls of the same rows and words that give the same letters are one call with arrays.
+    Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
+    formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
     """
+    if isinstance(find(calls[0].thing), Step):
+        return _stepped(calls, answers, using, given)
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
@@ -128,9 +137,46 @@ def priced_calls(calls: list[Call], answers: list[list[str]]) -> np.ndarray:
     return found
 
 
-def is_sheet(thing: str) -> bool:
-    """Whether a thing to call is one sheet or formula, whatever its words."""
-    return isinstance(find(thing), Sheet | Formula)
+def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping) -> np.ndarray:
+    """The same of steps of serving and of services: all calls that one sheet answers are priced together."""
+    groups: dict[tuple, list] = {}
+    for place, call in enumerate(calls):
+        free = {n: x for n, x in call.letters.items() if n in _FREE}
+        fixed = tuple((n, x) for n, x in call.letters.items() if n not in free)
+        sheet, known = _planned(call.thing, call.rows, fixed, tuple(free))
+        sheet, known = sheet.using(*(f for f in using if f.letter in sheet.letters)), known | free
+        known = {n: x for n, x in known.items() if n not in {f.letter for f in using}}
+        known |= {n: x[place] for n, x in given.items()}
+        groups.setdefault((sheet, tuple(answers[place]), *sorted(known)), []).append((place, known))
+    found = np.full((len(answers[0]), len(calls)), np.nan)
+    for (sheet, wanted, *letters), group in groups.items():
+        places, columns = [x for x, _ in group], {n: np.array([x[n] for _, x in group], float) for n in letters}
+        asked = {n for text in wanted if text for n in names(text)}
+        part = sheet.only(*sorted(asked & sheet.formulas.keys() - columns.keys()))
+        run = part(**{n: x for n, x in columns.items() if n in part.inputs or n in part.formulas})
+
+        def value(name, run=run, part=part, columns=columns):
+            if name not in part.formulas and name not in columns:
+                raise Empty(f"nothing says what {name} is")
+            return columns[name] if name in columns else run[name]
+
+        for line, text in enumerate(wanted):
+            if text:
+                found[line, places] = expression(text, value)
+    return found
+
+
+@cache
+def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet, dict]:
+    """The sheet of calls that differ in the values of `free` letters alone, and all else that they know."""
+    letters = dict(fixed) | dict.fromkeys(free, 1.0)
+    sheet, knowns, left = find(thing).plan(tuple(map(row_of, rows)), letters, may_be_one=True)
+    return sheet, {n: cell.value for n, cell in gather(knowns, left).items() if n not in free}
+
+
+def is_array(thing: str) -> bool:
+    """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
+    return isinstance(find(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:
@@ -142,18 +188,24 @@ def _row_text(row: tuple) -> str:
     kind, key, *more = row
     if kind == "shape":
         return f"models.shaped({', '.join(f'{n}={shown(x)}' for n, x in key)})"
+    if kind == "formula":
+        return key
     at, on, running = (*more, "", "", "")[:3]
-    said = f"{kind}.{key}" + (f".at({at!r})" if at else "") + (f".on(clusters.{on})" if on else "")
+    dense, *experts = at.split() or [""]
+    at = f"{dense!r}, experts={experts[0]!r}" if experts else repr(dense)
+    said = f"{kind}.{key}" + (f".at({at})" if dense else "") + (f".on(clusters.{on})" if on else "")
     return said + (f".running({', '.join(map(repr, running.split()))})" if running else "")
 
 
 @cache
-def row_of(said: tuple) -> Row:
-    """The row of the tables that a call names."""
+def row_of(said: tuple) -> Row | Formula:
+    """The row of the tables, or the formula, that a call names by position."""
     kind, key, *more = said
     if kind == "shape":
         return tables.models.shaped(**dict(key))
+    if kind == "formula":
+        return find(key)
     row, (at, on, running) = getattr(tables, kind)[key], (*more, "", "", "")[:3]
-    row = row.at(at) if at else row
+    row = row.at(*at.split()) if at else row
     row = row.on(tables.clusters[on]) if on else row
     return row.running(*running.split()) if running else row

@@ -8,14 +8,19 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   `peak` likewise: what the device would do at its peaks, and what nothing can beat.
 - `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
   `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`.
-- `model`, `device`, `precision`, `framework`, `cluster`, `libraries`, `engine`: keys of tables, or texts with
-  `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words of a model of the row's
-  own shape.
+- `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
+  of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
+  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
-- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`.
-- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on.
-- `extract`: new columns out of others, by patterns; `complete`: a function of this room that adds columns.
+- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
+  expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
+  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+- `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
+- `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
+  was calibrated on.
+- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`;
+  `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -26,17 +31,18 @@ import itertools
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.resources import files
 
 import numpy as np
 
+from scalebook.language import NOTATION
 from scalebook.language.notation import nearest, quoted
 from scalebook.training.totals import useful_times
 
-from .calls import Call, Sum, is_sheet, priced_calls
+from .calls import Call, Sum, is_array, priced_calls, row_of, shown
 from .confrontation import Confrontation, Priced
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
@@ -84,25 +90,42 @@ class Stanza:
     def completed(self, row: Measurement) -> Measurement:
         """A row with the columns that are extracted from others."""
         new = dict(row)
-        for name, (column, pattern) in self.said.get("extract", {}).items():
-            found = re.search(pattern, new.get(column, ""))
-            new[name] = (found[1] if found and found.re.groups else found[0]) if found else ""
+        for name, how in self.said.get("extract", {}).items():
+            new[name] = self._extracted(how, new)
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
         return new
 
+    def _extracted(self, how, row: Measurement) -> str:
+        if isinstance(how, str):
+            try:
+                return shown(float(self._of(how, row, {})))
+            except Empty:
+                return ""
+        if isinstance(how, Mapping):
+            text = how["of"].format_map(row)
+            return next((x for pattern, x in how["names"].items() if re.search(pattern, text)), "")
+        column, pattern = how
+        found = re.search(pattern, row.get(column, ""))
+        return (found[1] if found.re.groups else found[0]) if found else ""
+
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
+        known = cache(lambda: self._cells(row, self._whole(row)) | dict(self.call(row).letters))
         for entry in self.said.get("left_out", ()):
             if isinstance(entry, Mapping):
-                if all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
+                if "over" in entry:
+                    call = self.call(row)
+                    if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
+                        return entry["why"]
+                elif all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
                     return entry["why"]
                 continue
             *condition, reason = entry
             if len(condition) == 2:
                 is_out = re.search(condition[1], row.get(condition[0], "")) is not None
             else:
-                is_out = self._of(condition[0], row, {})
+                is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
         return "" if not self.said.get("device") or self._key("device", row, self._whole(row)) else (
@@ -113,6 +136,8 @@ class Stanza:
         """Which kind of row it is."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
+        if "{device_name}" in said["group"]:
+            keys["device_name"] = row_of(("accelerators", self._key("device", row, said))).name.partition(" (")[0]
         return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
@@ -121,6 +146,8 @@ class Stanza:
         if not said:
             return False
         is_in = is_even(row) if said.pop("even", False) else True
+        if where := said.pop("where", ""):
+            is_in = bool(self._of(where, row, {}))
         columns = said.pop("half", ())
         is_in &= is_half(*(row[x] for x in columns)) if columns else True
         return is_in and all(re.search(p, row.get(c, "")) for c, p in said.items())
@@ -129,13 +156,23 @@ class Stanza:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
-        if is_sheet(terms[0].thing):
+        if is_array(terms[0].thing):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
         values = np.array([x.value for x in calls])
         if terms[0].thing != "training_step":
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
+
+    def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
+        """Letters of the results of all rows' calls, as arrays.
+
+        Formulas of `using`, and letters that are given a value, or one for each row, stand before what the calls say.
+        Raises KeyError for a letter that a result does not have.
+        """
+        given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
+        found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)
+        return dict(zip(wanted, found, strict=True))
 
     @staticmethod
     def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
@@ -165,20 +202,12 @@ class Stanza:
         letters: dict = {}
         for letter, text in said.get("letters", {}).items():
             try:
-                letters[letter] = self._of(text, row, letters) if isinstance(text, str) else text
+                known = partial(self._cells, row, said)
+                letters[letter] = self._of(text, row, letters, known) if isinstance(text, str) else text
             except Empty:
                 continue
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
-        rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
-        if "model" in said and "shape" not in said:
-            rows.append(("models", self._key("model", row, said)))
-        if "device" in said:
-            kinds = ("device", "precision", "cluster", "libraries")
-            rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
-        if "framework" in said:
-            rows.append(("frameworks", self._key("framework", row, said)))
-        if "engine" in said:
-            letters["engine"] = self._key("engine", row, said)
+        rows = self._rows(row, said)
         letters |= {n: x.format_map(row) if isinstance(x, str) else x for n, x in said.get("words", {}).items()}
         thing, blend = said.get("call", "training_step"), None
         if "blend" in said:
@@ -191,7 +220,9 @@ class Stanza:
             else:
                 letters[word] = values[0]
         least = said.get("roofline", ""), said.get("peak", "")
-        call = Call(thing, tuple(rows), letters, said["answer"], blend, least)
+        call = Call(thing, rows, letters, said["answer"], blend, least)
+        for letter, other in said.get("at_most", {}).items():
+            call = replace(call, letters=letters | {letter: min(letters[letter], _most(call, letter, other))})
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
@@ -232,10 +263,32 @@ class Stanza:
     def _wholes(self) -> dict[tuple[bool, ...], dict]:
         return {}
 
-    def _of(self, text: str, row: Measurement, letters: Mapping):
+    def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
+        """The rows of tables that a call has by position, and the formulas behind them."""
+        rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
+        if "model" in said and "shape" not in said:
+            rows.append(("models", self._key("model", row, said)))
+        if "device" in said:
+            kinds = ("device", "precision", "cluster", "libraries")
+            rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
+        rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
+        return (*rows, *(("formula", x) for x in said.get("formulas", ())))
+
+    def _cells(self, row: Measurement, said: Mapping) -> dict:
+        """What the rows of tables of a call say."""
+        found: dict = {}
+        for x in self._rows(row, {n: x for n, x in said.items() if n != "formulas"}):
+            found |= row_of(x)
+        return found
+
+    def _of(self, text: str, row: Measurement, letters: Mapping, known: Callable[[], Mapping] = dict):
         def value(name):
             if name in letters:
                 return letters[name]
+            if name not in row and name in NOTATION:
+                if name not in known():
+                    raise Empty(f"{row.get('row_id', 'a row')}: nothing says what {name} is")
+                return known()[name]
             if name not in row:
                 raise ValueError(f"{self.name}: there is no column {name!r}; {nearest(name, row)}")
             if row[name] in ("", "null"):
@@ -259,6 +312,19 @@ class Stanza:
         text = text.format_map(row)
         patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else {})
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
+
+
+def _most(call: Call, letter: str, other: str) -> float:
+    """A letter of the result of a call whose own letter is one; none where it has no value, as for want of room."""
+    return _other(call.thing, call.rows, tuple((call.letters | {letter: 1.0}).items()), other)
+
+
+@cache
+def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
+    try:
+        return float(priced_calls([Call(thing, rows, dict(letters))], [[other]])[0, 0])
+    except (KeyError, ValueError):
+        return 0.0
 
 
 def _named(text: str) -> Callable:
