@@ -9,6 +9,7 @@ import scalebook.block.models as blocks
 from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
+from scalebook.machine.datasheet import best_found
 from scalebook.machine.kernels import (
     exposed_write,
     grouped_hidden,
@@ -443,10 +444,10 @@ def test_what_is_known_by_its_best_stands_at_the_usual_share_of_it():
     rows = confront("gemm_best").rows
     derived = ("gaudi2", "gaudi3", "mi325x")
     reached = [cell(row) / share_of_peak(row) for row in rows if row["device"] not in derived]
-    assert pytest.approx(np.median(reached), rel=0.02) == devices.BEST_FOUND
+    assert pytest.approx(np.median(reached), rel=0.02) == best_found()
     for row in rows:
         if row["device"].startswith("gaudi"):
-            assert cell(row) == pytest.approx(devices.BEST_FOUND * share_of_peak(row), rel=0.01)
+            assert cell(row) == pytest.approx(best_found() * share_of_peak(row), rel=0.01)
     bf16 = {row["device"]: row for row in rows if row["precision"] == "bf16" and row["clock_mhz"]}
     faster = float(bf16["mi325x"]["tflops"]) / float(bf16["mi300x"]["tflops"])
     assert cell(bf16["mi325x"]) == pytest.approx(faster * cell(bf16["mi300x"]), rel=0.02)
@@ -457,7 +458,7 @@ def test_kernels_reach_nine_tenths_of_babelstream():
     for name in {row["device"] for row in result.rows}:
         rates = [x for row, x in zip(result.rows, result.measured, strict=True) if row["device"] == name]
         reached = accelerators[name].stream_efficiency * accelerators[name].hbm_bandwidth / 1e9 / np.median(rates)
-        assert reached == pytest.approx(devices.BEST_FOUND, abs=0.02)
+        assert reached == pytest.approx(best_found(), abs=0.02)
 
 
 def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published():

@@ -22,7 +22,6 @@ from scalebook.measurements import (
     serving_static,
     serving_wide,
 )
-from scalebook.measurements.collectives import KERNEL_LAUNCH
 from scalebook.measurements.load import GIB_OVER_GB, room_for
 from scalebook.measurements.priced import priced
 from scalebook.measurements.serving import served_rows
@@ -339,7 +338,7 @@ def test_full_load_on_the_mi300x_comes_in_waves():
 def test_a_worker_that_decodes_by_hand():
     said, predicted = row("serving_disaggregated", row_id="e2e-000524")
     assert (said["concurrency"], said["decode_num_workers"], said["decode_tp_size"]) == ("10.0", "5.0", "8.0")
-    launch = KERNEL_LAUNCH["b200_sxm"]
+    launch = accelerators.b200.sum_launch
     own = dict(near_latency=0, collective_launch=launch, sum_latency=0, sum_launch=launch)
     there = accelerators.b200.at("fp4")
     letters = dict(weight_bits=7.4, expert_bits=4.5, kv_bits=8, activation_bits=8)

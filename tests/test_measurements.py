@@ -17,7 +17,6 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import (
     CONFRONTATIONS,
-    collectives,
     confront,
     decode,
     runs,
@@ -25,6 +24,7 @@ from scalebook.measurements import (
     training_tpu,
 )
 from scalebook.measurements.__main__ import main
+from scalebook.measurements.calls import row_of
 from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
@@ -55,7 +55,7 @@ BOUNDS = {
     ("collectives_fabric", "calibrated on"): (0.046, 0.125),
     ("collectives_fabric", "AMD Instinct MI300X, 2 devices, 1 MiB or more"): (0.048, 0.048),
     ("collectives_fabric", "AMD Instinct MI300X, 8 devices, 1 MiB or more"): (0.018, 0.039),
-    ("collectives_fabric", "Google TPU7x (Ironwood), 4 devices, 1 MiB or more"): (0.136, 0.221),
+    ("collectives_fabric", "Google TPU7x, 4 devices, 1 MiB or more"): (0.136, 0.221),
     ("host_link", "h100"): (0.072, 0.095),
     ("moe_gemm", "calibrated on"): (0.123, 0.4),
     ("moe_gemm", "H20, fewer than 64 tokens an expert"): (0.086, 0.32),
@@ -610,15 +610,16 @@ def test_rows_of_serving_are_priced_as_serve_does(served):
     assert served_rows([row], "tpot")["tpot"][0] == pytest.approx(alone.tpot)
 
 
-@pytest.mark.parametrize("node", collectives.ISSUE)
+@pytest.mark.parametrize("node", ["a100_dgx", "h100_dgx", "a100_pairwise_nvlink", "h100_pairwise_nvlink"])
 @pytest.mark.parametrize("op", ["all_reduce", "send_recv"])
 def test_small_collectives_take_as_long_as_their_host(node, op):
-    rows = [
-        x for x in confront("network_vidur").rows if (x["node"], x["op"]) == (node, op) and collectives._is_issued(x)
-    ]
+    said = stanzas()["network_vidur"]
+    rows = [x for x in confront("network_vidur").rows if (x["node"], x["op"]) == (node, op)]
+    rows = [x for x in rows if x["nodes"] == "1" and float(x["size_raw"]) < 2**20]
     first, others = (
-        np.median([float(x["time_ms_median"]) for x in rows if collectives._is_first(x) is half]) / 1e3
+        np.median([float(x["time_ms_median"]) for x in rows if said.calibrates(x) is half]) / 1e3
         for half in (True, False)
     )
-    assert collectives.ISSUE[node][op] == pytest.approx(first, rel=0.01)
+    issue_time = row_of(said.call(rows[0]).rows[0]).issue_time
+    assert issue_time == pytest.approx(first, rel=0.01)
     assert others == pytest.approx(first, rel=0.2)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import scalebook.measurements.sets as sets
+from scalebook import tables
 from scalebook.language import NOTATION
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.shell.named import find, things
-from scalebook.tables import accelerators, clusters, engines, frameworks, models
 from scalebook.training.strategy import WORDS
 
-PUBLIC = dict(accelerators=accelerators, clusters=clusters, engines=engines, frameworks=frameworks, models=models,
-              max=max, min=min)  # fmt: skip
-KINDS = ("models", "accelerators", "frameworks", "engines", "shape", "formula")
+TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
+PUBLIC = {x: getattr(tables, x) for x in TABLES} | dict(max=max, min=min)
+KINDS = (*TABLES, "shape", "formula")
 MOST = 300
 
 

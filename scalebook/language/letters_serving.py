@@ -228,4 +228,10 @@ letter("block_matrix_flops", "FLOP", "arithmetic with weights of one block of on
 
 # Sums over the devices that share a model, by kernels that engines bring along.
 letter("sum_launch", "s", "time to start an engine's own sum over devices", r"\tau_{\Sigma}", _ZERO)
+letter("sum_share", "", "time to start the sum of one engine over the median of engines", r"\chi_{\Sigma}")
+letter("sum_peer", "s", "time that each further device adds to an engine's own sum", r"\tau_{\Sigma+}", _ZERO)
+letter("sum_reach", "%", "rate of an engine's own sum over that of the links", r"\eta_{\Sigma}", "share")
+letter("sum_rate", "B/s", "most that an engine's own sum has on its way", r"W_{\Sigma}")
+letter("two_shot_bytes", "B", "bytes, times devices, from which an engine sums in two shots", r"M_{\Sigma 2}")
+letter("library_bytes", "B", "bytes from which an engine leaves the sum to NCCL", r"M_{\Sigma\to}")
 letter("sum_latency", "s", "wait for one neighbour in an engine's own sum over devices", r"\lambda_{\Sigma}^{1}", _ZERO)

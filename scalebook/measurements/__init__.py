@@ -17,7 +17,6 @@ from . import (
     azure_engines,
     calculon,
     cards,
-    collectives,
     decode,
     devices,
     kernels,
@@ -50,7 +49,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    decode, attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (

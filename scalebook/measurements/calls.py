@@ -1,8 +1,9 @@
 """Public calls that measured rows stand for: as a line of Python, and priced one by one or many together."""
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .expressions import Empty, expression, names, written
 
 __all__ = ["Call", "Sum", "is_array", "priced_calls", "row_of", "shown"]
 
+TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
 
@@ -92,7 +94,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls added up; `figure` is arithmetic over `total` and the row's columns that the sum becomes."""
+    """Several calls, added up or held against each other.
+
+    `figure` is what they become: arithmetic over `total`, their sum, over `first`, `second` and `third`, the calls one
+    by one, and over the row's columns.
+    """
 
     terms: tuple[Call, ...]
     figure: str = "total"
@@ -101,17 +107,18 @@ class Sum:
     @property
     def text(self) -> str:
         """The line of Python."""
-        total = " + ".join(x.text for x in self.terms)
-        said = {n: shown(x) for n, x in self.columns.items()}
-        return written(self.figure, said | {"total": total})
+        texts = [x.text for x in self.terms]
+        said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
+        return written(self.figure, said | {"total": " + ".join(texts)})
 
     @property
     def value(self) -> float:
-        return float(self.become(sum(x.value for x in self.terms)))
+        return float(self.become([x.value for x in self.terms]))
 
-    def become(self, total):
-        """What a total of the calls' answers becomes."""
-        return expression(self.figure, lambda name: total if name == "total" else self.columns[name])
+    def become(self, answers):
+        """What the calls' answers, in their order, become."""
+        known = {**self.columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
+        return expression(self.figure, known.__getitem__)
 
 
 def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
@@ -131,9 +138,12 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
         said = dict(words)
         said |= {n: np.array([calls[i].letters[n] for i in places], float) for n in letters if n not in said}
         run = find(thing)(*map(row_of, rows), **said)
+        if not isinstance(run, Row):  # a formula's number: what it was given is known too
+            given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
+            run = reduce(operator.or_, given, {}) | said | {find(thing).letter: run}
         for line, text in enumerate(wanted):
             if text:
-                found[line, places] = expression(text, lambda name, run=run: run[name] if isinstance(run, Row) else run)
+                found[line, places] = expression(text, run.__getitem__)
     return found
 
 

@@ -1,25 +1,21 @@
-"""What devices of other makers reach, and what all of them reach of memory,
-links between them and links to their hosts.
+"""What products of AMD's devices reach, and the best products that anyone found.
 
-Products of AMD's devices; the best products that anyone found, which are more than what products of a model reach;
-streams; collectives in a mesh and in a torus; copies to and from the host.
+The best are more than what products of a model reach.
 """
 
 import numpy as np
 
-from scalebook.machine.collectives import KINDS
-from scalebook.machine.kernels import exposed_write, typical_stream_efficiency, waiting_product
+from scalebook.machine.datasheet import best_found
+from scalebook.machine.kernels import exposed_write, waiting_product
 from scalebook.tables import accelerators
-from scalebook.training.totals import link_of_host
 
-from .collectives import BENCHMARK_LAUNCH
 from .confrontation import Confrontation, Priced
 from .kernels import NO_SPLIT, at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
 
 __all__ = [
-    "AITER", "AITER_BLOCKS", "AITER_BLOCKS_FASTER", "AITER_ROWS", "BEST_FOUND", "CONFRONTATIONS", "START", "WAITS",
-    "alone", "best_stream", "letters_of",
+    "AITER", "AITER_BLOCKS", "AITER_BLOCKS_FASTER", "AITER_ROWS", "CONFRONTATIONS", "START", "WAITS",
+    "alone", "letters_of",
 ]  # fmt: skip
 
 # Fitted; a test fits them again.
@@ -45,11 +41,6 @@ SPLITS = {
     ("mi300x", "a8w8_blockscale_ds_v3"), ("mi300x", "a8w8_blockscale_glm5_1"),
     ("mi355x", "a8w8_blockscale"), ("mi355x", "a8w8_blockscale_qwen3_next_80b_a3b"),
 }  # fmt: skip
-# What products and kernels of a model reach of the best product and of the best stream, as BabelStream has it on the
-# A100; the others of which both were measured agree.  Rows of a device of which only the best is known stand in the
-# table at this share of it, and what a search for the best will find is foretold by it.
-BEST_FOUND = 0.9
-
 # Precision, and bits of an activation and of a weight with their scales; results have 16 bits.
 _FORMATS = {
     "bf16": ("bf16", 16),
@@ -130,7 +121,7 @@ def _rates(rows):
 def _best_rates(rows):
     """TFLOP/s of the best product that a search finds."""
     rates, *peaks = _rates(rows)
-    return Priced(rates / BEST_FOUND, *peaks)
+    return Priced(rates / best_found(), *peaks)
 
 
 # AMD's devices
@@ -159,73 +150,6 @@ def _best_group(row):
 
 def _best_fitted(row):
     return row["device"] in ("mi300x", "mi325x", "gaudi2", "gaudi3")
-
-
-# Streams
-
-
-def _streams(rows):
-    """GB/s of kernels that do nothing else."""
-    devices = [accelerators[row["device"]] for row in rows]
-    peak = np.array([d.hbm_bandwidth / 1e9 for d in devices])
-    return Priced(peak * [best_stream(d) for d in devices], peak, peak)
-
-
-def best_stream(device) -> float:
-    """The share of the bandwidth that a kernel which only streams reaches."""
-    return (device.get("stream_efficiency") or typical_stream_efficiency()) / BEST_FOUND
-
-
-# Collectives
-
-
-# Seconds until a collective starts that a recorded graph starts, not a host; on the even rows of 1 KiB to
-# 1 MiB.
-GRAPH_LAUNCH = 0.9e-6
-
-
-def _fabric(rows):
-    found = []
-    for row in rows:
-        ways, size = number(row, "n_gpus"), number(row, "size_bytes")
-        own = {"scaleout_bandwidth": 1}  # not used within a domain, and not known of every device
-        own |= {"collective_launch": GRAPH_LAUNCH} if row["mode"] == "graph" else {}
-        time = KINDS[row["op"]](accelerators[row["device"]], collective_bytes=size, ways=ways, near_ways=ways, **own)
-        found.append(1e6 * (time + (BENCHMARK_LAUNCH if row["mode"] == "PyTorch" else 0)))
-    crossed = np.array([_link_time(row) for row in rows])
-    return Priced(np.array(found), crossed, crossed * (1 - 1 / numbers(rows, "n_gpus")[0]))  # its own part is there
-
-
-def _link_time(row):
-    """µs at the peak of the links, each byte crossing them once."""
-    return 1e6 * number(row, "size_bytes") / accelerators[row["device"]].scaleup_bandwidth
-
-
-def _fabric_group(row):
-    device = accelerators[row["device"]]
-    large = "1 MiB or more" if number(row, "size_bytes") >= 2**20 else "less than 1 MiB"
-    graph = ", from a graph" if row["mode"] == "graph" else ""
-    return f"{device.name}, {row['n_gpus']} devices, {large}{graph}"
-
-
-def _fabric_fitted(row):
-    small = number(row, "size_bytes") < 2**20 if row["mode"] == "graph" else not row["mode"]
-    return row["source"].startswith("RCCL") and small and number(row, "size_bytes") >= 1024 and is_even(row)
-
-
-# Links to the host
-
-
-def _host(rows):
-    predicted = np.array([link_of_host(accelerators[row["device"]]) / 1e9 for row in rows])
-    raw = np.array([accelerators[row["device"]].host_bandwidth / 1e9 for row in rows])
-    return Priced(predicted, predicted, raw)  # one share of the raw rate is what is predicted
-
-
-def _no_host(row):
-    if row["device"] == "a100":
-        return "of a virtual machine at a fifth of its link"
-    return "" if row["device"] in accelerators and row["device"] != "gb300" else "of a module that the table lacks"
 
 
 CONFRONTATIONS = {
@@ -259,48 +183,6 @@ CONFRONTATIONS = {
             "the matmul efficiencies of Gaudi 2 and 3, and that of the MI325X from that of the MI300X; the nine tenths "
             "on streams",
             _best_fitted,
-        ),
-        Confrontation(
-            "streams",
-            "streams.csv",
-            "Rate of BabelStream, which does nothing else: that of a model's kernels, over nine tenths.",
-            _streams,
-            "rate_gbs",
-            "GB/s",
-            ("azure-ai-benchmarking",),
-            lambda row: "",
-            lambda row: row["device"],
-            "the stream efficiency of the MI300X; the nine tenths, on the A100",
-            lambda row: row["device"] in ("mi300x", "a100"),
-        ),
-        Confrontation(
-            "collectives_fabric",
-            "collectives_fabric.csv",
-            "Time of collectives on devices linked in a mesh or a torus.",
-            _fabric,
-            "time_us",
-            "us",
-            ("rocm-rccl", "bekman-network", "tpu-recipes"),
-            lambda row: "",
-            _fabric_group,
-            "of the MI300X a launch, a hop and a share of the bandwidth, "
-            "on the even rows of RCCL's all-reduces on 8 devices of "
-            "1 KiB and more without a graph, and the start from a graph on those of less than 1 MiB; "
-            "the share of its links that a group uses is not fitted",
-            _fabric_fitted,
-        ),
-        Confrontation(
-            "host_link",
-            "host_link.csv",
-            "Rate of large copies between a device and its host.",
-            _host,
-            "rate_gbs",
-            "GB/s",
-            ("azure-ai-benchmarking", "bekman-network"),
-            _no_host,
-            lambda row: row["device"],
-            "one share of the raw rate for all, on the rows of the H200 and the MI300X",
-            lambda row: row["device"] in ("h200", "mi300x"),
         ),
     )
 }

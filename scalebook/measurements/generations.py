@@ -16,7 +16,6 @@ import numpy as np
 from scalebook.inference import reading_share
 from scalebook.tables import accelerators
 
-from .collectives import KERNEL_LAUNCH
 from .serving import CONFRONTATIONS, SYSTEMS, served_rows, users_of
 
 __all__ = ["ALIKE", "Pairs", "measured_gains", "paired", "ratio"]
@@ -71,8 +70,7 @@ def _alike():
 def _said():
     """What `serve` says of the same rows, and what with sums that nobody waits in, as they are alone."""
     rows, _, _ = _alike()
-    launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
-    direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT, sum_launch=launch)
+    direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT)
     return served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from scalebook.inference import decode_step
 from scalebook.tables import engines
 
-from .collectives import KERNEL_LAUNCH
 from .confrontation import Confrontation, Priced
 from .priced import priced
 from .rows import number
@@ -32,8 +31,7 @@ def _asked(row):
     letters |= dealt(letters["attention_dp"], letters["batch"] * letters["attention_dp"])
     letters["context"] = said["prompt"] + said["output"] / 2
     if letters["attention_dp"] == 1:  # small sums by the engines' own kernels, as measured alone
-        letters |= dict(sum_latency=0.0, sum_launch=KERNEL_LAUNCH[row["system"]], near_latency=0.0)
-        letters["collective_launch"] = letters["sum_launch"]
+        letters |= dict(sum_latency=0.0, near_latency=0.0, collective_launch=device.sum_launch)
     elif model.get("experts") and model.expert_ffn / letters["etp"] < BLOCK:
         letters |= dict(ep=letters["ep"] * letters["etp"], etp=1.0)
     return (model, device), letters

@@ -3,24 +3,29 @@
 A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
 
 - `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them.
-- `call`: the public thing that is called, `training_step` unless it is said.
+- `call`: the public thing that is called, `training_step` unless it is said; a text with `{column}` in it names one
+  for each row.
 - `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
   `peak` likewise: what the device would do at its peaks, and what nothing can beat.
 - `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
-  `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`.
+  `total` (the sum, or the only answer), `first`, `second` and so on (its terms) and columns, what is compared, such as
+  `"2 * m * n * k / total / 1e12"`.
 - `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
-  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own.
+  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
+  `links.pcie4` is one.
 - `letters`: letters by expressions; `words`: words of a strategy.
-- `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
-- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
+- `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
+  patterns are found and the expression holds.
+- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
   `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
-  was calibrated on.
-- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`;
-  `complete`: a function of this room that adds columns.
+  was calibrated on; a list where any of several will do.
+- `alike`: a text of columns; rows with the same one can share a number.  `why`: why the set needs Python, if it does.
+- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text}`, with
+  `names = {pattern = text}` its first match; `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -38,11 +43,12 @@ from importlib.resources import files
 
 import numpy as np
 
+from scalebook import tables
 from scalebook.language import NOTATION
 from scalebook.language.notation import nearest, quoted
 from scalebook.training.totals import useful_times
 
-from .calls import Call, Sum, is_array, priced_calls, row_of, shown
+from .calls import TERMS, Call, Sum, is_array, priced_calls, row_of, shown
 from .confrontation import Confrontation, Priced
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
@@ -85,6 +91,8 @@ class Stanza:
             self.completed,
             readings=partial(_named(said["readings"]), self) if "readings" in said else None,
             call=lambda row: self.call(row).text,
+            alike=lambda row: said.get("alike", "").format_map(row),
+            why=said.get("why", ""),
         )
 
     def completed(self, row: Measurement) -> Measurement:
@@ -104,7 +112,7 @@ class Stanza:
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
-            return next((x for pattern, x in how["names"].items() if re.search(pattern, text)), "")
+            return next((x for pattern, x in how.get("names", {"": text}).items() if re.search(pattern, text)), "")
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
@@ -118,7 +126,7 @@ class Stanza:
                     call = self.call(row)
                     if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
                         return entry["why"]
-                elif all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
+                elif self._holds(entry, row, known):
                     return entry["why"]
                 continue
             *condition, reason = entry
@@ -128,7 +136,8 @@ class Stanza:
                 is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
-        return "" if not self.said.get("device") or self._key("device", row, self._whole(row)) else (
+        whole = self._whole(row)
+        return "" if not whole.get("device") or self._key("device", row, whole) else (
             "on a device that is not in the table"
         )  # fmt: skip
 
@@ -142,24 +151,32 @@ class Stanza:
 
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
-        said = dict(self.said.get("calibrates", {}))
-        if not said:
-            return False
+        said = self.said.get("calibrates", [])
+        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]))
+
+    def _calibrates(self, said: dict, row: Measurement) -> bool:
         is_in = is_even(row) if said.pop("even", False) else True
-        if where := said.pop("where", ""):
-            is_in = bool(self._of(where, row, {}))
         columns = said.pop("half", ())
         is_in &= is_half(*(row[x] for x in columns)) if columns else True
-        return is_in and all(re.search(p, row.get(c, "")) for c, p in said.items())
+        return is_in and self._holds({"where": said.pop("where", ""), "if": said}, row)
+
+    def _holds(self, case: Mapping, row: Measurement, known: Callable[[], Mapping] = dict) -> bool:
+        """Whether all patterns of a case are found in a row and its expression holds; with an empty cell none does."""
+        if not all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
+            return False
+        try:
+            return not case.get("where") or bool(self._of(case["where"], row, {}, known))
+        except Empty:
+            return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
-        if is_array(terms[0].thing):
+        if all(is_array(x) for x in {x.thing for x in terms}):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
         values = np.array([x.value for x in calls])
-        if terms[0].thing != "training_step":
+        if {"training_step"} != {getattr(x, "thing", "") for x in calls}:
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -180,8 +197,7 @@ class Stanza:
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1
-            total = sum(answers[:, i] for i in range(at, at + size))
-            found[:, place] = call.become(total) if isinstance(call, Sum) else total
+            found[:, place] = call.become(answers[:, at : at + size].T) if isinstance(call, Sum) else answers[:, at]
             at += size
         return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
 
@@ -194,7 +210,7 @@ class Stanza:
         terms = tuple(self._single(_joined(said, x), row) for x in parts or [{}])
         figure, columns = said.get("figure", "total"), {}
         for name in names(figure):
-            if name != "total" and row.get(name, "") not in ("", "null"):
+            if name not in ("total", *TERMS) and row.get(name, "") not in ("", "null"):
                 columns[name] = self._of(name, row, {})
         return Sum(terms, figure, columns)
 
@@ -209,7 +225,7 @@ class Stanza:
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
         rows = self._rows(row, said)
         letters |= {n: x.format_map(row) if isinstance(x, str) else x for n, x in said.get("words", {}).items()}
-        thing, blend = said.get("call", "training_step"), None
+        thing, blend = said.get("call", "training_step").format_map(row), None
         if "blend" in said:
             words = dict(said["blend"])
             share = words.pop("share")
@@ -250,7 +266,7 @@ class Stanza:
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
         cases = self.said.get("when", ())
-        fits = tuple(all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()) for case in cases)
+        fits = tuple(self._holds(case, row) for case in cases)
         if fits not in self._wholes:
             said = dict(self.said)
             for case, is_met in zip(cases, fits, strict=True):
@@ -268,11 +284,12 @@ class Stanza:
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
         if "model" in said and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
-        if "device" in said:
+        if said.get("device"):
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
-        return (*rows, *(("formula", x) for x in said.get("formulas", ())))
+        rows += [tuple(x.format_map(row).split(".")) for x in said.get("rows", ())]
+        return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
     def _cells(self, row: Measurement, said: Mapping) -> dict:
         """What the rows of tables of a call say."""
@@ -310,7 +327,9 @@ class Stanza:
         if "{" not in text:
             return text
         text = text.format_map(row)
-        patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else {})
+        patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else None)
+        if patterns is None or (patterns is _DEVICES and text in tables.accelerators):
+            return text  # a key as it is
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
 
 
