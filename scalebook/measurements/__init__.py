@@ -12,17 +12,12 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    attention,
-    attention_kernels,
     azure_engines,
     calculon,
-    cards,
     decode,
     devices,
     kernels,
     llmcompass,
-    moe,
-    moe_exchange,
     offload,
     offload_published,
     pipeline,
@@ -49,7 +44,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
+    decode, kernels, llmcompass, devices, offload,
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (

@@ -16,7 +16,6 @@ from scalebook.language.row import gather
 from scalebook.tables import accelerators, engines, models
 
 from . import serving_scripts as scripts
-from .attention import FAST_EXPONENTIAL, PREFILL
 from .confrontation import Confrontation, Priced
 from .formats import BITS, is_unpacked, precision_for
 from .kernels import SCALED_BLOCKS
@@ -131,8 +130,6 @@ def knowns_of(row, columns="{}"):
     if waited := scripts.wait_steps(row, model_of(row)):
         letters["wait_steps"] = waited
     letters["cores"] = device.get("cores") or accelerators.b200.cores
-    if SYSTEMS[row["system"]] in FAST_EXPONENTIAL:
-        letters["score_flops"] = PREFILL["score_flops"] / 2
     if model.get("experts"):
         is_wide = is_unpacked(device, expert) or row["moe_quant_mode"] == "int4_wo"  # no unit multiplies int4
         there = device.at("bf16" if is_wide else precision_for(device, expert))

@@ -8,12 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, libraries, models
 
 from .confrontation import Confrontation
 from .formats import BITS, is_unpacked, precision_for
 from .load import room_for, step_of_load
-from .moe import UNPACKED
 from .rows import number, optional
 from .serving_static import alone, is_fitted_curve
 
@@ -76,7 +75,7 @@ def _asked(model: str, gpu: str, pp: str, n_gpus: str, precision: str):
     if shape.get("experts"):
         there = device.at("bf16" if is_unpacked(device, expert) else precision_for(device, expert))
         letters |= dict(ep=ways, etp=1, expert_bits=expert, expert_peak=there.peak_flops)
-        reached = UNPACKED["matmul_efficiency"] if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
+        reached = libraries.trtllm_unpacked_experts.matmul_efficiency if is_unpacked(device, expert) else there.get("matmul_efficiency", 0.6)
         letters["expert_efficiency"] = reached
     return (shape, device.at(precision_for(device, dense))), letters
 

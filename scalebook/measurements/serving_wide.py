@@ -21,10 +21,9 @@ import numpy as np
 
 from scalebook.inference import decode_step, prefill_step
 from scalebook.inference.experts import devices_touched
-from scalebook.tables import accelerators, models
+from scalebook.tables import accelerators, libraries, models
 
 from .confrontation import Confrontation
-from .moe import H20_FP8
 from .rows import number
 from .serving_static import alone
 
@@ -59,7 +58,8 @@ def _step(run: Run, overlap: str):
     letters = dict(weight_bits=run.bits, activation_bits=run.bits, kv_bits=16, overlap=overlap, **alone(device))
     if run.device == "h20":  # the rest of its chip as of the H100's, as for its grouped products
         known = accelerators.h100
-        letters |= dict(matmul_efficiency=H20_FP8, matmul_bf16=H20_FP8)
+        reached = libraries.deepgemm_h20.matmul_efficiency
+        letters |= dict(matmul_efficiency=reached, matmul_bf16=reached)
         letters |= dict(stream_efficiency=known.stream_efficiency, kernel_launch=known.kernel_launch)
     if model.get("experts"):
         letters |= dict(attention_dp=run.ep, ep=run.ep, etp=1, expert_bits=run.bits, fullest_share=run.fullest)

@@ -26,6 +26,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `alike`: a text of columns; rows with the same one can share a number.  `why`: why the set needs Python, if it does.
 - `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text}`, with
   `names = {pattern = text}` its first match; `complete`: a function of this room that adds columns.
+- `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
+  the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
@@ -55,7 +57,7 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of the stanza it is like
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -102,6 +104,8 @@ class Stanza:
             new[name] = self._extracted(how, new)
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
+        for name, cases in self.said.get("labels", {}).items():
+            new[name] = next((word for that, word in cases if self._holds(that, new)), "")
         return new
 
     def _extracted(self, how, row: Measurement) -> str:
@@ -116,6 +120,12 @@ class Stanza:
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
+
+    def _holds(self, that: str | Mapping, row: Measurement) -> bool:
+        """Whether patterns of columns are all found, or an expression is true; nothing said always holds."""
+        if isinstance(that, Mapping):
+            return all(re.search(p, row.get(c, "")) for c, p in that.items())
+        return not that or bool(self._of(that, row, {}))
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
@@ -152,7 +162,7 @@ class Stanza:
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
         said = self.said.get("calibrates", [])
-        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]))
+        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 
     def _calibrates(self, said: dict, row: Measurement) -> bool:
         is_in = is_even(row) if said.pop("even", False) else True
