@@ -32,9 +32,19 @@ letter("load_spread", "%", "how far an expert's load is off its share at most", 
 letter("block_rows", "", "rows of a block that one core works on in grouped products", r"\theta_b")
 letter("expert_blocks", "", "blocks of rows of all experts of a device", r"n_{\theta}")
 letter("gather_bits", "bit", "bits of a token when it is gathered for its expert", r"\beta_g")
-letter("scale_time", "s", "time of a core for one number that is quantized with a scale of its block", r"\tau_{\mathrm{sc}}", _ZERO)
 letter(
-    "expert_stream_efficiency", "%", "share of the bandwidth at which products of experts stream", r"\eta_{s/E}", "share"
+    "scale_time",
+    "s",
+    "time of a core for one number that is quantized with a scale of its block",
+    r"\tau_{\mathrm{sc}}",
+    _ZERO,
+)
+letter(
+    "expert_stream_efficiency",
+    "%",
+    "share of the bandwidth at which products of experts stream",
+    r"\eta_{s/E}",
+    "share",
 )
 letter("expert_layer_time", "s", "time of a layer of experts on one device", r"T_{\mathrm{moe}}")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
@@ -236,13 +246,6 @@ letter(
     "share",
 )
 letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")
-letter(
-    "found_share",
-    "%",
-    "what a model's products and streams reach of the best that a search finds",
-    r"\chi_{\mathrm{best}}",
-    "share",
-)
 letter("best_time", "s", "time of the best product that a search finds", r"T_{\mathrm{best}}")
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
 

@@ -1,21 +1,22 @@
 """Linear layers as engines run them: a matrix product, and the kernel before it that quantizes its input.
 
-In 16 bits a linear layer is its product.  In 8 and 4 bits the activations arrive in 16 bits, so another kernel first reads
-them, finds their scales and writes them in the format of the product.  How long that takes depends on the engine and on the
-format more than on the device: rows of `tables.libraries` such as `vllm_fp8` know it.
+In 16 bits a linear layer is its product.  In 8 and 4 bits the activations arrive in 16 bits, so another kernel first
+reads them, finds their scales and writes them in the format of the product.  How long that takes depends on the engine
+and on the format more than on the device: rows of `tables.libraries` such as `vllm_fp8` know it.
 
 >>> from scalebook.tables import accelerators
 >>> layer = dict(rows=64, columns=8192, inner=8192)
 >>> wide = linear_operator(accelerators.h100.at("bf16"), **layer)
 >>> narrow = linear_operator(accelerators.h100.at("fp8").running("vllm_fp8"), **layer)
 >>> [round(1e6 * x, 1) for x in (wide.operator_time, narrow.matmul_time, narrow.quantize_time, narrow.operator_time)]
-[53.8, 28.7, 4.0, 32.6]
+[53.6, 28.4, 4.0, 32.4]
 """
 
 from sympy import Ge, Integer, Le, Max, Min, Piecewise, Rational, ceiling
 
 from scalebook.language import Sheet, formula
 
+from .datasheet import best_found
 from .kernels import (
     USUAL,
     matmul_share,
@@ -28,11 +29,11 @@ from .kernels import (
 from .tiles import aligned_share
 
 __all__ = [
-    "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share", "cycled_operator",
-    "cycled_traffic", "element_kernel", "element_time", "found_share", "inner_half_results", "l2_bandwidth_usual", "linear_operator",
-    "matmul_time_aligned", "no_host_wait", "no_inner_wait", "one_pass", "operator_time", "operator_traffic",
-    "quantize_passes", "quantize_row", "quantize_start", "quantize_time", "results_of_16_bits", "same_bits",
-    "single_product", "wide_activations",
+    "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share",
+    "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results",
+    "l2_bandwidth_usual", "linear_operator", "matmul_time_aligned", "no_host_wait", "no_inner_wait", "one_pass",
+    "operator_time", "operator_traffic", "quantize_passes", "quantize_row", "quantize_start", "quantize_time",
+    "results_of_16_bits", "same_bits", "single_product", "wide_activations",
 ]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
@@ -309,7 +310,7 @@ def matmul_time_aligned(
     >>> from scalebook.tables import accelerators
     >>> device, sizes = accelerators.a100.at("fp16"), dict(rows=8192, inner=8192)
     >>> [round(1e3 * aligned_operator(device, sizes, columns=n).matmul_time, 1) for n in (50304, 50257)]
-    [26.0, 88.8]
+    [26.1, 90.0]
     """
     return matmul_time_split.of(peak_flops=aligned_share * peak_flops)
 
@@ -323,32 +324,20 @@ aligned_operator = Sheet(
 # The best that a search finds
 
 
-@formula("found_share", "bekman-accelerators", "azure-ai-benchmarking")
-def found_share():
-    """Products and streams of a model reach nine tenths of the best that a search over shapes or a benchmark finds.
-
-    Calibrated by us on the A100's streams: BabelStream's over those of kernels; other devices measured both ways agree.
-
-    >>> found_share()
-    0.9
-    """
-    return Rational(9, 10)
-
-
 @formula("best_time", "bekman-accelerators")
-def best_time(matmul_time, found_share):
+def best_time(matmul_time, best_found):
     """Time of the best product that a search finds.
 
-    >>> best_time(matmul_time="1 ms", found_share=0.9)
+    >>> best_time(matmul_time="1 ms", best_found=0.9)
     0.0009
     """
-    return found_share * matmul_time
+    return best_found * matmul_time
 
 
 best_operator = Sheet(
     "best operator",
     *_LAYER.values(),
-    found_share,
+    best_found,
     best_time,
     doc="The fastest product that a search finds on a device.",
 )

@@ -15,13 +15,9 @@ from . import (
     azure_engines,
     calculon,
     decode,
-    devices,
-    kernels,
-    llmcompass,
     offload,
     offload_published,
     pipeline,
-    published,
     serving,
     serving_amd,
     serving_disaggregated,
@@ -44,11 +40,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, kernels, llmcompass, devices, offload,
-    offload_published, training_memory, pipeline, stragglers,
+    decode, offload, offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
+    training_relative, training_seconds, training_tpu, serving, serving_static, serving_mlperf, serving_amd,
     serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
 )  # fmt: skip
 

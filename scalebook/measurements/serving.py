@@ -18,7 +18,6 @@ from scalebook.tables import accelerators, engines, models
 from . import serving_scripts as scripts
 from .confrontation import Confrontation, Priced
 from .formats import BITS, is_unpacked, precision_for
-from .kernels import SCALED_BLOCKS
 from .load import GIB_OVER_GB
 from .priced import together
 from .rows import SYSTEMS as ALL_SYSTEMS
@@ -148,10 +147,10 @@ def scaled(model, device: str, dense: float, expert: float) -> dict[str, float]:
     >>> scaled(models.deepseek_v3, "h200", 8, 4.5), scaled(models.llama3_70b, "h200", 8, 8)
     ({'matmul_efficiency': 0.568}, {})
     """
-    if "scale_block" not in model or device not in SCALED_BLOCKS:
+    if "scale_block" not in model or "matmul_fp8_block" not in accelerators[device]:
         return {}
     bits = dict(matmul_efficiency=dense, expert_efficiency=expert if model.get("experts") else 0)
-    return {letter: SCALED_BLOCKS[device] for letter, x in bits.items() if x == 8}
+    return {letter: accelerators[device].matmul_fp8_block for letter, x in bits.items() if x == 8}
 
 
 def users_of(row) -> float:

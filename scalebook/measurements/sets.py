@@ -57,7 +57,8 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of the stanza it is like
+# Tables that add to those of the stanza it is like.
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -105,7 +106,8 @@ class Stanza:
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
         for name, cases in self.said.get("labels", {}).items():
-            new[name] = next((word for that, word in cases if self._holds(that, new)), "")
+            said = (({"if" if isinstance(that, Mapping) else "where": that}, word) for that, word in cases)
+            new[name] = next((word for that, word in said if self._holds(that, new)), "")
         return new
 
     def _extracted(self, how, row: Measurement) -> str:
@@ -120,12 +122,6 @@ class Stanza:
         column, pattern = how
         found = re.search(pattern, row.get(column, ""))
         return (found[1] if found.re.groups else found[0]) if found else ""
-
-    def _holds(self, that: str | Mapping, row: Measurement) -> bool:
-        """Whether patterns of columns are all found, or an expression is true; nothing said always holds."""
-        if isinstance(that, Mapping):
-            return all(re.search(p, row.get(c, "")) for c, p in that.items())
-        return not that or bool(self._of(that, row, {}))
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
