@@ -10,9 +10,11 @@ from . import (
     bill,
     disaggregation,
     engine_terms,
+    expert_layer,
     experts,
     generations,
     halves,
+    operators,
     pools,
     prefix,
     prompts,
@@ -26,6 +28,7 @@ from . import (
     speculation,
     step,
     tail,
+    token_exchange,
     tokens,
 )
 from .assumptions import *
@@ -34,9 +37,11 @@ from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .engine_terms import *
+from .expert_layer import *
 from .experts import *
 from .generations import *
 from .halves import *
+from .operators import *
 from .pools import *
 from .prefix import *
 from .prompts import *
@@ -50,10 +55,12 @@ from .simulation import *
 from .speculation import *
 from .step import *
 from .tail import *
+from .token_exchange import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, experts, generations, halves, pools, prefix, prompts, queues, room,
-    scaling, served, serving, shared, simulation, speculation, step, tail, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations, halves, operators,
+    pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step, tail,
+    token_exchange, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
