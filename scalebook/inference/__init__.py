@@ -10,6 +10,7 @@ from . import (
     bill,
     disaggregation,
     engine_terms,
+    exchanges,
     expert_layer,
     experts,
     generations,
@@ -28,7 +29,6 @@ from . import (
     speculation,
     step,
     tail,
-    token_exchange,
     tokens,
 )
 from .assumptions import *
@@ -37,6 +37,7 @@ from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .engine_terms import *
+from .exchanges import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
@@ -55,12 +56,11 @@ from .simulation import *
 from .speculation import *
 from .step import *
 from .tail import *
-from .token_exchange import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations, halves, operators,
-    pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step, tail,
-    token_exchange, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations, halves,
+    operators, pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step, tail,
+    tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
