@@ -60,7 +60,7 @@ from .tokens import *
 
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations, halves,
-    operators, pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step, tail,
-    tokens,
+    operators, pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step,
+    tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
