@@ -2,7 +2,6 @@
 
 import dataclasses
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -54,7 +53,6 @@ REACHED = {
     "h200_slo_first": (0.39, 0.92),
 }
 known = cache(confront)
-DATA = files("scalebook.measurements")
 
 
 def row(name, **wanted):
