@@ -121,8 +121,8 @@ class Stanza:
     def _extracted(self, how, row: Measurement) -> str:
         if isinstance(how, str):
             try:
-                return shown(float(self._of(how, row, {})))
-            except Empty:
+                return shown(float(self._of(how, row, {}, partial(self._cells, row, self.said))))
+            except (Empty, KeyError):
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
@@ -160,6 +160,8 @@ class Stanza:
         whole = self._whole(row)
         if whole.get("device") and not self._key("device", row, whole):
             return "on a device that is not in the table"
+        if "shape" not in whole and whole.get("model") and not self._key("model", row, whole):
+            return "of a model that is not in the table"
         return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
 
     def _is_refused(self, row: Measurement) -> bool:
