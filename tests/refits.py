@@ -22,7 +22,8 @@ def fitted_rows(name, **columns):
     """The rows of a set that something was calibrated on and that say this, and what was measured of them."""
     result = confront(name)
     picked = np.array([
-        fits and all(row[c] == x for c, x in columns.items()) for row, fits in zip(result.rows, result.fitted, strict=True)
+        fits and all(row[c] == x for c, x in columns.items())
+        for row, fits in zip(result.rows, result.fitted, strict=True)
     ])  # fmt: skip
     return [row for row, x in zip(result.rows, picked, strict=True) if x], result.measured[picked]
 

@@ -11,8 +11,8 @@ from scalebook.attention import kernels as attention_io
 from scalebook.attention.arithmetic import attention_share, layer_flops
 from scalebook.block import GPT, LLAMA, MLA, MLA_ABSORBED, blocks_of, cached, flash, unbiased
 from scalebook.display import calculator
-from scalebook.language import symbol
 from scalebook.inference import assumptions
+from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.tables import accelerators, libraries, models
 
@@ -317,6 +317,7 @@ def test_a_token_of_latent_attention_by_hand(tmp_path, name):
     assert one_row(tmp_path, name, **row) == pytest.approx(1e3 * expected)
 
 
+PYTHON = libraries.kernels_from_python_h20
 INFERSIM = {
     "128 heads share the products": (
         dict(kind="mha", phase="decode", head_config="256-2-128", batch_size=64, kv_len=8192),
@@ -324,7 +325,7 @@ INFERSIM = {
     ),
     "the keys are read": (
         dict(kind="mha", phase="decode", head_config="32-8-128", batch_size=64, kv_len=8192),
-        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (libraries.kernels_from_python_h20.read_efficiency_grouped * 4e12),
+        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (PYTHON.read_efficiency_grouped * 4e12),
     ),
     "latents": (
         dict(kind="mla", phase="decode", head_config="128-512-64", batch_size=64, kv_len=8192),
@@ -344,7 +345,7 @@ def test_kernels_on_an_h20_by_hand(tmp_path, case):
         row_id="x", gpu="H20", dtype="bf16", kv_dtype="bf16", batch_size="", kv_len="", seq_len="", latency_us=1
     )
     predicted = one_row(tmp_path, "attention_infersim", **whole | row)
-    assert predicted == pytest.approx(1e6 * (libraries.kernels_from_python_h20.read_launch_grouped + seconds))
+    assert predicted == pytest.approx(1e6 * (PYTHON.read_launch_grouped + seconds))
 
 
 def test_what_infersim_times_is_where_the_calibration_puts_it():

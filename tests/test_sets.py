@@ -5,6 +5,7 @@ import pytest
 
 import scalebook.measurements.sets as sets
 from scalebook import tables
+from scalebook.inference.step import SERVING
 from scalebook.language import NOTATION
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.shell.named import find, things
@@ -38,7 +39,7 @@ def test_a_call_says_nothing_but_letters_words_and_rows(name):
         call = stanza.call(row)
         for term in call.terms if isinstance(call, sets.Sum) else [call]:
             assert find(term.thing)
-            assert all(x in NOTATION or x in WORDS for x in term.letters)
+            assert all(x in NOTATION or x in WORDS or x in SERVING.words for x in term.letters)
             assert all(kind in KINDS for kind, *_ in term.rows)
     for text in stanza.said.get("letters", {}).values():
         if isinstance(text, str):

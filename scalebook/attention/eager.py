@@ -18,10 +18,10 @@ _STEPS = ("flash-attention-benchmark", "pytorch-softmax")
 
 @formula("score_passes", *_STEPS)
 def eager_score_passes(masked, backward):
-    """How often each score crosses the memory bus between the products, by the benchmark's own code and PyTorch's kernels.
+    """How often each score crosses the memory bus between the products, as PyTorch's kernels read and write it.
 
-    The softmax reads its row three times, once out of a cache, and writes it once.  A mask is a tensor that is added.  In the
-    backward pass a product of gradient and weights is written first.
+    The softmax reads its row three times, once out of a cache, and writes it once.  A mask is a tensor that is added.
+    In the backward pass a product of gradient and weights is written first.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)
@@ -43,7 +43,8 @@ def eager_operand_passes(backward):
 def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, activation_bits):
     """Bytes that cross the memory bus between the products.
 
-    >>> eager_traffic(batch=1, heads=32, seq=8192, head_dim=128, score_passes=3, operand_passes=6, activation_bits=16) / 1e9
+    >>> shape = dict(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16)
+    >>> eager_traffic(shape, score_passes=3, operand_passes=6) / 1e9
     13.287555072
     """
     return batch * heads * seq * (score_passes * seq + operand_passes * head_dim) * activation_bits / 8
@@ -64,10 +65,10 @@ def eager_kernel_time(
     """Two products forward, four more backward, and what streams between them.
 
     >>> from scalebook.tables import accelerators
-    >>> h100 = {n: accelerators.h100.at("fp16")[n] for n in ("cores", "peak_flops", "matmul_efficiency", "hbm_bandwidth",
-    ...                                                      "stream_efficiency", "kernel_launch")}
+    >>> h100 = accelerators.h100.at("fp16")
     >>> shape = dict(batch=2, heads=16, head_dim=128, seq=8192, activation_bits=16, backward=0, traffic="13 GB")
-    >>> round(1e3 * eager_kernel_time(h100, **shape, tile_rows=64, tile_columns=64, inner_half=100, split_time="3 us"), 1)
+    >>> known = dict(tile_rows=64, tile_columns=64, inner_half=100, split_time="3 us")
+    >>> round(1e3 * eager_kernel_time(h100, shape, known), 1)
     8.3
     """
     scores, values = _product(seq, head_dim), _product(head_dim, seq)
@@ -76,6 +77,7 @@ def eager_kernel_time(
 
 
 eager_attention = Sheet(
-    "eager_attention", *kernels.USUAL, sixteen_bits, eager_score_passes, eager_operand_passes, eager_traffic, eager_kernel_time,
+    "eager_attention", *kernels.USUAL, sixteen_bits, eager_score_passes, eager_operand_passes, eager_traffic,
+    eager_kernel_time,
     doc="Unfused attention as PyTorch runs it; masked and backward are 1 where a mask is added, and with gradients.",
 )  # fmt: skip

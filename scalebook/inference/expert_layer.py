@@ -1,7 +1,8 @@
-"""A layer of experts as an engine runs it, and the grouped products within it: sheets that a device and a shape complete.
+"""A layer of experts as an engine runs it, and the grouped products within it, as sheets.
 
-Tokens are sorted by expert, quantized where the products take few bits, multiplied expert by expert in one kernel, and summed.
-What kernels reach is the device's own, unless a library that it runs has cells for experts (`trtllm_experts`).
+An engine sorts tokens by expert, quantizes them if the products take few bits, multiplies them expert by expert in one
+kernel, and sums the results.  Kernels reach what the device's row says, unless the device runs a library that has cells
+for experts (`trtllm_experts`).
 
 >>> from scalebook.tables import accelerators
 >>> h100 = accelerators.h100.at("fp8").running("trtllm_experts")
@@ -9,8 +10,8 @@ What kernels reach is the device's own, unless a library that it runs has cells 
 >>> round(1e6 * experts_layer(h100, **shape, layer_tokens=4096).expert_layer_time)
 278
 >>> deepgemm = accelerators.h800.at("fp8").running("deepgemm")
->>> shape = dict(experts=32, expert_rows=256, columns=4096, inner=7168, activation_bits=8, weight_bits=8, load_spread=0.3)
->>> round(1e6 * grouped_product(deepgemm, **shape).matmul_time)
+>>> shape = dict(experts=32, expert_rows=256, columns=4096, inner=7168, activation_bits=8, weight_bits=8)
+>>> round(1e6 * grouped_product(deepgemm, **shape, load_spread=0.3).matmul_time)
 501
 """
 
@@ -23,9 +24,9 @@ from .assumptions import assigned_passes, routing_time_least
 
 __all__ = [
     "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "expert_blocks_even",
-    "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same", "experts_layer", "experts_layer_deepgemm",
-    "gather_bits_same", "grouped_product", "grouped_time", "local_experts_even", "local_experts_spread", "no_scale_time",
-    "results_in_sixteen",
+    "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same", "experts_layer",
+    "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time", "local_experts_even",
+    "local_experts_spread", "no_scale_time", "results_in_sixteen",
 ]  # fmt: skip
 
 _EXPERTS = "aiconfigurator-moe"
@@ -200,15 +201,15 @@ def _grouped(columns, inner):
 
 @formula("matmul_time", "nvidia-matmul-guide §3.1", "deepgemm")
 def grouped_time(
-    columns, inner, assigned_tokens, local_experts, expert_blocks, block_rows, activation_bits, weight_bits, result_bits,
-    tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth,
+    columns, inner, assigned_tokens, local_experts, expert_blocks, block_rows, activation_bits, weight_bits,
+    result_bits, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth,
     expert_stream_efficiency, kernel_launch,
 ):  # fmt: skip
     """One product for each expert in one kernel: whole blocks of rows, or the weights of those that have tokens.
 
     >>> from scalebook.tables import accelerators
-    >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, load_spread=0.3, activation_bits=8, weight_bits=8)
-    >>> round(1e6 * grouped_product(accelerators.h800.at("fp8"), shape).matmul_time)
+    >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, activation_bits=8, weight_bits=8)
+    >>> round(1e6 * grouped_product(accelerators.h800.at("fp8"), shape, load_spread=0.3).matmul_time)
     501
     """
     return _grouped(columns, inner)
@@ -223,13 +224,15 @@ def expert_layer_time(
 ):  # fmt: skip
     """Sorting by expert, both products, and what passes around them: tokens, their copies, activations, and scales.
 
-    Tokens are gathered and, last, written.  Between the products an activation reads two numbers and writes one.  If the
-    products take few bits a kernel quantizes the tokens before all.  With a scale for each 128 inputs a kernel before each
-    product quantizes copies; each warp of it waits for its 128 numbers, so that it takes a core `scale_time` a number.
+    Tokens are gathered first and their results written last.  Between the products an activation reads two numbers and
+    writes one.  If the products take few bits, a kernel quantizes the tokens before everything else.  If each 128
+    inputs have a scale, a kernel before each product quantizes copies instead.  Each warp of that kernel waits for its
+    128 numbers, so a core takes `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
-    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, activation_bits=16, weight_bits=16)
-    >>> round(1e6 * experts_layer(accelerators.h100.at("bf16"), shape, layer_tokens=4096).expert_layer_time)
+    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
+    >>> h100 = accelerators.h100.at("bf16")
+    >>> round(1e6 * experts_layer(h100, shape, activation_bits=16, weight_bits=16).expert_layer_time)
     429
     """
     width, stream = expert_ffn / etp, stream_efficiency * hbm_bandwidth

@@ -1,8 +1,9 @@
 """Attention operators as serving engines run them: each a sheet that a device's row and a shape complete.
 
 An operator for prompts takes in the projections, turns queries and keys by their positions, writes the cache, and
-attends.  An operator for decoding reads the cache for one new token of each sequence.  What its kernels reach is TensorRT-LLM's
-on the H100, unless the device's row or a library that it runs has cells of its own (`read_launch_grouped` and so on).
+attends.  An operator for decoding reads the cache for one new token of each sequence.  What its kernels reach is
+TensorRT-LLM's on the H100, unless the device's row or a library that it runs has cells of its own
+(`read_launch_grouped` and so on).
 
 >>> from scalebook.tables import accelerators, models
 >>> h200 = accelerators.h200.at("bf16")
@@ -189,7 +190,8 @@ def grouped_decode_time(
 ):
     """`decode_kernel_time` with the launch and the share of the bandwidth at which a device reads keys and values.
 
-    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132, item_time_grouped="1.4 us",
+    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
+    ...     item_time_grouped="1.4 us",
     ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8, flops="8 GFLOP",
     ...     peak_flops="989.4 TFLOP/s")
     381.134328...
@@ -203,8 +205,8 @@ def grouped_decode_time(
 def resident_when_repeated(traffic, l2_capacity):
     """What a second-level cache still holds of the keys and values if the same call is repeated, as benchmarks do.
 
-    All of it as long as it fits, and nothing of a quarter more, since lines are replaced before they are read again.  In a
-    service other kernels run in between: there give `resident_share=0`.
+    All of it as long as it fits, and nothing of a quarter more, since lines are replaced before they are read again.
+    In a service other kernels run in between: there give `resident_share=0`.
 
     >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
     [1.0, 0.0]
@@ -234,10 +236,11 @@ def decode_time_by_cores(
 ):
     """Each core takes one item, a sequence's key-value head, at a time: a start, and its bytes at the rate of one core.
 
-    If there are fewer items than cores, several cores share an item, each at least `split_tokens` of it, and their results
-    are joined.  Memory may take longer, for what the second-level cache does not hold.
+    If there are fewer items than cores, several cores share an item, each at least `split_tokens` of it, and their
+    results are joined.  Memory may take longer, for what the second-level cache does not hold.
 
-    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142, item_time_grouped="3 us",
+    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142,
+    ...     item_time_grouped="3 us",
     ...     core_bandwidth="16 GB/s", join_time="3 us", traffic="17 MB", resident_share=1, hbm_bandwidth="864 GB/s",
     ...     read_efficiency_grouped=0.8, flops="1 GFLOP", peak_flops="362 TFLOP/s")
     >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=1e9)
@@ -333,9 +336,7 @@ def latent_prompt_time(
     1.05049...
     """
     width = (nope_dim + rope_dim + v_dim) / 2
-    return prefill_kernel_time.of(
-        launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width
-    )
+    return prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width)
 
 
 @formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[absorbed_traffic])
@@ -381,7 +382,8 @@ decode_attention = Sheet(
     doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
 )  # fmt: skip
 decode_attention_by_cores = Sheet(
-    "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(), resident_when_repeated,
+    "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(),
+    resident_when_repeated,
     doc="The same by kernels of which a library says what one core does: mmha and xqa of TensorRT-LLM.",
 )  # fmt: skip
 latent_prompt_attention = Sheet(

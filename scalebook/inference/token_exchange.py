@@ -1,7 +1,8 @@
 """Tokens sent to their experts and back by kernels that take cores for it, as DeepEP's do within a node.
 
-A token is sent once to each device that holds one of its experts.  The cores read every token, write every copy to another
-device's memory, and do something for each copy whatever its size.  What a core takes stands in rows of the table of libraries.
+A token is sent once to each device that holds one of its experts.  The cores read every token, write every copy to
+another device's memory, and do something for each copy whatever its size.  What a core takes stands in rows of the
+table of libraries.
 
 >>> from scalebook.tables import accelerators, models
 >>> h100 = accelerators.h100.running("deepep_dispatch")

@@ -32,20 +32,8 @@ letter("load_spread", "%", "how far an expert's load is off its share at most", 
 letter("block_rows", "", "rows of a block that one core works on in grouped products", r"\theta_b")
 letter("expert_blocks", "", "blocks of rows of all experts of a device", r"n_{\theta}")
 letter("gather_bits", "bit", "bits of a token when it is gathered for its expert", r"\beta_g")
-letter(
-    "scale_time",
-    "s",
-    "time of a core for one number that is quantized with a scale of its block",
-    r"\tau_{\mathrm{sc}}",
-    _ZERO,
-)
-letter(
-    "expert_stream_efficiency",
-    "%",
-    "share of the bandwidth at which products of experts stream",
-    r"\eta_{s/E}",
-    "share",
-)
+letter("scale_time", "s", "time of a core to quantize one number with its block's scale", r"\tau_{\mathrm{sc}}", _ZERO)
+letter("expert_stream_efficiency", "%", "share of the bandwidth that products of experts reach", r"\eta_{s/E}", "share")
 letter("expert_layer_time", "s", "time of a layer of experts on one device", r"T_{\mathrm{moe}}")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
 letter("fullest_group", "", "sequences of the fullest group that attends apart over the mean", r"\phi_a")

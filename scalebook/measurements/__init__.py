@@ -12,20 +12,10 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    azure_engines,
     calculon,
-    decode,
     offload,
     offload_published,
     pipeline,
-    serving,
-    serving_amd,
-    serving_disaggregated,
-    serving_load,
-    serving_mlperf,
-    serving_slo,
-    serving_static,
-    serving_wide,
     stragglers,
     training_memory,
     training_relative,
@@ -40,11 +30,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, offload, offload_published, training_memory, pipeline, stragglers,
+    offload, offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, serving, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_relative, training_seconds, training_tpu, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
