@@ -460,7 +460,9 @@ def test_how_products_of_amd_start_split_and_write_is_where_the_calibration_puts
     split = [row for row in rows if row["sharing"] == "shared"]
     measured, cost = np.array([float(row["tflops"]) for row in split]), cells.split_time
     assert len(split) > 350 and cost == cells.split_step
-    here, *others = (off("gemm_amd", split, measured, split_time=cost * x, split_step=cost * x) for x in (1, 1.3, 1 / 1.3))
+    here, *others = (
+        off("gemm_amd", split, measured, split_time=cost * x, split_step=cost * x) for x in (1, 1.3, 1 / 1.3)
+    )
     assert here < min(others)
 
 
