@@ -130,7 +130,6 @@ def test_the_share_under_full_load():
     assert a.sum() / (a @ a) == pytest.approx(serving_amd.SUSTAINED, rel=0.02)
 
 
-
 @pytest.mark.parametrize("card", ["l40s", "rtx_pro_6000_server"])
 def test_cells_of_cards(card):
     rows, measured = fitted("gemm_cards")
