@@ -23,9 +23,7 @@ from . import (
     published,
     stragglers,
     training_memory,
-    training_relative,
     training_seconds,
-    training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -39,7 +37,7 @@ _FIRST = (
     offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, calculon,
+    training_seconds, published, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
