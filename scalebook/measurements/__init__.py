@@ -13,14 +13,9 @@ from scalebook.language.notation import nearest, quoted, word
 
 from . import (
     calculon,
-    cards,
-    devices,
-    kernels,
-    llmcompass,
     offload,
     offload_published,
     pipeline,
-    published,
     stragglers,
     training_memory,
     training_seconds,
@@ -33,11 +28,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    kernels, llmcompass, cards, devices, offload,
-    offload_published, training_memory, pipeline, stragglers,
+    offload, offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_seconds, published, calculon,
+    training_seconds, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

@@ -29,8 +29,9 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
 - `why`: why the set needs Python, if it does.
-- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an expression, or `{of = text, names = {pattern = text}}`,
-  where `names` may name those of a key; `complete`: a function of this room that adds columns.
+- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
+  expression, or `{of = text, names = {pattern = text}}`, where `names` may name those of a key; `complete`: a function
+  of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
