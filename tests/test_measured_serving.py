@@ -17,7 +17,7 @@ from scalebook.measurements import (
     serving_mlperf,
     serving_static,
 )
-from scalebook.measurements.priced import priced
+from scalebook.measurements.calls import Call, priced_calls
 from scalebook.measurements.serving import run_of, served_rows
 from scalebook.measurements.serving_choice import (
     _LAYOUT,
@@ -530,11 +530,16 @@ def test_room_is_what_serve_says():
 
 
 def test_calls_together_are_the_calls_one_by_one():
+    runs = ("llama3_70b", "h100", 8.0), ("llama3_70b", "h100", 64.0), ("mixtral_8x7b", "h200", 8.0)
     calls = [
-        ((models[name], accelerators[device].at("fp8")), dict(tp=4, batch=np.array([8.0, 64.0]), context=1000))
-        for name, device in (("llama3_70b", "h100"), ("mixtral_8x7b", "h200"), ("llama3_8b", "b200"))
+        Call(
+            "decode_step",
+            (("models", x), ("accelerators", y, "fp8")),
+            dict(tp=4, batch=batch, context=1000),
+            "pass_time",
+        )
+        for x, y, batch in runs
     ]
-    together = priced(decode_step, calls, "pass_time")["pass_time"]
-    assert together.shape == (3, 2)
-    for (rows, letters), times in zip(calls, together, strict=True):
-        assert times == pytest.approx(decode_step(*rows, **letters).pass_time)
+    together = priced_calls(calls, [["pass_time", "1000 * batch"]] * len(calls))
+    assert together[1].tolist() == [8000.0, 64000.0, 8000.0]
+    assert together[0].tolist() == [x.value for x in calls]

@@ -266,7 +266,7 @@ class Step:
         """
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
-        engine, knowns = _engine_of(knowns, letters.pop("engine", None), self.engine)
+        engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
         overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
@@ -346,13 +346,16 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
 
 
+_UNSAID = object()
+
+
 def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tuple]:
     """The engine that a call names, as a row or by `engine=`, or the usual one; and the call's other rows."""
-    rows = [x for x in knowns if isinstance(x, Engine)]
-    if len(rows) + (said is not None) > 1:
+    named = [*(x for x in knowns if isinstance(x, Engine)), *([] if said is _UNSAID else [said])]
+    if len(named) > 1:
         raise TypeError("a service is of one engine: name it once")
-    said = rows[0] if rows else usual if said is None else said
-    return None if said is None else _engine(said), tuple(x for x in knowns if not isinstance(x, Engine))
+    others = tuple(x for x in knowns if not isinstance(x, Engine))
+    return None if not named and usual is None else _engine(named[0] if named else usual), others
 
 
 def _by_blocks(row):
