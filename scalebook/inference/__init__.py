@@ -53,7 +53,7 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, experts, generations, halves, pools, prefix, prompts, queues, room,
-    scaling, served, serving, shared, simulation, speculation, step, tail, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, experts, generations, halves, pools, prefix, prompts,
+    queues, room, scaling, served, serving, shared, simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
