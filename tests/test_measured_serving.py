@@ -204,7 +204,7 @@ def test_full_load_on_the_mi300x_comes_in_waves():
     letters = dict(tp=8, batch=500, context=3072)
     step = decode_step(*run, **letters).pass_time
     read = mixed_step(*run, **letters, prompts=1, read_chunk=2048).pass_time - step
-    assert predicted == pytest.approx(0.75 * 500 * 2048 / (2048 * step + 500 * read), rel=1e-6)
+    assert predicted == pytest.approx(0.75 * 500 * 2048 / (2048 * step + 500 * read), rel=1e-3)
 
 
 def test_a_worker_that_decodes_by_hand():
