@@ -394,7 +394,7 @@ def test_a_profile_of_half_batches_is_priced_so():
         if row["model"] == "DeepSeek-V3":
             term, many = call.terms[0], many + 1
             exposed = dataclasses.replace(term, letters={**term.letters, "overlap": "none"})
-            assert call.become(exposed.value) < measured < call.value
+            assert call.become([exposed.value]) < measured < call.value
     assert many == 2
 
 
