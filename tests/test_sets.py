@@ -8,7 +8,8 @@ from scalebook import tables
 from scalebook.inference.step import SERVING
 from scalebook.language import NOTATION
 from scalebook.measurements import CONFRONTATIONS, confront
-from scalebook.shell.named import find, things
+from scalebook.measurements.calls import called
+from scalebook.shell.named import things
 from scalebook.training.strategy import WORDS
 
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
@@ -38,7 +39,7 @@ def test_a_call_says_nothing_but_letters_words_and_rows(name):
     for row in confront(name).rows[:MOST]:
         call = stanza.call(row)
         for term in getattr(call, "terms", [call]):
-            assert find(term.thing)
+            assert called(term.thing)
             assert all(x in NOTATION or x in WORDS or x in SERVING.words for x in term.letters)
             assert all(kind in KINDS for kind, *_ in term.rows)
     for text in stanza.said.get("letters", {}).values():
