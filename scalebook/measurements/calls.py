@@ -3,20 +3,23 @@
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property, reduce
 
 import numpy as np
 
-from scalebook import tables
+from scalebook import calculon, tables
 from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
+from scalebook.pipeline.simulation import simulate
 from scalebook.shell.named import find
 
 from .expressions import Empty, expression, names, written
 
 __all__ = ["Call", "Sum", "is_array", "priced_calls", "row_of", "shown"]
 
+FUNCTIONS = {"simulate": simulate}  # public, and no formulas
 TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
@@ -27,7 +30,8 @@ class Call:
     """One public call: `text` is what a reader types, `value` what it gives.
 
     `rows` are, by position, table, key, precision (two with experts' own), cluster and libraries of each row, a
-    shape's letters and words, or "formula" and the name of one that takes the place of the sheet's.
+    shape's letters and words, "formula" and the name of one that takes the place of the sheet's, or "calculon", one of
+    the functions that give rows of its documents, and names.
     `answer` is a letter of the result or arithmetic over its letters; of a formula it is the formula's number.  `blend`
     are a word, its two values and the share of the second.
     """
@@ -49,8 +53,8 @@ class Call:
         """The line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
-        if isinstance(find(self.thing), Formula):
-            return written(self.answer, {find(self.thing).letter: first})
+        if isinstance(thing_of(self.thing), Formula):
+            return written(self.answer, {thing_of(self.thing).letter: first})
         used = names(self.answer)
         if len(used) == 1 and not self.blend and self.answer.count(used[0]) == 1:
             return written(self.answer, {used[0]: f"{first}.{used[0]}"})
@@ -63,15 +67,19 @@ class Call:
     @cached_property
     def runs(self) -> list[Row]:
         """The results that the answer is made of."""
-        rows = [row_of(x) for x in self.rows]
+        rows, thing, letters = [row_of(x) for x in self.rows], thing_of(self.thing), dict(self.letters)
+        if thing in FUNCTIONS.values():
+            letters = {n: int(x) if isinstance(x, float) and x.is_integer() else x for n, x in letters.items()}
         if self.blend is None:
-            return [find(self.thing)(*rows, **self.letters)]
+            return [thing(*rows, **letters)]
         word, values, _ = self.blend
-        return [find(self.thing)(*rows, **self.letters, **{word: x}) for x in values]
+        return [thing(*rows, **letters, **{word: x}) for x in values]
 
-    def answered(self, seconds: float | None = None) -> float:
-        """The answer, or what it would be if a step took so many seconds."""
+    def answered(self, seconds: float | None = None) -> float | Fraction:
+        """The answer, or what it would be if a step took so many seconds; exact where the result is."""
         run = self.runs[0]
+        if self.thing in FUNCTIONS:
+            return expression(self.answer, lambda name: getattr(run, name))
         if not isinstance(run, Row):  # a formula's number
             return float(expression(self.answer, lambda name: run))
 
@@ -88,7 +96,7 @@ class Call:
         return float(expression(self.answer, value))
 
     @property
-    def value(self) -> float:
+    def value(self) -> float | Fraction:
         return self.answered()
 
 
@@ -127,7 +135,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
     formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
     """
-    if isinstance(find(calls[0].thing), Step):
+    if isinstance(thing_of(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
@@ -186,7 +194,12 @@ def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet,
 
 def is_array(thing: str) -> bool:
     """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
-    return isinstance(find(thing), Sheet | Formula | Step)
+    return isinstance(thing_of(thing), Sheet | Formula | Step)
+
+
+def thing_of(name: str):
+    """What is called by a name: a sheet, a formula or the like, or one of the public functions."""
+    return FUNCTIONS[name] if name in FUNCTIONS else find(name)
 
 
 def shown(x) -> str:
@@ -200,6 +213,8 @@ def _row_text(row: tuple) -> str:
         return f"models.shaped({', '.join(f'{n}={shown(x)}' for n, x in key)})"
     if kind == "formula":
         return key
+    if kind == "calculon":
+        return f"calculon.{key}({', '.join(map(repr, more))})"
     at, on, running = (*more, "", "", "")[:3]
     dense, *experts = at.split() or [""]
     at = f"{dense!r}, experts={experts[0]!r}" if experts else repr(dense)
@@ -215,6 +230,8 @@ def row_of(said: tuple) -> Row | Formula:
         return tables.models.shaped(**dict(key))
     if kind == "formula":
         return find(key)
+    if kind == "calculon":
+        return getattr(calculon, key)(*more)
     row, (at, on, running) = getattr(tables, kind)[key], (*more, "", "", "")[:3]
     row = row.at(*at.split()) if at else row
     row = row.on(tables.clusters[on]) if on else row

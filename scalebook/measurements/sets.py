@@ -13,13 +13,14 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
   of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
-  `links.pcie4` is one.
+  `links.pcie4` is one, or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
   patterns are found and the expression holds.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
-  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result, and with
+  `{outside = reason}` those that a formula does not hold for.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
@@ -44,7 +45,7 @@ from importlib.resources import files
 import numpy as np
 
 from scalebook import tables
-from scalebook.language import NOTATION
+from scalebook.language import NOTATION, OutsideDomain
 from scalebook.language.notation import nearest, quoted
 from scalebook.training.totals import useful_times
 
@@ -122,7 +123,10 @@ class Stanza:
         known = cache(lambda: self._cells(row, self._whole(row)) | dict(self.call(row).letters))
         for entry in self.said.get("left_out", ()):
             if isinstance(entry, Mapping):
-                if "over" in entry:
+                if "outside" in entry:
+                    if self._is_outside(row):
+                        return entry["outside"]
+                elif "over" in entry:
                     call = self.call(row)
                     if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
                         return entry["why"]
@@ -140,6 +144,13 @@ class Stanza:
         return "" if not whole.get("device") or self._key("device", row, whole) else (
             "on a device that is not in the table"
         )  # fmt: skip
+
+    def _is_outside(self, row: Measurement) -> bool:
+        try:
+            self.call(row).value  # noqa: B018
+        except OutsideDomain:
+            return True
+        return False
 
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
@@ -175,7 +186,7 @@ class Stanza:
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
         if all(is_array(x) for x in {x.thing for x in terms}):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
-        values = np.array([x.value for x in calls])
+        values = np.array([float(x.value) for x in calls])
         if {"training_step"} != {getattr(x, "thing", "") for x in calls}:
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
@@ -258,7 +269,7 @@ class Stanza:
                 run["step_time"]
             except (KeyError, ValueError):
                 continue  # no whole number of micro-batches, or a schedule that does not run them
-            found.append((run.memory > share * run.hbm_capacity, run.step_time, option))
+            found.append((run.memory > share * run.hbm_capacity, run.step_time / run.global_batch, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
@@ -288,7 +299,7 @@ class Stanza:
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
-        rows += [tuple(x.format_map(row).split(".")) for x in said.get("rows", ())]
+        rows += [tuple(y.format_map(row) for y in re.split(r"[. ]", x)) for x in said.get("rows", ())]
         return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
     def _cells(self, row: Measurement, said: Mapping) -> dict:
