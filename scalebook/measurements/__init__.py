@@ -23,8 +23,6 @@ from . import (
     llmcompass,
     moe,
     moe_exchange,
-    offload,
-    offload_published,
     published,
     serving,
     serving_amd,
@@ -47,8 +45,8 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
-    offload_published, training_memory,
+    decode, attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange,
+    training_memory,
 )  # fmt: skip
 _LAST = (
     training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,

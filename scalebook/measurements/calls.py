@@ -214,12 +214,16 @@ def _row_text(row: tuple) -> str:
     if kind == "formula":
         return key
     if kind == "calculon":
-        return f"calculon.{key}({', '.join(map(repr, more))})"
+        return f"calculon.{key}({', '.join(map(repr, _numbered(more)))})"
     at, on, running = (*more, "", "", "")[:3]
     dense, *experts = at.split() or [""]
     at = f"{dense!r}, experts={experts[0]!r}" if experts else repr(dense)
     said = f"{kind}.{key}" + (f".at({at})" if dense else "") + (f".on(clusters.{on})" if on else "")
     return said + (f".running({', '.join(map(repr, running.split()))})" if running else "")
+
+
+def _numbered(texts) -> list:
+    return [int(x) if x.isdecimal() else x for x in texts]
 
 
 @cache
@@ -231,7 +235,7 @@ def row_of(said: tuple) -> Row | Formula:
     if kind == "formula":
         return find(key)
     if kind == "calculon":
-        return getattr(calculon, key)(*more)
+        return getattr(calculon, key)(*_numbered(more))
     row, (at, on, running) = getattr(tables, kind)[key], (*more, "", "", "")[:3]
     row = row.at(*at.split()) if at else row
     row = row.on(tables.clusters[on]) if on else row

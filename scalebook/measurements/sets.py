@@ -253,7 +253,7 @@ class Stanza:
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
-        """The fastest of the choices that runs and fits."""
+        """The fastest of the choices that run and fit, or the smallest where none fits."""
         tuned = dict(tuned)
         share, found = tuned.pop("fits", 1.0), []
         names = list(tuned)
@@ -269,7 +269,8 @@ class Stanza:
                 run["step_time"]
             except (KeyError, ValueError):
                 continue  # no whole number of micro-batches, or a schedule that does not run them
-            found.append((run.memory > share * run.hbm_capacity, run.step_time / run.global_batch, option))
+            over = run.memory > share * run.hbm_capacity
+            found.append((over, run.memory if over else run.step_time / run.global_batch, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
@@ -299,7 +300,9 @@ class Stanza:
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
-        rows += [tuple(y.format_map(row) for y in re.split(r"[. ]", x)) for x in said.get("rows", ())]
+        for text in said.get("rows", ()):
+            (kind, key), *more = text.partition(" ")[0].split("."), *text.split(" ")[1:]
+            rows.append((kind, *filter(None, (x.format_map(row) for x in (key, *more)))))
         return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
     def _cells(self, row: Measurement, said: Mapping) -> dict:
