@@ -164,7 +164,7 @@ def block_forward_ring(
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
     >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
     >>> round(block_forward_ring(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
-    2.035
+    1.796
     """
     return sum(_overlapped(
         block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
@@ -182,7 +182,7 @@ def block_forward_piped(
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
     >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
     >>> round(block_forward_piped(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
-    2.255
+    2.016
     """
     shown = _overlapped(
         block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
