@@ -69,7 +69,7 @@ class Call:
         """The results that the answer is made of."""
         rows, thing, letters = [row_of(x) for x in self.rows], thing_of(self.thing), dict(self.letters)
         if thing in FUNCTIONS.values():
-            letters = {n: int(x) if isinstance(x, float) and x.is_integer() else x for n, x in letters.items()}
+            letters = {n: _plain(x) for n, x in letters.items()}
         if self.blend is None:
             return [thing(*rows, **letters)]
         word, values, _ = self.blend
@@ -125,7 +125,8 @@ class Sum:
 
     def become(self, answers):
         """What the calls' answers, in their order, become."""
-        known = {**self.columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
+        columns = {n: _plain(x) for n, x in self.columns.items()}
+        known = {**columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)
 
 
@@ -204,7 +205,12 @@ def thing_of(name: str):
 
 def shown(x) -> str:
     """A value as a reader types it: whole numbers without a point."""
-    return repr(int(x)) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else repr(x)
+    return repr(_plain(x))
+
+
+def _plain(x):
+    """A whole number as an int."""
+    return int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else x
 
 
 def _row_text(row: tuple) -> str:
