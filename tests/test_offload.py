@@ -59,7 +59,7 @@ class TestBlock:
 
     def test_kept_values(self):
         kept = self.wide(self.block.saved, 1).subs({symbol("activation_bits"): 16, symbol("mask_bits"): 8})
-        stated = offload_block.saved_activations_kept.rhs.subs(
+        stated = offload.saved_activations_kept.rhs.subs(
             {symbol("kept_values"): 17, symbol("activation_bits"): 16}
         )
         assert sympy.simplify(kept - stated / symbol("hidden")) == 0

@@ -18,8 +18,8 @@ KINDS = (*TABLES, "shape", "formula", "calculon")
 FREE = ("schedule", "chunks", "transfer_time")  # of simulate, which is neither sheet nor formula
 TYPED = 40  # rows of a set whose line is typed: each kind of call, and some more
 CALLED = 300  # rows of a set of sheets and formulas that are called one by one
-# Sets that are predicted by code, or by a stanza that asks for some, and those of them that do not say why: ten and none
-# when issue 25 is done.
+# Sets that are predicted by code, or by a stanza that asks for some, and those of them that do not say why: ten at
+# most and none when issue 25 is done.
 NEED_PYTHON, UNSAID = 70, 67
 
 

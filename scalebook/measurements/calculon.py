@@ -196,7 +196,7 @@ CONFRONTATIONS = {
         "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times,
         "total_time", "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
         call=_call,
-        why="An execution is Calculon's own document, of 23 fields, and beside the time all its other outputs are compared.",
+        why="An execution is a document of Calculon's own, and all its other outputs are compared beside the time.",
     ),
     "calculon_mended": Confrontation(
         "calculon_mended", "calculon.csv",
