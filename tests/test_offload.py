@@ -54,7 +54,7 @@ class TestBlock:
         tp, tokens = symbol("tp"), symbol("batch") * symbol("seq")
         assert sympy.simplify(self.wide(self.block.params, 2) * tp) == 12
         assert sympy.simplify(self.wide(self.block.flops, 2) * tp / tokens) == 24
-        stated = offload_block.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
+        stated = offload.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
         assert sympy.simplify((stated - self.block.flops).subs(SQUARE, simultaneous=True)) == 0
 
     def test_kept_values(self):

@@ -116,6 +116,12 @@ PAGES = {
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
                                                     "and the state that training keeps."),
     "engines": table("engines", "Engines", "What a serving engine adds to the work, and what it reserves by default."),
+    "frameworks": table("frameworks", "Frameworks", "What a program that trains hides and fuses, and what its host "
+                        "costs. Name one in a call: `training_step(model, device, frameworks.nemo, ...)`."),
+    "libraries": table("libraries", "Libraries", "What kernels of a library reach on a device, in place of its "
+                       "own cells: `accelerators.h100.running(\"flash_2\")`."),
+    "clusters": table("clusters", "Clusters", "What a network gives, and how often a node is slow: "
+                      "`accelerators.h100.on(clusters.hf_h100)`."),
     "runs": table("runs", "Runs", "What makers publish of the final training of a model."),
     "ranges": table("ranges", "Ranges", "What the factors of a run's cost have been: cheap, as usual, and dear."),
     "claims": what_articles_claim,

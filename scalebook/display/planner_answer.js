@@ -105,6 +105,14 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     const all = Object.keys(SPOKEN).filter((n) => letters[n] > 1 || (n === words.sharding && letters.dp > 1)).map((n) => SPOKEN[n].replace("#", show(letters[n])) + (/^.p$|_dp/.test(n) ? ` (${n.replace("_", " ")})` : ""));
     return all.length ? `That is: ${all.join(", ")}.` : "";
   }
+  // What a framework hides and fuses, or that none was named.
+  function assumed(plan) {
+    if (plan.job !== "train") return "";
+    if ((plan.framework ?? "unnamed") === "unnamed") return "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
+    const { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = cases.framework(plan);
+    const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
+    return `Assumed of this framework: ${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped; element-wise steps ${passes > 1 ? `cause ${show(passes)} times the memory traffic of fused ones` : "are fused"}; the host ${host.join(" and ") || "adds no time"}.`;
+  }
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {
     if (row.why) return row.why;
@@ -174,5 +182,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { figures, bars, table, layout, spoken, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

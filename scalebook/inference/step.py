@@ -16,6 +16,7 @@ from sympy import Max
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
+from scalebook.inference.engine_terms import with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
@@ -43,6 +44,7 @@ __all__ = [
     "tokens_of",
 ]
 
+ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the others are of one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # What a call that says nothing else means.
@@ -211,7 +213,7 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 
 
 SERVING = Space(
-    words={"engine": tuple(engines), "exchange": EXCHANGES, "overlap": OVERLAPS},
+    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
     letters=USUAL,
     rules=RULES,
@@ -290,6 +292,7 @@ class Step:
             more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
+        sheet = with_engine_terms(sheet, self.phase, known)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
@@ -363,8 +366,11 @@ def _engine(engine) -> Row:
     """A row of the table, or the one of a name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
         said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
-        raise TypeError(f"engine is {either(map(repr, engines))}, or a row of tables.engines, not {said}")
-    return engine if isinstance(engine, Row) else engines[word(engine)]
+        raise TypeError(f"engine is {either(map(repr, ENGINES))}, or a row of tables.engines, not {said}")
+    row = engine if isinstance(engine, Row) else engines[word(engine)]
+    if "chunk_tokens" not in row:
+        raise ValueError(f"{row.name} runs one sequence at a time: token_time_engine prices it")
+    return row
 
 
 def _exchange(said, groups, ep) -> str:

@@ -12,30 +12,14 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    attention,
-    attention_kernels,
-    azure_engines,
     calculon,
     cards,
-    decode,
     devices,
     kernels,
     llmcompass,
-    moe,
-    moe_exchange,
     published,
-    serving,
-    serving_amd,
-    serving_disaggregated,
-    serving_load,
-    serving_mlperf,
-    serving_slo,
-    serving_static,
-    serving_wide,
     training_memory,
-    training_relative,
     training_seconds,
-    training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -45,12 +29,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange,
-    training_memory,
+    kernels, llmcompass, cards, devices, training_memory,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_seconds, published, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

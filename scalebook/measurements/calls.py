@@ -4,7 +4,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, lru_cache, reduce
 
 import numpy as np
 
@@ -17,12 +17,29 @@ from scalebook.shell.named import find
 
 from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "is_array", "priced_calls", "row_of", "shown"]
+__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "row_of", "shown"]
 
 FUNCTIONS = {"simulate": simulate}  # public, and no formulas
 TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
+
+
+def called(thing: str):
+    """What a call names: a sheet, a formula, a function of one, such as `serve.offline`, or a public function.
+
+    >>> called("serve.offline").__name__
+    'offline'
+    """
+    name, *inside = thing.split(".")
+    return FUNCTIONS[name] if name in FUNCTIONS else reduce(getattr, inside, find(name))
+
+
+@lru_cache(4096)
+def _run(thing: str, rows: tuple, letters: tuple) -> Row:
+    """What a call gives; rows of a set often repeat one."""
+    plain = _plain if thing in FUNCTIONS else lambda x: x
+    return called(thing)(*map(row_of, rows), **{n: plain(x) for n, x in letters})
 
 
 @dataclass(frozen=True)
@@ -53,8 +70,8 @@ class Call:
         """The line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
-        if isinstance(thing_of(self.thing), Formula):
-            return written(self.answer, {thing_of(self.thing).letter: first})
+        if isinstance(called(self.thing), Formula):
+            return written(self.answer, {called(self.thing).letter: first})
         used = names(self.answer)
         if len(used) == 1 and not self.blend and self.answer.count(used[0]) == 1:
             return written(self.answer, {used[0]: f"{first}.{used[0]}"})
@@ -67,13 +84,11 @@ class Call:
     @cached_property
     def runs(self) -> list[Row]:
         """The results that the answer is made of."""
-        rows, thing, letters = [row_of(x) for x in self.rows], thing_of(self.thing), dict(self.letters)
-        if thing in FUNCTIONS.values():
-            letters = {n: _plain(x) for n, x in letters.items()}
+        letters = tuple(self.letters.items())
         if self.blend is None:
-            return [thing(*rows, **letters)]
+            return [_run(self.thing, self.rows, letters)]
         word, values, _ = self.blend
-        return [thing(*rows, **letters, **{word: x}) for x in values]
+        return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
     def answered(self, seconds: float | None = None) -> float | Fraction:
         """The answer, or what it would be if a step took so many seconds; exact where the result is."""
@@ -98,6 +113,12 @@ class Call:
     @property
     def value(self) -> float | Fraction:
         return self.answered()
+
+    def at_peaks(self) -> list[float]:
+        """Roofline and peak: arithmetic over letters of the result, of the rows and of the call; NaN where unsaid."""
+        known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
+        known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
+        return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
 
 
 @dataclass(frozen=True)
@@ -136,7 +157,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
     formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
     """
-    if isinstance(thing_of(calls[0].thing), Step):
+    if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
@@ -146,7 +167,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     for (thing, rows, words, letters, wanted), places in groups.items():
         said = dict(words)
         said |= {n: np.array([calls[i].letters[n] for i in places], float) for n in letters if n not in said}
-        run = find(thing)(*map(row_of, rows), **said)
+        run = called(thing)(*map(row_of, rows), **said)
         if not isinstance(run, Row):  # a formula's number: what it was given is known too
             given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
             run = reduce(operator.or_, given, {}) | said | {find(thing).letter: run}
@@ -163,7 +184,7 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
         free = {n: x for n, x in call.letters.items() if n in _FREE}
         fixed = tuple((n, x) for n, x in call.letters.items() if n not in free)
         sheet, known = _planned(call.thing, call.rows, fixed, tuple(free))
-        sheet, known = sheet.using(*(f for f in using if f.letter in sheet.letters)), known | free
+        sheet, known = _swapped(sheet, tuple(using)), known | free
         known = {n: x for n, x in known.items() if n not in {f.letter for f in using}}
         known |= {n: x[place] for n, x in given.items()}
         groups.setdefault((sheet, tuple(answers[place]), *sorted(known)), []).append((place, known))
@@ -186,6 +207,11 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
 
 
 @cache
+def _swapped(sheet: Sheet, formulas: tuple[Formula, ...]) -> Sheet:
+    return sheet.using(*own) if (own := [f for f in formulas if f.letter in sheet.letters]) else sheet
+
+
+@cache
 def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet, dict]:
     """The sheet of calls that differ in the values of `free` letters alone, and all else that they know."""
     letters = dict(fixed) | dict.fromkeys(free, 1.0)
@@ -195,12 +221,7 @@ def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet,
 
 def is_array(thing: str) -> bool:
     """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
-    return isinstance(thing_of(thing), Sheet | Formula | Step)
-
-
-def thing_of(name: str):
-    """What is called by a name: a sheet, a formula or the like, or one of the public functions."""
-    return FUNCTIONS[name] if name in FUNCTIONS else find(name)
+    return isinstance(called(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:

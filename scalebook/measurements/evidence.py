@@ -34,15 +34,11 @@ UNCERTAIN = (
     "attention_whole", "grouped_whole", "stream_efficiency", "kernel_launch", "near_efficiency", "switch_efficiency",
     "near_latency", "collective_launch", "far_efficiency", "far_latency", "attention_efficiency", "attention_backward",
     "sustained_rate", "host_efficiency", "read_launch", "read_efficiency", "item_time", "prompt_launch",
-    "prompt_efficiency", "score_flops", "routing_time_least", "assigned_passes", "inner_wait",
+    "prompt_efficiency", "score_flops", "routing_time_least", "assigned_passes", "inner_wait", "core_bandwidth",
+    "expert_stream_efficiency",
 )  # fmt: skip
 # Parts of a step that are uncertain beyond the letters they rest on, as their kernels are that were measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
-# Kernels of attention that are priced alone have other words for the same.
-_WORDS = {
-    "decode_kernel_time": {"launch_time": "read_launch", "bandwidth_efficiency": "read_efficiency"},
-    "prefill_kernel_time": {"launch_time": "prompt_launch", "bandwidth_efficiency": "prompt_efficiency"},
-}
 # Sets by what they measure; each letter's own lack is learnt from the sets of its family.  Of a table of several kinds
 # of rows, each kind is a set: of those rows whose group names it.
 _SETS = {
@@ -169,7 +165,6 @@ class Evidence:
 class _Met(NamedTuple):
     row: Row
     letter: str
-    words: Mapping[str, str]
 
 
 @contextmanager
@@ -179,7 +174,7 @@ def _watched(letters: tuple[str, ...]) -> Iterator[list[_Met]]:
 
     def call_sheet(self, *knowns, **given):
         row = sheet_call(self, *knowns, **given)
-        met.extend(_Met(row, x, {}) for x in letters if x in row and row.cells[x].formula)
+        met.extend(_Met(row, x) for x in letters if x in row and row.cells[x].formula)
         return row
 
     def call_formula(self, *knowns, **given):
@@ -188,7 +183,7 @@ def _watched(letters: tuple[str, ...]) -> Iterator[list[_Met]]:
             f, _ = self._know(knowns, given)
             cells = gather(tuple(x for x in knowns if not isinstance(x, Formula)), given)
             top = Cell(value, self.name, formula=f, inputs={n: cells[n] for n in f.inputs})
-            met.append(_Met(Row(self.name, {**cells, self.letter: top}), self.letter, _WORDS.get(self.name, {})))
+            met.append(_Met(Row(self.name, {**cells, self.letter: top}), self.letter))
         return value
 
     Sheet.__call__, Formula.__call__ = call_sheet, call_formula
@@ -262,7 +257,7 @@ class _Lean(NamedTuple):
 
 def _lean(met: _Met) -> _Lean:
     def ends_of(letter, cell):
-        letter = met.words.get(letter, letter)
+        letter = letter_of_kind(letter)
         is_uncertain = letter in PARTS if cell.inputs else letter in UNCERTAIN
         return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
@@ -277,7 +272,7 @@ def _lean(met: _Met) -> _Lean:
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
         cell = leaves.get(cause.letter) or leaves.get(names[0])
-        letter = met.words.get(cause.letter, cause.letter)
+        letter = letter_of_kind(cause.letter)
         if known := device_cells().get(id(cell)):
             which = [known] * size.size
         elif cause.letter in PARTS or cell.formula or "not measured" in cell.note:
@@ -316,7 +311,8 @@ def evidence(name: str) -> Evidence:
     """What the rows of a set say."""
     letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
     c, kept = result.confrontation, [result.rows[i] for i in of_it]
-    asked = {letter, "matmul_time", "stream_time"} if letter in ("matmul_time", "stream_time") else {letter}
+    kernels = {"matmul_time", "stream_time", "expert_layer_time"}
+    asked = kernels if letter in kernels else {letter}
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
     is_rate = c.unit.partition(" ")[0].strip(",") not in ("s", "ms", "us", "µs", "d", "B", "GiB")
     sign = -1 if is_rate else 1
@@ -360,7 +356,7 @@ def evidence(name: str) -> Evidence:
 def _is_at_peaks(met: _Met) -> bool:
     """Whether this is what the device would do without a loss: the roofline that is kept beside a prediction."""
     leaves = _leaves(met.row.cells[met.letter])
-    shares = [leaves[x].value for x in leaves if met.words.get(x, x).endswith("efficiency")]
+    shares = [leaves[x].value for x in leaves if x.endswith("efficiency")]
     return bool(shares) and all(np.all(np.asarray(x) == 1) for x in shares)
 
 

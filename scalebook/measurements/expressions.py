@@ -46,7 +46,8 @@ _FUNCTIONS: dict[str, Callable] = {
 def expression(text: str, value: Lookup):
     """What an expression gives, its names looked up by `value`, which may give arrays.
 
-    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or`, max, min, ceil, round, log2, divisors.
+    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or` and a few functions (max, min, ceil,
+    round, log2, divisors).
 
     >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
     4.0

@@ -6,9 +6,9 @@ nearly all there is.  The rest is a product as in `gemm`, or the bytes that a ke
 
 import numpy as np
 
+from scalebook.attention.eager import eager_score_passes
 from scalebook.machine.kernels import stream_time
 
-from .attention import SOFTMAX_PASSES
 from .confrontation import Confrontation, Priced
 from .kernels import at_peaks, device_letters, products_seconds
 from .rows import is_even, number, numbers
@@ -16,7 +16,7 @@ from .rows import is_even, number, numbers
 __all__ = ["CONFRONTATIONS", "MI210_STREAMS", "is_fitted", "stream_seconds"]
 
 # How often an element crosses the memory bus: it is read and written, and a row that is normalized is read twice.
-_CROSSINGS = {"gelu": 2, "softmax": SOFTMAX_PASSES, "layernorm": 3}
+_CROSSINGS = {"gelu": 2, "softmax": eager_score_passes(masked=0, backward=0), "layernorm": 3}
 # Seconds until a kernel runs, of PyTorch on LLMCompass's machines: hardware_model/compute_module.py there.
 _STARTS = {
     "A100": {"matmul": 21e-6, "softmax": 12e-6, "layernorm": 45e-6, "gelu": 45e-6},

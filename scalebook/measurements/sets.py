@@ -2,7 +2,8 @@
 
 A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
 
-- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them.
+- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them; in
+  `group` keys of tables take the place of columns of their names, and `{at}` is the precision's.
 - `call`: the public thing that is called, `training_step` unless it is said; a text with `{column}` in it names one
   for each row.
 - `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
@@ -16,20 +17,29 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   `links.pcie4` is one, or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
-  patterns are found and the expression holds.
+  patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
   expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
-  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result, and with
-  `{outside = reason}` those that a formula does not hold for.
+  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+  `also_left_out` adds to those of the stanza it is like.
+- `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
+- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the
+  same text can share one number.
 - `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
-- `alike`: a text of columns; rows with the same one can share a number.  `why`: why the set needs Python, if it does.
-- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text}`, with
-  `names = {pattern = text}` its first match; `complete`: a function of this room that adds columns.
+- `why`: why the set needs Python, if it does.
+- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
+  expression, or `{of = text}`, with `names = {pattern = text}` its first match, where `names` may name those of a key;
+  `complete`: a function of this room that adds columns.
+- `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
+  the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
-  that fits into the `fits` share of memory; `follows`: letters that follow from these.
-- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
+  that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
+  `where` an expression holds; `follows`: letters that follow from these.
+- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
+  may name letters of the result with the second value.
+- `bound`: true where figures are lower bounds, which are held apart from the sets.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
@@ -45,8 +55,9 @@ from importlib.resources import files
 import numpy as np
 
 from scalebook import tables
-from scalebook.language import NOTATION, OutsideDomain
+from scalebook.language import NOTATION
 from scalebook.language.notation import nearest, quoted
+from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
 from .calls import TERMS, Call, Sum, is_array, priced_calls, row_of, shown
@@ -54,9 +65,9 @@ from .confrontation import Confrontation, Priced
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
-__all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
+__all__ = ["Call", "Stanza", "Sum", "bounds", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -91,8 +102,8 @@ class Stanza:
             tuple(said.get("optional", ())),
             self.completed,
             readings=partial(_named(said["readings"]), self) if "readings" in said else None,
-            call=lambda row: self.call(row).text,
             alike=lambda row: said.get("alike", "").format_map(row),
+            call=lambda row: self.call(row).text,
             why=said.get("why", ""),
         )
 
@@ -103,6 +114,8 @@ class Stanza:
             new[name] = self._extracted(how, new)
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
+        for name, cases in self.said.get("labels", {}).items():
+            new[name] = next((word for case, word in cases if self._labels(case, new)), "")
         return new
 
     def _extracted(self, how, row: Measurement) -> str:
@@ -113,21 +126,25 @@ class Stanza:
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
-            return next((x for pattern, x in how.get("names", {"": text}).items() if re.search(pattern, text)), "")
-        column, pattern = how
-        found = re.search(pattern, row.get(column, ""))
+            patterns = how.get("names", {"": text})
+            patterns = self.said["names"][patterns] if isinstance(patterns, str) else patterns
+            return next((x for pattern, x in patterns.items() if re.search(pattern, text)), "")
+        pairs = how if isinstance(how[0], list) else [how]
+        found = next((x for column, pattern in pairs if (x := re.search(pattern, row.get(column, "")))), None)
         return (found[1] if found.re.groups else found[0]) if found else ""
+
+    def _labels(self, case: str | Mapping, row: Measurement) -> bool:
+        return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        known = cache(lambda: self._cells(row, self._whole(row)) | dict(self.call(row).letters))
-        for entry in self.said.get("left_out", ()):
+        said = {n: x for n, x in self._whole(row).items() if n != "at_most"}
+        call_of = cache(lambda: self._single(said, row) if "parts" not in said else _first(self.call(row)))
+        known = cache(lambda: self._cells(row, said) | dict(call_of().letters))
+        for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
-                if "outside" in entry:
-                    if self._is_outside(row):
-                        return entry["outside"]
-                elif "over" in entry:
-                    call = self.call(row)
+                if "over" in entry:
+                    call = call_of()
                     if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
                         return entry["why"]
                 elif self._holds(entry, row, known):
@@ -141,21 +158,21 @@ class Stanza:
             if is_out:
                 return reason
         whole = self._whole(row)
-        return "" if not whole.get("device") or self._key("device", row, whole) else (
-            "on a device that is not in the table"
-        )  # fmt: skip
+        if whole.get("device") and not self._key("device", row, whole):
+            return "on a device that is not in the table"
+        return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
 
-    def _is_outside(self, row: Measurement) -> bool:
+    def _is_refused(self, row: Measurement) -> bool:
         try:
-            self.call(row).value  # noqa: B018
-        except OutsideDomain:
+            return not self.call(row).value
+        except ValueError:
             return True
-        return False
 
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
+        keys["at"] = self._key("precision", row, said)
         if "{device_name}" in said["group"]:
             keys["device_name"] = row_of(("accelerators", self._key("device", row, said))).name.partition(" (")[0]
         return said["group"].format_map({**row, **keys})
@@ -163,7 +180,7 @@ class Stanza:
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
         said = self.said.get("calibrates", [])
-        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]))
+        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 
     def _calibrates(self, said: dict, row: Measurement) -> bool:
         is_in = is_even(row) if said.pop("even", False) else True
@@ -184,10 +201,16 @@ class Stanza:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
+        if floor := self.said.get("floor"):
+            values = np.array([x.value for x in calls])
+            least = values if floor == self.name else stanzas()[floor].predicted(rows).predicted
+            return Priced(values, least, least)
         if all(is_array(x) for x in {x.thing for x in terms}):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
-        values = np.array([float(x.value) for x in calls])
-        if {"training_step"} != {getattr(x, "thing", "") for x in calls}:
+        if {"training_step"} != {x.thing for x in terms}:
+            return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
+        values = np.array([x.value for x in calls])
+        if any(isinstance(x, Sum) for x in calls):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -240,8 +263,10 @@ class Stanza:
         if "blend" in said:
             words = dict(said["blend"])
             share = words.pop("share")
-            share = self._of(share, row, letters) if isinstance(share, str) else share
             [(word, values)] = words.items()
+            if isinstance(share, str):
+                second = Call(thing, rows, letters | {word: values[-1]})
+                share = self._of(share, row, letters, lambda: second.runs[0])
             if share:
                 blend = word, tuple(values), float(share)
             else:
@@ -255,29 +280,32 @@ class Stanza:
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
         """The fastest of the choices that run and fit, or the smallest where none fits."""
         tuned = dict(tuned)
-        share, found = tuned.pop("fits", 1.0), []
+        best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
         lists = [self._of(x, row, call.letters) if isinstance(x, str) else x for x in tuned.values()]
         for values in itertools.product(*lists):
             own = dict(zip(names, values, strict=True))
+            if where and not self._of(where, row, call.letters | own):
+                continue
             letters = dict(call.letters)
             for name, text in [(n, x) for n, x in self._whole(row).get("follows", {}).items()]:
                 letters[name] = self._of(text, row, letters | own)
-            option = Call(call.thing, call.rows, letters | own, call.answer)
+            option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                run["step_time"]
+                over = not best and run.memory > share * run.hbm_capacity
+                rate = -run[best] if best else run.step_time / run.global_batch
+                rank = (over, run.memory if over else rate)
             except (KeyError, ValueError):
-                continue  # no whole number of micro-batches, or a schedule that does not run them
-            over = run.memory > share * run.hbm_capacity
-            found.append((over, run.memory if over else run.step_time / run.global_batch, option))
+                continue  # no whole number of micro-batches, a schedule that does not run them, or no room
+            found.append((*rank, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
 
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
-        cases = self.said.get("when", ())
+        cases = [*self.said.get("when", ()), *self.said.get("also", ())]
         fits = tuple(self._holds(case, row) for case in cases)
         if fits not in self._wholes:
             said = dict(self.said)
@@ -347,6 +375,10 @@ class Stanza:
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
 
 
+def _first(call: Call | Sum) -> Call:
+    return call.terms[0] if isinstance(call, Sum) else call
+
+
 def _most(call: Call, letter: str, other: str) -> float:
     """A letter of the result of a call whose own letter is one; none where it has no value, as for want of room."""
     return _other(call.thing, call.rows, tuple((call.letters | {letter: 1.0}).items()), other)
@@ -355,6 +387,7 @@ def _most(call: Call, letter: str, other: str) -> float:
 @cache
 def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
     try:
+        find(thing).checked(tuple(map(row_of, rows)), dict(letters))  # a layout that can run
         return float(priced_calls([Call(thing, rows, dict(letters))], [[other]])[0, 0])
     except (KeyError, ValueError):
         return 0.0
@@ -378,13 +411,26 @@ def _joined(first: Mapping, second: Mapping) -> dict:
     return both
 
 
-@cache
 def stanzas() -> dict[str, Stanza]:
     """All sets that are data, by name.
 
     >>> "mlperf_training" in stanzas()
     True
     """
+    return {name: x for name, x in _all().items() if not x.said.get("bound")}
+
+
+def bounds() -> dict[str, Stanza]:
+    """Files of lower bounds, by name: what is above one is no error.
+
+    >>> list(bounds())
+    ['amd_thresholds']
+    """
+    return {name: x for name, x in _all().items() if x.said.get("bound")}
+
+
+@cache
+def _all() -> dict[str, Stanza]:
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):

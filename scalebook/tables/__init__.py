@@ -27,8 +27,8 @@ from . import shapes
 from .table import Device, Engine, Framework, Table
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "Models", "Table", "accelerators", "cells_of_libraries", "cite",
-    "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
+    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "Models", "Table", "accelerators", "cells_of_libraries",
+    "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
     "libraries_on", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
