@@ -163,7 +163,7 @@ letter("readers", "", "devices that read at once, each a part of every matrix", 
 letter("turns", "", "times that a token passes from one device to the next", r"n_{\mathrm{turn}}", _ZERO)
 letter("turn_time", "s", "time in which a device hands a token over to the next", r"\tau_{\mathrm{turn}}", _ZERO)
 letter("load_rate", "B/s", "bytes a second that the cores of a device ask its memory for", r"W_{\mathrm{load}}")
-letter("heads_time", "s", "time of attention in which each query head reads by itself", r"T_h")
+letter("heads_time", "s", "time of attention in which each query head reads by itself", r"T_{\mathrm{head}}")
 letter(
     "own_sum_time",
     "s",

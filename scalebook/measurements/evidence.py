@@ -312,7 +312,7 @@ def evidence(name: str) -> Evidence:
     letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
     c, kept = result.confrontation, [result.rows[i] for i in of_it]
     kernels = {"matmul_time", "stream_time", "expert_layer_time"}
-    asked = kernels if letter in kernels else {letter}
+    asked = kernels if letter in kernels else {letter, *(["issued_time"] if letter == "collective_time" else [])}
     asked = (*asked, *(["kernel_time"] if letter == "pass_time" else []))
     is_rate = c.unit.partition(" ")[0].strip(",") not in ("s", "ms", "us", "µs", "d", "B", "GiB")
     sign = -1 if is_rate else 1
