@@ -15,7 +15,7 @@ def predicted_with(name, rows, **letters):
     calls = [x if isinstance(x, Sum) else Sum((x,)) for x in calls]
     terms = [[replace(t, letters={**t.letters, **letters}) for t in x.terms] for x in calls]
     answers = iter(priced_calls([t for x in terms for t in x], [[t.answer] for x in terms for t in x])[0])
-    return np.array([call.become(sum(next(answers) for _ in own)) for call, own in zip(calls, terms, strict=True)])
+    return np.array([call.become([next(answers) for _ in own]) for call, own in zip(calls, terms, strict=True)])
 
 
 def fitted_rows(name, **columns):

@@ -204,8 +204,37 @@ letter(
     _ZERO,
 )
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
-letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
+letter("split_time", "s", "time that sharing a product's inner size between cores costs", r"\tau_{\mathrm{split}}")
+letter("split_step", "s", "time that each share of the inner size beyond the second adds", r"\tau_{\mathrm{split}+}")
 letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
+letter(
+    "quantize_start", "s", "time to start the kernel that quantizes the input of a product", r"\tau_{\mathrm{q}}", _ZERO
+)
+letter(
+    "quantize_passes",
+    "",
+    "times that a product's input passes through memory to be quantized",
+    r"n_{\mathrm{q}}",
+    _ZERO,
+)
+letter(
+    "quantize_row",
+    "s",
+    "time of a row of a product's input in the kernel that quantizes it",
+    r"\tau_{\mathrm{q,row}}",
+    _ZERO,
+)
+letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{q}}", _ZERO)
+letter("operator_time", "s", "time of a linear layer: its input is quantized, then multiplied", r"T_{\mathrm{lin}}")
+letter(
+    "cached_share",
+    "%",
+    "share of a product's traffic that a benchmark finds in the last-level cache",
+    r"\chi_{\mathrm{L2}}",
+    "share",
+)
+letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")
+letter("best_time", "s", "time of the best product that a search finds", r"T_{\mathrm{best}}")
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
 
 # Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.

@@ -13,11 +13,6 @@ from scalebook.language.notation import nearest, quoted, word
 
 from . import (
     calculon,
-    cards,
-    devices,
-    kernels,
-    llmcompass,
-    published,
     training_memory,
     training_seconds,
 )
@@ -29,10 +24,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    kernels, llmcompass, cards, devices, training_memory,
+    training_memory,
 )  # fmt: skip
 _LAST = (
-    training_seconds, published, calculon,
+    training_seconds, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {
