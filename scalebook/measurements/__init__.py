@@ -13,10 +13,6 @@ from scalebook.language.notation import nearest, quoted, word
 
 from . import (
     calculon,
-    offload,
-    offload_published,
-    pipeline,
-    stragglers,
     training_memory,
     training_seconds,
 )
@@ -28,7 +24,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    offload, offload_published, training_memory, pipeline, stragglers,
+    training_memory,
 )  # fmt: skip
 _LAST = (
     training_seconds, calculon,

@@ -14,7 +14,7 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
   of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
-  `links.pcie4` is one.
+  `links.pcie4` is one, or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
   patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
@@ -30,8 +30,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   was calibrated on; a list where any of several will do.
 - `why`: why the set needs Python, if it does.
 - `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
-  expression, or `{of = text, names = {pattern = text}}`, where `names` may name those of a key; `complete`: a function
-  of this room that adds columns.
+  expression, or `{of = text}`, with `names = {pattern = text}` its first match, where `names` may name those of a key;
+  `complete`: a function of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
@@ -288,7 +288,7 @@ class Stanza:
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
-        """The fastest of the choices that runs and fits."""
+        """The fastest of the choices that run and fit, or the smallest where none fits."""
         tuned = dict(tuned)
         best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
@@ -303,7 +303,9 @@ class Stanza:
             option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                rank = (False, -run[best]) if best else (run.memory > share * run.hbm_capacity, run.step_time)
+                over = not best and run.memory > share * run.hbm_capacity
+                rate = -run[best] if best else run.step_time / run.global_batch
+                rank = (over, run.memory if over else rate)
             except (KeyError, ValueError):
                 continue  # no whole number of micro-batches, a schedule that does not run them, or no room
             found.append((*rank, option))
@@ -336,7 +338,9 @@ class Stanza:
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
-        rows += [tuple(x.format_map(row).split(".")) for x in said.get("rows", ())]
+        for text in said.get("rows", ()):
+            (kind, key), *more = text.partition(" ")[0].split("."), *text.split(" ")[1:]
+            rows.append((kind, *filter(None, (x.format_map(row) for x in (key, *more)))))
         return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
     def _of(self, text: str, row: Measurement, letters: Mapping, known: Callable[[], Mapping] = dict):
