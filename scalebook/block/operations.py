@@ -81,6 +81,17 @@ RULES = {
     "pick": Rule("", 0, 0),
     "conv": Rule("inputs", 13, 26),  # four tokens, a multiply and an add each, then the activation
     "delta": Rule("inputs", 9, 18),
+    # Steps of blocks that are not fused: what PyTorch runs one by one (`scalebook.block.eager`).
+    "cast": Rule("", 0, 0),
+    "constant": Rule("", 1, 1),  # times or plus what has no gradient: rotary angles, a mask, a number
+    "repeat": Rule("", 0, 0),
+    "mean_square": Rule("inputs", 2, 2, whole=True),
+    "scale": Rule("inputs", 1, 3),
+    "times": Rule("inputs", 1, 2),
+    "power": Rule("inputs", 2, 3),
+    "tanh": Rule("outputs", 1, 3),
+    "silu": Rule("inputs", 4, 8),
+    "route": Rule("outputs", 5, 8, whole=True),
     **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
 }
 

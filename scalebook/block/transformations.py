@@ -88,7 +88,9 @@ def attention_core(block: Block) -> tuple[str, ...]:
     softmax = [op for op in block.ops if op.function == "softmax"]
     if not softmax:
         raise ValueError("the block has no softmax, hence no attention")
-    names = [t.name for t in softmax[0].args] + [softmax[0].name]
+    names = [*(t.name for t in softmax[0].args), softmax[0].name]
+    while block[names[0]].function:  # steps that are not fused: a scale, a mask
+        names.insert(0, block[names[0]].args[0].name)
     while block[names[-1]].function:
         names.append(block.users[names[-1]][0].name)
     return tuple(names)
