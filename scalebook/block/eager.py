@@ -1,4 +1,4 @@
-"""A block as PyTorch runs it without fusion: every element-wise step is a kernel, and keeps what its own gradient reads.
+"""A block as PyTorch runs it without fusion: each element-wise step is a kernel, and keeps what its gradient reads.
 
 Fused blocks keep one copy of a norm's input; the same norm in PyTorch keeps it in 32 bits, keeps the normalised tensor
 and keeps the result.  What each step keeps follows from `RULES`, so kept bytes and traffic come from one listing.
@@ -21,14 +21,15 @@ __all__ = ["FAMILIES", "Family", "eager", "undropped"]
 class Family:
     """How the published code of some models differs from Llama's.
 
-    `norms` stand "before" each half of a block, "after" it or "around" it.  `head_norm` says what queries and keys are
-    normalised over: "" for nothing, "head" or "width".  With `wide_gain` the gain is multiplied in 32 bits.  `capped`
+    `norms` stand "before" each half of a block, "after" it or "around" it.  With `head_norm` queries and keys are
+    normalised, head by head.  With `wide_gain` the gain is multiplied in 32 bits.  `capped`
     scores go through a tanh.  With `narrow_softmax` the softmax stays as wide as its input; `written_gelu` is a GELU
     written out in steps; `one_product` makes queries, keys and values.
     """
 
+    name: str
     norms: str = "before"
-    head_norm: str = ""
+    head_norm: bool = False
     wide_gain: bool = False
     capped: bool = False
     narrow_softmax: bool = False
@@ -37,12 +38,15 @@ class Family:
 
 
 FAMILIES = {
-    "llama": Family(),
-    "gpt2": Family(narrow_softmax=True, written_gelu=True, one_product=True),
-    "qwen3": Family(head_norm="head"),
-    "olmo2": Family(norms="after", head_norm="width", wide_gain=True),
-    "gemma2": Family(norms="around", wide_gain=True, capped=True),
-    "gemma3": Family(norms="around", head_norm="head", wide_gain=True),
+    x.name: x
+    for x in (
+        Family("llama"),
+        Family("gpt2", narrow_softmax=True, written_gelu=True, one_product=True),
+        Family("qwen3", head_norm=True),
+        Family("olmo2", norms="after", head_norm=True, wide_gain=True),
+        Family("gemma2", norms="around", wide_gain=True, capped=True),
+        Family("gemma3", norms="around", head_norm=True, wide_gain=True),
+    )
 }
 
 
@@ -55,7 +59,7 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 
     >>> from scalebook.block.models import LLAMA
     >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
-    ['active_open', 'fp32_h1_normal', 'fp32_h1_rms']
+    ['active_open', 'fp32_h1_rms', 'fp32_h1_wide']
     """
     return _Eager(block, family, unfused, autocast).run()
 
@@ -137,7 +141,7 @@ class _Eager:
         terms = tuple(tuple(map(operand, term)) for term in op.terms)
         self.ops.append(replace(op, outs=(out,), terms=terms))
         if self.family.head_norm and op.name in ("q", "k"):
-            out = self.norm(out, (), f"{op.name}_normed", whole=self.family.head_norm == "width")
+            out = self.norm(out, (), f"{op.name}_normed")
         if self.family.norms != "before" and op.name in ("attended", "down") and not is_routed:
             out = self.norm(out, (), f"{op.name}_normed")
         self.made(op, out)
@@ -148,8 +152,8 @@ class _Eager:
         if "kv_heads" not in found.indices:
             return found
         at = found.indices.index("kv_heads") + 1
-        copied = replace(found, name=f"{found.name}_copied", indices=(*found.indices[:at], "group_size", *found.indices[at:]))
-        return self.emit(copied, "repeat", found)
+        indices = (*found.indices[:at], "group_size", *found.indices[at:])
+        return self.emit(Tensor(f"{found.name}_copied", indices), "repeat", found)
 
     def copy(self, tensor: Tensor, of: str) -> Tensor:
         """The 16-bit copy that autocast makes of a product's operand, one for each product."""
@@ -167,12 +171,11 @@ class _Eager:
             return
         self.made(op, self.norm(args[0], args[1:], op.name))
 
-    def norm(self, tensor: Tensor, gain: tuple | list, name: str, whole: bool = False) -> Tensor:
+    def norm(self, tensor: Tensor, gain: tuple | list, name: str) -> Tensor:
         """An RMS norm in 32 bits: the input, its mean square, the normalised tensor, and the gain."""
         stream = tensor.is_fp32
         wide = tensor if stream else self.step("cast", tensor, name=f"{name}_wide", wide=True)
-        indices = tuple(i for i in wide.indices[:-1] if not (whole and base(i) in ("heads", "kv_heads", "group_size")))
-        rms = self.emit(Tensor(f"fp32_{name.removeprefix('fp32_')}_rms", indices), "mean_square", wide)
+        rms = self.emit(Tensor(f"fp32_{name}_rms", wide.indices[:-1]), "mean_square", wide)
         normal = self.step("scale", wide, rms, name=f"{name}_normal")
         if stream or self.family.wide_gain:
             gained = self.step("scale", normal, *gain, name=name if stream else f"{name}_gained")

@@ -200,7 +200,8 @@ class Tensor:
 class Op:
     """One line: `outs = function(args) over ways`, or a sum of contractions when there is no function.
 
-    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass.
+    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass; a gather
+    that is `held` is kept for the backward pass, which gathers again otherwise.
     """
 
     outs: tuple[Tensor, ...]
@@ -209,6 +210,7 @@ class Op:
     over: str = ""
     kernel: str = ""
     again: str = ""
+    held: bool = False
 
     def __str__(self):
         right = " + ".join(" ".join(map(str, term)) for term in self.terms)

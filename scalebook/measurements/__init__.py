@@ -37,7 +37,6 @@ from . import (
     serving_static,
     serving_wide,
     stragglers,
-    training_memory,
     training_relative,
     training_seconds,
     training_tpu,
@@ -51,7 +50,7 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
     decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
-    offload_published, training_memory, pipeline, stragglers,
+    offload_published, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
     training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,

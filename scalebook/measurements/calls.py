@@ -84,9 +84,13 @@ class Call:
         return self.answered()
 
 
+_PLACES = ("first", "second")  # terms by name, in a figure that compares them
+
+
 @dataclass(frozen=True)
 class Sum:
-    """Several calls added up; `figure` is arithmetic over `total` and the row's columns that the sum becomes."""
+    """Several calls added up; `figure` is what they become: arithmetic over `total` and the row's columns, or over `first`
+    and `second` where it compares two calls."""
 
     terms: tuple[Call, ...]
     figure: str = "total"
@@ -95,17 +99,18 @@ class Sum:
     @property
     def text(self) -> str:
         """The line of Python."""
-        total = " + ".join(x.text for x in self.terms)
-        said = {n: shown(x) for n, x in self.columns.items()}
-        return written(self.figure, said | {"total": total})
+        texts = [x.text for x in self.terms]
+        said = {n: shown(x) for n, x in self.columns.items()} | {"total": " + ".join(texts)}
+        return written(self.figure, said | dict(zip(_PLACES, texts, strict=False)))
 
     @property
     def value(self) -> float:
-        return float(self.become(sum(x.value for x in self.terms)))
+        return float(self.become([x.value for x in self.terms]))
 
-    def become(self, total):
-        """What a total of the calls' answers becomes."""
-        return expression(self.figure, lambda name: total if name == "total" else self.columns[name])
+    def become(self, values: list):
+        """What the calls' answers become."""
+        known = self.columns | {"total": sum(values)} | dict(zip(_PLACES, values, strict=False))
+        return expression(self.figure, known.__getitem__)
 
 
 def priced_calls(calls: list[Call], answers: list[list[str]]) -> np.ndarray:

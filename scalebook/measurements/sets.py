@@ -7,18 +7,21 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
   `peak` likewise: what the device would do at its peaks, and what nothing can beat.
 - `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
-  `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`.
+  `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`;
+  or over `first` and `second`, of two parts that are divided and not added.
 - `model`, `device`, `precision`, `framework`, `cluster`, `libraries`, `engine`: keys of tables, or texts with
   `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words of a model of the row's
   own shape.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
-- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`.
+- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
+  `left_out_too` adds to that of the stanza it is like.
 - `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on.
 - `extract`: new columns out of others, by patterns; `complete`: a function of this room that adds columns.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory; `follows`: letters that follow from these.
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
+- `readings`: a function of this room, or `{word = [values]}` if rows do not say a word: each value is as likely.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
@@ -26,7 +29,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.resources import files
@@ -37,7 +40,7 @@ from scalebook.language.notation import nearest, quoted
 from scalebook.training.totals import useful_times
 
 from .calls import Call, Sum, is_sheet, priced_calls
-from .confrontation import Confrontation, Priced
+from .confrontation import Confrontation, Priced, Readings
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
@@ -77,9 +80,21 @@ class Stanza:
             self.calibrates,
             tuple(said.get("optional", ())),
             self.completed,
-            readings=partial(_named(said["readings"]), self) if "readings" in said else None,
+            readings=self._readings(said["readings"]) if "readings" in said else None,
             call=lambda row: self.call(row).text,
         )
+
+    def _readings(self, said: str | Mapping) -> Callable:
+        if isinstance(said, str):
+            return partial(_named(said), self)
+        [(word, values)] = said.items()
+
+        def readings(rows):
+            calls = [self.call(row) for row in rows]
+            read = [[replace(x, letters={**x.letters, word: value}).value for x in calls] for value in values]
+            return Readings(np.array(read), np.full((len(values), len(rows)), 1 / len(values)))
+
+        return readings
 
     def completed(self, row: Measurement) -> Measurement:
         """A row with the columns that are extracted from others."""
@@ -93,7 +108,7 @@ class Stanza:
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        for entry in self.said.get("left_out", ()):
+        for entry in (*self.said.get("left_out", ()), *self.said.get("left_out_too", ())):
             if isinstance(entry, Mapping):
                 if all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
                     return entry["why"]
@@ -132,7 +147,7 @@ class Stanza:
         if is_sheet(terms[0].thing):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
         values = np.array([x.value for x in calls])
-        if terms[0].thing != "training_step":
+        if terms[0].thing != "training_step" or "step_time" not in names(terms[0].answer):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -143,8 +158,8 @@ class Stanza:
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1
-            total = sum(answers[:, i] for i in range(at, at + size))
-            found[:, place] = call.become(total) if isinstance(call, Sum) else total
+            values = [answers[:, i] for i in range(at, at + size)]
+            found[:, place] = call.become(values) if isinstance(call, Sum) else values[0]
             at += size
         return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
 
@@ -157,7 +172,7 @@ class Stanza:
         terms = tuple(self._single(_joined(said, x), row) for x in parts or [{}])
         figure, columns = said.get("figure", "total"), {}
         for name in names(figure):
-            if name != "total" and row.get(name, "") not in ("", "null"):
+            if name not in ("total", "first", "second") and row.get(name, "") not in ("", "null"):
                 columns[name] = self._of(name, row, {})
         return Sum(terms, figure, columns)
 
@@ -247,7 +262,7 @@ class Stanza:
     def _shape(self, shape: Mapping, row) -> tuple:
         own = {}
         for name, text in shape.items():
-            is_word = name in ("name", "norm", "attention", "windows")
+            is_word = name in ("name", "norm", "attention", "windows", "family")
             own[name] = text.format_map(row) if is_word else self._of(text, row, own) if isinstance(text, str) else text
         return tuple(own.items())
 
