@@ -57,7 +57,9 @@ def _fullest(rows) -> np.ndarray:
         each = nanotron_stages(*(int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp")))
         for stage, (blocks, *_) in enumerate(each[: int(row["used_stages"])], 1):
             held = min(number(row, "grad_acc"), number(row, "pp") - stage + 1)
-            own = dict(stage=stage, stage_blocks=max(blocks, 1), last_blocks=blocks, held_microbatches=held, place=place)
+            own = dict(
+                stage=stage, stage_blocks=max(blocks, 1), last_blocks=blocks, held_microbatches=held, place=place
+            )
             alike.setdefault(call.letters["sharding"], []).append(call.letters | shape | own)
     for sharding, stages in alike.items():
         columns = {n: np.array([x[n] for x in stages]) for n in stages[0] if n not in ("sharding", "attention")}
