@@ -284,7 +284,7 @@ class TestFrozen:
 
 
 def test_what_a_framework_holds_beside_the_model():
-    """Dummy gradients weigh a block, each matrix of the vocabulary what is said, and gathered tensors count under tp."""
+    """Dummy gradients weigh a block, a matrix of the vocabulary what is said; gathered tensors count under tp."""
     known = dict(dp=1, microbatches=1, seq=4096, tp=2)
     plain, megatron, local, nano = (
         training_step(models.llama3_8b, accelerators.h100.at("bf16"), frameworks[x], **known)

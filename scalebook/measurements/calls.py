@@ -89,8 +89,8 @@ _PLACES = ("first", "second")  # terms by name, in a figure that compares them
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls added up; `figure` is what they become: arithmetic over `total` and the row's columns, or over `first`
-    and `second` where it compares two calls."""
+    """Several calls added up; `figure` is what they become: arithmetic over `total` and the row's columns, or over
+    `first` and `second` where it compares two calls."""
 
     terms: tuple[Call, ...]
     figure: str = "total"

@@ -12,7 +12,8 @@ from .confrontation import Readings
 from .rows import Measurement, number, optional
 
 __all__ = [
-    "as_tokens", "bridge_kind", "in_tokens", "nanotron_readings", "nanotron_stages", "nanotron_stages_of", "own_configuration",
+    "as_tokens", "bridge_kind", "in_tokens", "nanotron_readings", "nanotron_stages", "nanotron_stages_of",
+    "own_configuration",
 ]  # fmt: skip
 
 # Llama, Qwen and GPT-2 by the names that tables of AMD and Intel give them.

@@ -15,8 +15,8 @@ from .training_layouts import nanotron_stages
 
 __all__ = ["CALCULON", "calculon", "nanotron_verdict"]
 
-# What Calculon (isaev2023, at caa4b11) gives for the rows of korthikanti_memory.csv, from its shipped validation runs: bytes of
-# weights, gradients and optimizer state; bytes of activations and checkpoints, of each mode in this order.
+# What Calculon (isaev2023, at caa4b11) gives for the rows of korthikanti_memory.csv, from its shipped validation runs:
+# bytes of weights, gradients and optimizer state; bytes of activations and checkpoints, of each mode in this order.
 _MODES = ("baseline(TP only)", "SP", "selective", "SP+selective", "full recompute")
 CALCULON = {
     "GPT-22B": (43618713600, (63820529664, 42706403328, 27548188672, 11165237248, 6358564864)),
@@ -41,8 +41,8 @@ def calculon(name: str) -> np.ndarray:
 
 
 def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
-    """Count the runs whose fullest stage is predicted to fit in `room` bytes, and all runs, for those that ran and those
-    that failed.  A run may fail for other reasons than memory."""
+    """Count the runs whose fullest stage is predicted to fit in `room` bytes, and all runs: of those that ran, and of
+    those that failed.  A run may fail for other reasons than memory."""
     fits = _fullest(rows) <= room
     ok, failed = (np.array([row["status"] == x for row in rows]) for x in ("ok", "failed_oom_or_crash"))
     return {"ran": (int(fits[ok].sum()), int(ok.sum())), "failed": (int(fits[failed].sum()), int(failed.sum()))}
