@@ -11,12 +11,13 @@ from scalebook.attention import kernels as attention_io
 from scalebook.attention.arithmetic import attention_share, layer_flops
 from scalebook.block import GPT, LLAMA, MLA, MLA_ABSORBED, blocks_of, cached, flash, unbiased
 from scalebook.display import calculator
+from scalebook.inference import assumptions
 from scalebook.language import symbol
-from scalebook.measurements import attention as measured
-from scalebook.measurements import attention_kernels, confront
-from scalebook.tables import accelerators, models
+from scalebook.measurements import confront
+from scalebook.tables import accelerators, libraries, models
 
 from .every import every
+from .refits import fitted_rows, off
 
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
 DENSE = [key for key, row in models.items() if all(x in row for x in NEEDED)]
@@ -186,49 +187,59 @@ def test_the_linear_kinds_are_linear():
     assert one == 4 * 10 * 2 * 64 * 65
 
 
+PROMPT = dict(
+    prompt_launch=assumptions.prompt_launch(), prompt_efficiency=assumptions.prompt_efficiency(),
+    score_flops=assumptions.score_arithmetic(),
+)  # fmt: skip
+READ = {f"{f.letter}_latent": f() for f in assumptions.LATENT}
+CELLS = [x for x in accelerators.b200 if x.startswith(("read_", "item_time"))]
 FITTED = {
-    "attention_prefill": (measured.prefill_seconds, measured.PREFILL, 1e3),
-    "attention_decode": (measured.decode_seconds, measured.DECODE, 1e3, "h100_sxm"),
-    "attention_decode on Blackwell": (measured.decode_seconds, measured.DECODE_BLACKWELL, 1e3, "b200_sxm"),
+    "attention_prefill": (PROMPT, {}),
+    "attention_decode on Blackwell": (
+        {x: accelerators.b200[x] for x in CELLS if x.endswith("_grouped")}, dict(system="b200_sxm"),
+    ),
     "attention_flash": (
-        lambda rows, score_flops: np.array([measured.flash_rate(row, score_flops) for row in rows]),
-        {"score_flops": measured.FLASH_SCORE_FLOPS},
-        1,
-        "FlashAttention-3",
+        {"score_flops": libraries.flash_attention.score_flops}, dict(impl="FlashAttention-3"),
     ),
-    "attention_flash on cuDNN": (
-        lambda rows, score_flops: np.array([measured.flash_rate(row, score_flops) for row in rows]),
-        {"score_flops": measured.CUDNN_SCORE_FLOPS},
-        1,
-        "cuDNN",
-    ),
-    "attention_mla_decode": (attention_kernels.latent_decode_seconds, attention_kernels.LATENT_DECODE, 1e3, "h100_sxm"),
+    "attention_flash on cuDNN": ({"score_flops": libraries.cudnn_attention.score_flops}, dict(impl="cuDNN")),
+    "attention_mla_decode": (READ, dict(system="h100_sxm")),
     "attention_mla_decode on Blackwell": (
-        attention_kernels.latent_decode_seconds,
-        attention_kernels.LATENT_DECODE_BLACKWELL,
-        1e3,
-        "b200_sxm",
+        {x: accelerators.b200[x] for x in CELLS if x.endswith("_latent")}, dict(system="b200_sxm"),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FITTED)
 def test_the_calibrated_numbers_fit_the_rows_they_name(name):
-    predict, fitted, scale, *kinds = FITTED[name]
-    result = confront(name.partition(" ")[0])
-    picked = [
-        x and (not kinds or row.get("system", row.get("impl")) in kinds)
-        for row, x in zip(result.rows, result.fitted, strict=True)
-    ]
-    rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
-
-    def error(**numbers):
-        return np.abs(np.log(scale * predict(rows, **numbers) / result.measured[picked])).mean()
-
-    least = error(**fitted)
+    fitted, columns = FITTED[name]
+    name = name.partition(" ")[0]
+    rows, measured = fitted_rows(name, **columns)
+    least = off(name, rows, measured)
     for letter, value in fitted.items():
-        assert least < error(**fitted | {letter: 1.05 * value})
-        assert least < error(**fitted | {letter: 0.95 * value})
+        assert least == pytest.approx(off(name, rows, measured, **fitted))
+        assert least < off(name, rows, measured, **{letter: 1.05 * value})
+        assert least < off(name, rows, measured, **{letter: 0.95 * value})
+
+
+KERNELS = [
+    (name, system, kernel, f"{library}_{device}")
+    for name, system, device in (
+        ("attention_decode", "h100_sxm", "hopper"), ("attention_cards", "l40s", "l40s"),
+        ("attention_cards", "rtx_pro_6000_server", "rtx_pro_6000"),
+    )
+    for kernel, library in ((("mmha", "bfloat16"), "mmha"), (("mmha", "fp8"), "mmha_fp8"),
+                            (("xqa", "bfloat16"), "xqa"), (("xqa", "fp8"), "xqa_fp8"))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "system", "kernel", "library"), KERNELS)
+def test_what_a_core_takes_is_where_the_calibration_puts_it(name, system, kernel, library):
+    """The share of the bandwidth of a card is one number for all its kernels, so that it is not moved here."""
+    rows, measured = fitted_rows(name, system=system, kernel=kernel[0], kv_cache_dtype=kernel[1])
+    least = off(name, rows, measured)
+    for letter in ("read_launch_grouped", "item_time_grouped", "core_bandwidth"):
+        for by in (0.8, 1.25):
+            assert least < off(name, rows, measured, **{letter: by * libraries[library][letter]}), letter
 
 
 def test_nothing_was_calibrated_on_what_is_called_unseen():
@@ -252,10 +263,10 @@ def test_a_prompt_by_hand(tmp_path):
     file.write_text(header + "kv_cache_dtype,step,latency_ms\n" + line.format("b200_sxm") + line.format("l40s"))
     result = confront("attention_prefill", file)
     tiles = 128 * 129 / 2 * 128 * 128 * 64
-    append = 16384 * 128 * 64 * (3 + 3) * 2 / (measured.PREFILL["bandwidth_efficiency"] * 8e12)
-    computed = tiles * (4 * 128 / 2.25e15 + measured.PREFILL["score_flops"] / 75e12)
-    assert result.predicted == pytest.approx([1e3 * (measured.PREFILL["launch_time"] + append + computed)])
-    assert result.left_out == {"of a device that the table of accelerators lacks": 1}
+    append = 16384 * 128 * 64 * (3 + 3) * 2 / (PROMPT["prompt_efficiency"] * 8e12)
+    computed = tiles * (4 * 128 / 2.25e15 + PROMPT["score_flops"] / 75e12)
+    assert result.predicted == pytest.approx([1e3 * (PROMPT["prompt_launch"] + append + computed)])
+    assert result.left_out == {"on a device that is not in the table": 1}
 
 
 def one_row(tmp_path, name, **row):
@@ -279,18 +290,15 @@ def test_a_prompt_of_latent_attention_by_hand(tmp_path):
         step=0,
         latency_ms=9,
     )
-    fitted = measured.PREFILL
     each = 576 * (2 + 1) + 3 * 64 * 64 * 2 + 64 * (192 + 192 + 128) * (2 + 1)
-    append = 16384 * each / (fitted["bandwidth_efficiency"] * 8e12)
-    computed = 128 * 129 / 2 * 128 * 128 * 64 * (2 * 320 / 4.5e15 + fitted["score_flops"] / 75e12)
+    append = 16384 * each / (PROMPT["prompt_efficiency"] * 8e12)
+    computed = 128 * 129 / 2 * 128 * 128 * 64 * (2 * 320 / 4.5e15 + PROMPT["score_flops"] / 75e12)
     predicted = one_row(tmp_path, "attention_mla", **row)
-    assert predicted == pytest.approx(1e3 * (fitted["launch_time"] + append + computed))
+    assert predicted == pytest.approx(1e3 * (PROMPT["prompt_launch"] + append + computed))
 
 
-@pytest.mark.parametrize(
-    ("name", "fitted"), [("attention_mla", measured.DECODE), ("attention_mla_decode", attention_kernels.LATENT_DECODE)]
-)
-def test_a_token_of_latent_attention_by_hand(tmp_path, name, fitted):
+@pytest.mark.parametrize("name", ["attention_mla", "attention_mla_decode"])
+def test_a_token_of_latent_attention_by_hand(tmp_path, name):
     """64 sequences of 32,768 tokens in the cache, 16 heads, 16 bits, on an H200: the latents are read."""
     row = dict(
         row_id="x",
@@ -305,10 +313,11 @@ def test_a_token_of_latent_attention_by_hand(tmp_path, name, fitted):
         latency_ms=1,
     )
     moved = 64 * 2 * (32768 * 576 + 16 * (576 + 512))
-    expected = fitted["launch_time"] + moved / (fitted["bandwidth_efficiency"] * 4.8e12)
+    expected = READ["read_launch_latent"] + moved / (READ["read_efficiency_latent"] * 4.8e12)
     assert one_row(tmp_path, name, **row) == pytest.approx(1e3 * expected)
 
 
+PYTHON = libraries.kernels_from_python_h20
 INFERSIM = {
     "128 heads share the products": (
         dict(kind="mha", phase="decode", head_config="256-2-128", batch_size=64, kv_len=8192),
@@ -316,7 +325,7 @@ INFERSIM = {
     ),
     "the keys are read": (
         dict(kind="mha", phase="decode", head_config="32-8-128", batch_size=64, kv_len=8192),
-        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (attention_kernels.READ_SHARES["H20"] * 4e12),
+        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (PYTHON.read_efficiency_grouped * 4e12),
     ),
     "latents": (
         dict(kind="mla", phase="decode", head_config="128-512-64", batch_size=64, kv_len=8192),
@@ -324,7 +333,7 @@ INFERSIM = {
     ),
     "a prompt of latents": (
         dict(kind="mla", phase="prefill", head_config="128-128-64", seq_len=1024),
-        128 * 36 * 128**2 * (2 * 320 / 148e12 + measured.FLASH_SCORE_FLOPS / 44e12),
+        128 * 36 * 128**2 * (2 * 320 / 148e12 + libraries.flash_attention.score_flops / 44e12),
     ),
 }
 
@@ -336,42 +345,25 @@ def test_kernels_on_an_h20_by_hand(tmp_path, case):
         row_id="x", gpu="H20", dtype="bf16", kv_dtype="bf16", batch_size="", kv_len="", seq_len="", latency_us=1
     )
     predicted = one_row(tmp_path, "attention_infersim", **whole | row)
-    assert predicted == pytest.approx(1e6 * (attention_kernels.STARTED + seconds))
+    assert predicted == pytest.approx(1e6 * (PYTHON.read_launch_grouped + seconds))
 
 
-def test_what_infersim_times_is_where_the_calibration_puts_it(monkeypatch):
-    result = confront("attention_infersim")
-    rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
+def test_what_infersim_times_is_where_the_calibration_puts_it():
+    """One start for all kernels and devices, and the share of the bandwidth for each device."""
+    kinds = {"mha": "grouped", "mla": "latent"}
+    found = [
+        (gpu, kinds[kind], fitted_rows("attention_infersim", gpu=gpu.upper(), kind=kind))
+        for gpu in ("h20", "h800") for kind in kinds
+    ]  # fmt: skip
 
-    def error():
-        found = attention_kernels._infersim(rows).predicted / result.measured[result.fitted]
-        return np.abs(np.log(found)).mean()
+    def error(letter="read_launch", by=1, gpus=("h20", "h800")):
+        return sum(
+            len(rows) * off("attention_infersim", rows, times, **{
+                f"{letter}_{kind}": by * libraries[f"kernels_from_python_{gpu}"][f"{letter}_{kind}"]
+            })
+            for gpu, kind, (rows, times) in found if gpu in gpus
+        )  # fmt: skip
 
-    least = error()
-    for by in (0.85, 1.2):
-        with monkeypatch.context() as other:
-            other.setattr(attention_kernels, "STARTED", by * attention_kernels.STARTED)
-            assert error() > least
-    for name, share in attention_kernels.READ_SHARES.items():
-        for other_share in (share - 0.08, share + 0.055):
-            with monkeypatch.context() as other:
-                other.setitem(attention_kernels.READ_SHARES, name, other_share)
-                assert error() > least
-
-
-def test_what_an_item_of_shared_keys_takes_is_where_the_calibration_puts_it(monkeypatch):
-    result = confront("attention_decode")
-    picked = [
-        fitted and measured._shares_on_hopper(row) for row, fitted in zip(result.rows, result.fitted, strict=True)
-    ]
-    rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
-
-    def error():
-        return np.abs(np.log(measured._decode(rows).predicted / result.measured[picked])).mean()
-
-    least = error()
-    assert len(rows) > 100
-    for by in (0.9, 1.1):
-        with monkeypatch.context() as other:
-            other.setattr(measured, "SHARED_ITEM", by * measured.SHARED_ITEM)
-            assert error() > least
+    assert all(error() < error("read_launch", by) for by in (0.85, 1.2))
+    for gpu in ("h20", "h800"):
+        assert all(error(gpus=[gpu]) < error("read_efficiency", by, [gpu]) for by in (0.9, 1.06))

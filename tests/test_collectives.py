@@ -23,9 +23,12 @@ from scalebook.machine.collective_rates import (
 )
 from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.machine.topologies import fat_tree_devices, mesh_all_reduce, switch_hops, torus_all_reduce
-from scalebook.measurements import CONFRONTATIONS, confront, devices
-from scalebook.measurements import collectives as measured
-from scalebook.tables import accelerators
+from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements.calls import row_of
+from scalebook.measurements.rows import SYSTEMS
+from scalebook.measurements.sets import stanzas
+from scalebook.shell.named import find
+from scalebook.tables import accelerators, clusters, libraries
 
 H100 = accelerators.h100
 BYTES, RATE, HOP = 3e6, 1e9, 1e-6
@@ -502,12 +505,10 @@ def _off(rows, change):
     """Mean |log| of predicted over measured NCCL times, with letters of the device changed."""
     found = []
     for row in rows:
-        device = measured._device(row)
-        kind = KINDS[measured.NAMES[row["op_name"]]]
-        ways = float(row["num_gpus"])
+        call = stanzas()["collectives"].call(row)
+        device, kind = row_of(call.rows[0]), find(call.thing)
         changed = {x: device[x] * by for x, by in change.items() if x in kind.inputs}
-        time = kind(device, **changed, collective_bytes=float(row["size_bytes"]), ways=ways, near_ways=ways)
-        found.append(np.log(time * 1e6 / float(row["latency_us"])))
+        found.append(np.log(kind(device, **changed, **call.letters) * 1e6 / float(row["latency_us"])))
     return np.mean(np.abs(found))
 
 
@@ -522,28 +523,29 @@ def test_the_calibrated_shares_and_hops_are_near_the_best(system):
 
 
 def test_the_hop_of_the_fabric_and_the_launches_are_what_their_rows_say():
-    rows = [r for r in confront("collectives_published").rows if measured._small_between_nodes(r)]
-    b200 = accelerators.b200
+    published = confront("collectives_published").rows
+    rows = [r for r in published if r["nodes"] == "4" and 2**18 <= float(r["size_bytes"]) <= 2**21]
+    start, b200 = libraries.pytorch_benchmark.issue_time, accelerators.b200
     hops = []
     for row in rows:
         known = dict(collective_bytes=float(row["size_bytes"]), ways=32, near_ways=8)
         took = 2 * 31 / 32 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
-        hops.append((took - measured.BENCHMARK_LAUNCH - all_reduce(b200, **known, far_latency=0)) / 4)
-    assert np.mean(hops) == pytest.approx(measured.FABRIC_LATENCY, rel=0.05)
+        hops.append((took - start - all_reduce(b200, **known, far_latency=0)) / 4)
+    assert np.mean(hops) == pytest.approx(clusters.aws_p6.far_latency, rel=0.05)
     starts = []
-    for row in filter(measured._small_on_h200, confront("collectives_published").rows):
+    for row in (r for r in published if "H200" in r["system"] and float(r["size_bytes"]) < 2**20):
         known = dict(collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8)
         took = 2 * 7 / 8 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
         starts.append(took - all_reduce(accelerators.h200, known))
-    assert np.mean(starts) == pytest.approx(measured.BENCHMARK_LAUNCH, rel=0.1)
+    assert np.mean(starts) == pytest.approx(start, rel=0.1)
     custom = confront("custom_allreduce")
-    for system, launch in measured.KERNEL_LAUNCH.items():
+    for system, device in SYSTEMS.items():
         took = [
             float(r["latency_us"]) / 1e6
             for r, fitted in zip(custom.rows, custom.fitted, strict=True)
             if fitted and r["system"] == system and r["num_gpus"] == "2" and float(r["size_bytes"]) <= 2**14
         ]
-        assert launch == pytest.approx(np.median(took), rel=0.03)
+        assert accelerators[device].sum_launch == pytest.approx(np.median(took), rel=0.03)
 
 
 def test_original_columns_are_read(tmp_path):
@@ -571,19 +573,21 @@ def test_what_engines_wait_for_is_what_their_rows_say():
     def median(picked, over=lambda r: 1):
         return np.median([float(r["latency_us"]) / 1e6 / over(r) for r in picked])
 
+    own_of = {"TRTLLM": libraries.trtllm_sums, "vLLM": libraries.vllm_sums, "SGLang": libraries.sglang_sums}
     for engines in (("TRTLLM",), ("vLLM", "SGLang")):
         pairs = [r for r in small if r["num_gpus"] == "2" and r["framework"] in engines]
-        share = median(pairs, lambda r: measured.KERNEL_LAUNCH[r["system"]])
-        assert [measured.ENGINE_LAUNCH[x] for x in engines] == [pytest.approx(share, rel=0.02)] * len(engines)
+        share = median(pairs, lambda r: accelerators[SYSTEMS[r["system"]]].sum_launch)
+        assert [own_of[x].sum_share for x in engines] == [pytest.approx(share, rel=0.02)] * len(engines)
     own = [r for r in small if r["system"] == "h100_sxm"]
     of = {
         (x, ways): median([r for r in own if r["framework"] == x and r["num_gpus"] == ways])
-        for x in measured.ENGINE_LAUNCH
+        for x in own_of
         for ways in "28"
     }
-    added = [(of[x, "8"] - of[x, "2"]) / 6 for x in measured.ENGINE_LAUNCH]
-    assert pytest.approx(np.median(added), rel=0.1) == measured.PEER_LAUNCH
-    for engines, rate in ((("TRTLLM",), measured.PUSHED * 450e9), (("vLLM", "SGLang"), measured.IN_FLIGHT)):
+    added = [(of[x, "8"] - of[x, "2"]) / 6 for x in own_of]
+    assert [x.sum_peer for x in own_of.values()] == 3 * [pytest.approx(np.median(added), rel=0.1)]
+    pushed, in_flight = libraries.trtllm_sums.sum_reach * 450e9, libraries.vllm_sums.sum_rate
+    for engines, rate in ((("TRTLLM",), pushed), (("vLLM", "SGLang"), in_flight)):
         pairs = [
             r for r in rows if r["framework"] in engines and r["num_gpus"] == "2" and float(r["size_bytes"]) >= 2**19
         ]
@@ -625,4 +629,4 @@ def test_the_start_from_a_graph_is_where_the_calibration_puts_it():
         ]  # fmt: skip
         return np.mean(np.abs(np.log(times / np.array([float(r["time_us"]) for r in rows]))))
 
-    assert len(rows) >= 3 and off(devices.GRAPH_LAUNCH) < min(off(0.5e-6), off(1.3e-6))
+    assert len(rows) >= 3 and off(libraries.graph_launch.collective_launch) < min(off(0.5e-6), off(1.3e-6))

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +18,16 @@ from scalebook.inference import serve
 from scalebook.language import Formula, symbol
 from scalebook.measurements import (
     CONFRONTATIONS,
-    collectives,
     confront,
     decode,
-    runs,
-    training_relative,
-    training_tpu,
 )
 from scalebook.measurements.__main__ import main
+from scalebook.measurements.calls import row_of
 from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
-from scalebook.measurements.sets import stanzas
+from scalebook.measurements.sets import bounds, stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
 FOLDER = Path(measurements.__file__).parent
@@ -55,18 +53,18 @@ BOUNDS = {
     ("collectives_fabric", "calibrated on"): (0.046, 0.125),
     ("collectives_fabric", "AMD Instinct MI300X, 2 devices, 1 MiB or more"): (0.048, 0.048),
     ("collectives_fabric", "AMD Instinct MI300X, 8 devices, 1 MiB or more"): (0.018, 0.039),
-    ("collectives_fabric", "Google TPU7x (Ironwood), 4 devices, 1 MiB or more"): (0.136, 0.221),
+    ("collectives_fabric", "Google TPU7x, 4 devices, 1 MiB or more"): (0.136, 0.221),
     ("host_link", "h100"): (0.072, 0.095),
-    ("moe_gemm", "calibrated on"): (0.123, 0.4),
+    ("moe_gemm", "calibrated on"): (0.123, 0.47),
     ("moe_gemm", "H20, fewer than 64 tokens an expert"): (0.086, 0.32),
     ("moe_gemm", "H20, 64 to 511 tokens an expert"): (0.145, 0.52),
     ("moe_gemm", "H800, 64 to 511 tokens an expert"): (0.16, 0.34),
     ("moe_gemm_down", "H800, fewer than 64 tokens an expert"): (0.058, 0.182),
     ("moe_gemm_down", "H20, 64 to 511 tokens an expert"): (0.148, 0.42),
-    ("moe_gemm_down", "H20, 512 or more tokens an expert"): (0.107, 0.47),
+    ("moe_gemm_down", "H20, 512 or more tokens an expert"): (0.107, 0.56),
     ("moe_dispatch", "calibrated on"): (0.068, 0.54),
-    ("moe_dispatch", "NVIDIA H100 SXM, from 1,024 tokens"): (0.07, 0.2),
-    ("moe_combine", "NVIDIA GB200, fewer than 1,024 tokens"): (0.083, 0.26),
+    ("moe_dispatch", "h100, from 1,024 tokens"): (0.07, 0.2),
+    ("moe_combine", "gb200, fewer than 1,024 tokens"): (0.083, 0.26),
     ("moe_layer", "calibrated on"): (0.112, 0.84),
     ("moe_layer", "fp8_block, fewer than 1,024 tokens, a share of the experts"): (0.072, 0.24),
     ("moe_layer", "fp8_block, from 1,024 tokens, a share of the experts"): (0.068, 0.29),
@@ -78,27 +76,29 @@ BOUNDS = {
     ("moe_uneven", "fp8_block, fewer than 1,024 tokens, a share of the experts"): (0.136, 0.52),
     ("moe_uneven", "fp8_block, from 1,024 tokens, a share of the experts"): (0.117, 0.3),
     ("attention_prefill", "calibrated on"): (0.19, 0.68),
-    ("attention_prefill", "A100 SXM 80 GB, bfloat16"): (0.25, 1.1),
-    ("attention_prefill", "H200 SXM, bfloat16"): (0.18, 0.56),
-    ("attention_prefill", "B200, bfloat16"): (0.22, 0.84),
-    ("attention_prefill", "GB200, fp8"): (0.21, 0.71),
-    ("attention_prefill", "GB300, bfloat16"): (0.205, 0.81),
-    ("attention_decode", "calibrated on"): (0.173, 0.94),
-    ("attention_decode", "H200 SXM, bfloat16"): (0.206, 0.66),
-    ("attention_decode", "B200, bfloat16"): (0.081, 0.57),
-    ("attention_decode", "GB200, fp8"): (0.082, 0.58),
-    ("attention_decode", "B300, fp8"): (0.106, 0.59),
-    ("attention_flash", "FlashAttention-3 on H100"): (0.17, 0.63),
-    ("attention_flash", "FlashAttention-2 on A100"): (0.145, 0.65),
-    ("attention_flash", "cuDNN on H100"): (0.257, 0.6),
-    ("attention_unfused", "PyTorch on A100"): (0.063, 0.149),
-    ("attention_unfused", "Standard on H100"): (0.19, 0.29),
-    ("attention_mla", "prompts, H100 SXM, bfloat16"): (0.15, 0.47),
-    ("attention_mla", "prompts, B200, fp8"): (0.182, 0.71),
-    ("attention_mla", "decoding, H200 SXM, bfloat16"): (0.38, 1.18),
-    ("attention_mla", "decoding, GB200, fp8"): (0.272, 0.76),
+    ("attention_prefill", "a100, bfloat16"): (0.25, 1.1),
+    ("attention_prefill", "h200, bfloat16"): (0.18, 0.56),
+    ("attention_prefill", "b200, bfloat16"): (0.22, 0.84),
+    ("attention_prefill", "gb200, fp8"): (0.21, 0.71),
+    ("attention_prefill", "gb300, bfloat16"): (0.205, 0.81),
+    ("attention_decode", "calibrated on"): (0.108, 0.94),
+    ("attention_decode", "h200, bfloat16"): (0.146, 1.01),
+    ("attention_decode", "b200, bfloat16"): (0.081, 0.57),
+    ("attention_decode", "gb200, fp8"): (0.082, 0.58),
+    ("attention_decode", "b300, fp8"): (0.106, 0.59),
+    ("attention_cards", "l40s, fp8, small caches"): (0.135, 1.7),
+    ("attention_cards", "rtx_pro_6000, bfloat16, large caches"): (0.043, 0.25),
+    ("attention_flash", "FlashAttention-3 on h100"): (0.17, 0.63),
+    ("attention_flash", "FlashAttention-2 on a100"): (0.145, 0.65),
+    ("attention_flash", "cuDNN on h100"): (0.257, 0.6),
+    ("attention_unfused", "PyTorch on a100"): (0.063, 0.149),
+    ("attention_unfused", "Standard on h100"): (0.19, 0.29),
+    ("attention_mla", "prompts, h100, bfloat16"): (0.15, 0.47),
+    ("attention_mla", "prompts, b200, fp8"): (0.182, 0.71),
+    ("attention_mla", "decoding, h200, bfloat16"): (0.167, 1.18),
+    ("attention_mla", "decoding, gb200, fp8"): (0.171, 0.76),
     ("attention_mla_decode", "calibrated on"): (0.149, 1.14),
-    ("attention_mla_decode", "decoding, H200 SXM, bfloat16"): (0.173, 1.15),
+    ("attention_mla_decode", "decoding, h200, bfloat16"): (0.173, 1.15),
     ("attention_infersim", "decoding, H20, grouped"): (0.183, 1.62),
     ("attention_infersim", "decoding, H800, latent"): (0.251, 0.363),
     ("attention_infersim", "prompts, H20, grouped"): (0.068, 0.176),
@@ -127,8 +127,8 @@ BOUNDS = {
     ("batch_decode_mi300x", "70B, batch 8 to 32"): (0.042, 0.056),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.122, 0.128),
     ("batch_decode_mi300x", "405B, batch 64 or more"): (0.069, 0.193),
-    ("tpu_training", "dense, v6e, bf16"): (0.083, 0.18),
-    ("tpu_training", "experts, v7, bf16"): (0.165, 0.19),
+    ("tpu_training", "dense, tpu_v6e, bf16"): (0.083, 0.18),
+    ("tpu_training", "experts, tpu_v7, bf16"): (0.165, 0.19),
     ("gemm_xla", "bf16, 10 GFLOP and more"): (0.045, 0.26),
     ("gemm_aiter", "MI300X, fp8, 1,024 and more in each size"): (0.054, 0.354),
     ("gemm_aiter", "MI300X, fp8, a size below 1,024"): (0.139, 0.66),
@@ -326,7 +326,7 @@ def the_command_says_them(name):
 
 
 def errors_stay_within_what_was_found(name):
-    for (_, group), (mean, worst) in ((key, bounds) for key, bounds in BOUNDS.items() if key[0] == name):
+    for (_, group), (mean, worst) in ((key, most) for key, most in BOUNDS.items() if key[0] == name):
         found = confront(name).groups[group]
         assert 0.6 * mean < found["mean"] < mean, group
         assert 0.6 * worst < found["worst"] < worst, group
@@ -337,7 +337,7 @@ def test_every_bound_is_of_a_set():
 
 
 def test_no_prediction_falls_below_what_amd_accepts_of_a_cluster():
-    result = training_relative.THRESHOLDS()
+    result = bounds()["amd_thresholds"].confrontation()()
     assert len(result.rows) == 25 and (result.predicted >= result.measured).all()
 
 
@@ -398,21 +398,22 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     ("letter", "device", "steps"),
     [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
 )
-def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, device, steps):
+def test_what_tpus_reach_is_best_for_the_rows_it_names(letter, device, steps):
     """Further up or down by a step, the rows it was calibrated on are further off."""
-    kept = confront("tpu_training")
+    kept, stanza = confront("tpu_training"), stanzas()["tpu_training"]
     rows = [row for row, fitted in zip(kept.rows, kept.fitted, strict=True) if fitted]
-    names = tuple(row.name for key, row in accelerators.items() if key.startswith(device))
+
+    def priced(call, moved):
+        key, precision = next(x[1:3] for x in call.rows if x[0] == "accelerators")
+        is_asked = key.startswith(device) and (device == "tpu_" or precision == "bf16")
+        tpu, given = accelerators[key].at(precision), call.letters
+        if letter == "grouped_whole":
+            is_asked &= "etp" in given and "capacity_factor" not in given
+        return replace(call, letters={letter: tpu[letter] + moved} | dict(given) if is_asked else given).value
 
     def error(moved):
-        def step(model, tpu, **letters):
-            is_asked = tpu.name.startswith(names) and (device == "tpu_" or tpu.words["precision"] == "bf16")
-            if letter == "grouped_whole":
-                is_asked &= bool(model.get("experts")) and "grouped_efficiency" not in letters
-            return runs.step(model, tpu, **({letter: tpu[letter] + moved} if is_asked else {}) | letters)
-
-        monkeypatch.setattr(training_tpu, "step", step)
-        return np.abs(kept.confrontation.predict(rows).predicted / kept.measured[kept.fitted] - 1).mean()
+        found = np.array([priced(stanza.call(row), moved) for row in rows])
+        return np.abs(found / kept.measured[kept.fitted] - 1).mean()
 
     assert error(0) < min(error(-steps), error(steps))
 
@@ -610,15 +611,16 @@ def test_rows_of_serving_are_priced_as_serve_does(served):
     assert served_rows([row], "tpot")["tpot"][0] == pytest.approx(alone.tpot)
 
 
-@pytest.mark.parametrize("node", collectives.ISSUE)
+@pytest.mark.parametrize("node", ["a100_dgx", "h100_dgx", "a100_pairwise_nvlink", "h100_pairwise_nvlink"])
 @pytest.mark.parametrize("op", ["all_reduce", "send_recv"])
 def test_small_collectives_take_as_long_as_their_host(node, op):
-    rows = [
-        x for x in confront("network_vidur").rows if (x["node"], x["op"]) == (node, op) and collectives._is_issued(x)
-    ]
+    said = stanzas()["network_vidur"]
+    rows = [x for x in confront("network_vidur").rows if (x["node"], x["op"]) == (node, op)]
+    rows = [x for x in rows if x["nodes"] == "1" and float(x["size_raw"]) < 2**20]
     first, others = (
-        np.median([float(x["time_ms_median"]) for x in rows if collectives._is_first(x) is half]) / 1e3
+        np.median([float(x["time_ms_median"]) for x in rows if said.calibrates(x) is half]) / 1e3
         for half in (True, False)
     )
-    assert collectives.ISSUE[node][op] == pytest.approx(first, rel=0.01)
+    issue_time = row_of(said.call(rows[0]).rows[0]).issue_time
+    assert issue_time == pytest.approx(first, rel=0.01)
     assert others == pytest.approx(first, rel=0.2)

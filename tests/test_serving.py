@@ -1,6 +1,8 @@
 """A step of serving and what follows from it: parts that sum, three evaluators that agree, experts by simulation."""
 
 import functools
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -25,7 +27,6 @@ from scalebook.inference.kernels import Work
 from scalebook.inference.serving import serve_sheet
 from scalebook.language import code
 from scalebook.language.units import check
-from scalebook.measurements.moe_exchange import devices_visited
 from scalebook.tables import accelerators, engines, models
 
 from .every import every
@@ -240,6 +241,11 @@ def test_published_numbers():
     assert experts_touched(experts=256, top_k=8, layer_tokens=64) == pytest.approx(222.45, abs=0.01)
     assert token_cache_latent(models.deepseek_v3, pp=1, kv_bits=16) == 70272
     assert fullest_share(ep=144, assigned_tokens=88 * 8) == pytest.approx(1.12, abs=0.005)
+
+
+def devices_visited(experts, top_k, devices):
+    """Devices that hold one of a token's experts at least: the mean over all choices, equally likely, exactly."""
+    return float(devices * (1 - Fraction(comb(experts - experts // devices, top_k), comb(experts, top_k))))
 
 
 @pytest.mark.parametrize(("experts", "top_k", "ep"), [(256, 8, 8), (256, 8, 64), (128, 8, 16), (8, 2, 4), (64, 6, 8)])

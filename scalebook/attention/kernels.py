@@ -29,11 +29,21 @@ from scalebook.machine.roofline import (
 __all__ = [
     "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
     "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
-    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
+    "query_tile", "sharing_cores", "sixteen_bits", "tile_memory", "tiled_pairs", "unfused_traffic",
 ]  # fmt: skip
 
 
 # Traffic
+
+
+@formula("activation_bits", "micikevicius2022 §5")
+def sixteen_bits():
+    """Projections come in, and results go out, in 16 bits.
+
+    >>> sixteen_bits()
+    16.0
+    """
+    return 16
 
 
 @formula("traffic", "dao2022 §3.1", given=[prefill_context])

@@ -1,14 +1,13 @@
 """How far a plan is to be trusted: errors of rows like it, and the public measured services that stand beside it."""
 
-import csv
 import json
 import math
 import re
 from importlib.resources import files
 
 from scalebook.measurements import confront
-from scalebook.measurements.serving import DRAFTED, SYSTEMS, devices_of, least_seconds, lengths, model_of, users_of
-from scalebook.tables import accelerators, engines
+from scalebook.measurements.serving import run_of
+from scalebook.tables import accelerators
 
 __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
 
@@ -71,21 +70,12 @@ def measured() -> dict:
     >>> found["model"][0], found["users"].split()[0][:11], found["each"].split()[0][:9]
     ('deepseek_v3', '4,4,4,8,8,8', '111:aahka')
     """
-    with (files("scalebook.measurements") / "serving.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     found: dict[tuple, list] = {}
-    for row in rows:
-        if row["mode"] != "agg" or not model_of(row) or row["system"] not in SYSTEMS or row["backend"] not in engines:
-            continue
-        first, each = float(row["silicon_ttft_ms"] or 0), float(row["silicon_tpot_ms"] or 0)
-        if not first or devices_of(row) > 8 or each / 1e3 < least_seconds(row):
-            continue  # drafted tokens, or columns that say otherwise
-        if "DeepSeek" in row["model_path"] and row["backend_version"] == DRAFTED:
-            continue
-        said = [model_of(row), SYSTEMS[row["system"]], row["backend"], row["precision"] or "bf16", int(devices_of(row))]
-        said += [round(x) for x in lengths(row).values()]
-        run = int(users_of(row)), first, each
-        found.setdefault(tuple(said), []).append(run)
+    for row in confront("serving_ttft").rows:
+        run = run_of(row)
+        said = run.model, run.device, row["backend"], row["precision"] or "bf16", int(run.devices)
+        times = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])
+        found.setdefault((*said, round(run.prompt), round(run.output)), []).append((int(run.users), *times))
     names = ("model", "device", "engine", "precision", "devices", "prompt", "output")
     columns = {x: [said[i] for said in sorted(found)] for i, x in enumerate(names)}
     runs = [sorted(found[said]) for said in sorted(found)]

@@ -6,8 +6,10 @@ pools, speculation, prefixes, tails, more devices, the bill), and requests that 
 
 from . import (
     assumptions,
+    batches,
     bill,
     disaggregation,
+    engine_terms,
     experts,
     generations,
     halves,
@@ -27,9 +29,11 @@ from . import (
     tokens,
 )
 from .assumptions import *
+from .batches import *
 from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
+from .engine_terms import *
 from .experts import *
 from .generations import *
 from .halves import *
@@ -49,7 +53,7 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, bill, disaggregation, experts, generations, halves, pools, prefix, prompts, queues, room, scaling,
-    served, serving, shared, simulation, speculation, step, tail, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, experts, generations, halves, pools, prefix, prompts, queues, room,
+    scaling, served, serving, shared, simulation, speculation, step, tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -152,7 +152,7 @@ def assigned_passes():
     """The copies of tokens are gathered, quantized, weighted and summed beside the products.
 
     Fitted on the even rows of `moe_layer` with products of experts that stream weights no faster than others do; with
-    what they reach there (`scalebook.measurements.moe`) the same rows say 4.
+    what they reach there (`libraries.trtllm_experts_hopper`) the same rows say 4.
 
     >>> assigned_passes()
     6.5

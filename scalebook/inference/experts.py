@@ -16,7 +16,7 @@ from scalebook.language.row import quantity
 
 __all__ = [
     "assigned_tokens", "devices_touched", "expert_rows", "experts_touched", "fullest_group", "fullest_share",
-    "layer_tokens", "local_experts", "visited_by_shares",
+    "layer_tokens", "local_experts", "nodes_touched", "visited_by_shares",
 ]  # fmt: skip
 
 _ROUTED = "shazeer2017 §2.1"
@@ -104,6 +104,18 @@ def devices_touched(experts, top_k, ep):
     """
     own = experts / ep
     return ep * (1 - Max(0, 1 - top_k / (experts - (own - 1) / 2), evaluate=False) ** own)
+
+
+@formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
+def nodes_touched(experts, top_k, ep, scaleup_size):
+    """Kernels for prompts send a token once to each scale-up domain that has one of its experts.
+
+    Hand this formula to a step to price it so: `prefill_step(model, device, nodes_touched, ...)`.
+
+    >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
+    3.61
+    """
+    return devices_touched.of(experts=experts, top_k=top_k, ep=ep / scaleup_size)
 
 
 @formula("fullest_group", "raab1998 theorem 1")

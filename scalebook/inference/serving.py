@@ -17,6 +17,7 @@ from sympy import Max, Min
 
 from scalebook.block import Block
 from scalebook.inference import bill, experts, prompts, queues, room, trust
+from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, Capacity, capacity
 from scalebook.inference.halves import parts_of_step
 from scalebook.inference.kernels import PARTS, Work, put
@@ -287,6 +288,14 @@ class Serve(Step):
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
+
+    def offline(self, *knowns, **letters) -> Row:
+        """Requests of one length that are all there at once: see `scalebook.inference.batches`."""
+        return offline(self, *knowns, **letters)
+
+    def static(self, *knowns, **letters) -> Row:
+        """A batch that is read together and written together: see `scalebook.inference.batches`."""
+        return static(self, *knowns, **letters)
 
     def capacity(self, *knowns, **letters) -> Capacity:
         """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""

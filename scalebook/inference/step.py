@@ -16,6 +16,7 @@ from sympy import Max
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
+from scalebook.inference.engine_terms import with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
@@ -26,7 +27,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import engines, precisions
+from scalebook.tables import Device, Engine, engines, precisions
 
 __all__ = [
     "EXCHANGES",
@@ -43,6 +44,7 @@ __all__ = [
     "tokens_of",
 ]
 
+ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the others are of one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # What a call that says nothing else means.
@@ -211,7 +213,7 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 
 
 SERVING = Space(
-    words={"engine": tuple(engines), "exchange": EXCHANGES, "overlap": OVERLAPS},
+    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
     letters=USUAL,
     rules=RULES,
@@ -262,21 +264,24 @@ class Step:
 
         `may_be_one`: where a single device lacks a network, its sheet asks for none.
         """
-        letters = dict(letters)
-        has_engine = "engine" in letters or self.engine is not None
-        engine, exchange = letters.pop("engine", self.engine), letters.pop("exchange", None)
+        letters, exchange = dict(letters), letters.get("exchange")
+        letters.pop("exchange", None)
+        engine, knowns = _engine_of(knowns, letters.pop("engine", None), self.engine)
         overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
-        if has_engine:
-            row = _engine(engine)
-            unused = {*known, *(() if _has_scales(rows, known) else ("scale_kernels",))}
-            knowns = (*knowns, Row(row.name, {n: cell for n, cell in row.cells.items() if n not in unused}))
-            known = {n: x for n, x in row.items() if n not in unused} | known
         groups = quantity("attention_dp", known.get("attention_dp", 1))
+        if engine is not None:
+            has_scales = _has_scales(rows, known)
+            unused = {*known, *(() if has_scales else ("scale_kernels",))}
+            knowns = (*knowns, Row(engine.name, {n: cell for n, cell in engine.cells.items() if n not in unused}))
+            knowns = tuple(map(_by_blocks, knowns)) if has_scales else knowns
+            known = {n: x for n, x in engine.items() if n not in unused} | known
+            if model.get("experts") and is_over_one(groups):
+                exchange = exchange or engine.words.get("exchange")
         exchange = _exchange(exchange, groups, quantity("ep", known.get("ep", 1)))
         ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]
         if may_be_one and not {*NETWORK} <= {*known} and not any(map(is_over_one, (groups, *ways))):
@@ -287,6 +292,7 @@ class Step:
             more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
+        sheet = with_engine_terms(sheet, self.phase, known)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
@@ -340,12 +346,31 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
 
 
+def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tuple]:
+    """The engine that a call names, as a row or by `engine=`, or the usual one; and the call's other rows."""
+    rows = [x for x in knowns if isinstance(x, Engine)]
+    if len(rows) + (said is not None) > 1:
+        raise TypeError("a service is of one engine: name it once")
+    said = rows[0] if rows else usual if said is None else said
+    return None if said is None else _engine(said), tuple(x for x in knowns if not isinstance(x, Engine))
+
+
+def _by_blocks(row):
+    """A device whose products of 8 bits have a scale for each block of weights: what they reach, where it is known."""
+    if not isinstance(row, Device) or "matmul_fp8_block" not in row:
+        return row
+    return Row(row.name, row.cells | {"matmul_efficiency": row.cells["matmul_fp8_block"]}, row.words)
+
+
 def _engine(engine) -> Row:
     """A row of the table, or the one of a name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
         said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
-        raise TypeError(f"engine is {either(map(repr, engines))}, or a row of tables.engines, not {said}")
-    return engine if isinstance(engine, Row) else engines[word(engine)]
+        raise TypeError(f"engine is {either(map(repr, ENGINES))}, or a row of tables.engines, not {said}")
+    row = engine if isinstance(engine, Row) else engines[word(engine)]
+    if "chunk_tokens" not in row:
+        raise ValueError(f"{row.name} runs one sequence at a time: token_time_engine prices it")
+    return row
 
 
 def _exchange(said, groups, ep) -> str:
@@ -374,7 +399,8 @@ def _has_scales(rows, known) -> bool:
 
     Where scales are fixed, the kernels before a product apply them.
     """
-    return "scale_block" in known and _precision(rows) == "fp8"
+    is_fp8 = "scale_block" in known and _precision(rows) == "fp8"
+    return is_fp8 and bool(np.all(quantity("weight_bits", known.get("weight_bits", 8)) == 8))
 
 
 def _precision(rows) -> str:

@@ -164,6 +164,10 @@ letter(
     r"\hat n_{qk}",
 )
 letter("score_flops", "FLOP", "vector arithmetic per score: exponential, maximum, sum and rescaling", r"\kappa")
+letter("masked", "", "1 where a mask is added to the scores as a tensor, 0 where none is", r"\mu", _ZERO)
+letter("backward", "", "backward passes for each forward pass, 1 where gradients are computed", r"\nu_{\nabla}", _ZERO)
+letter("score_passes", "", "times that a score crosses the memory bus between unfused products", r"n_{S}")
+letter("operand_passes", "", "times that queries, keys, values and results do", r"n_{QKV}")
 letter("append_traffic", "B", "bytes moved to turn queries and keys and to write the cache", r"B_{\mathrm{app}}")
 letter("item_time", "s", "least time a core spends on one sequence and key-value head", r"\tau_i")
 letter("launch_time", "s", "time an operator takes however little it does", r"\tau_0", _ZERO)

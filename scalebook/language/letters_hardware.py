@@ -25,6 +25,15 @@ letter(
 )
 letter("usable_ridge", "FLOP/B", "usable arithmetic over usable bandwidth", r"I^{\star}_{\mathrm{use}}")
 letter("usable_share", "%", "usable rate of all devices over the printed peak", r"\sigma_{\mathrm{use}}")
+letter(
+    "best_found",
+    "%",
+    "rate of a model's kernels over that of the best that a search found",
+    r"\chi_{\mathrm{best}}",
+    "share",
+)
+letter("best_bandwidth", "B/s", "rate at which a benchmark streams one device's memory", r"W_{\mathrm{best}}")
+letter("drives", "", "drives of a machine that read or write at the same time", r"n_{\mathrm{drive}}")
 letter("pair_bandwidth", "B/s", "bandwidth from one device to one other, one direction", r"W_{\mathrm{pair}}")
 
 # Growth from year to year.
@@ -52,6 +61,7 @@ letter(
     r"s_{\mathrm{att}}",
     whole=True,
 )
+letter("attention_tile_back", "", "the same of the kernels that go back", r"s_{\mathrm{att}}^{\leftarrow}", whole=True)
 letter("array_tiles", "", "tiles of a weight, each as large as a systolic array", r"n_{\theta,\mathrm{arr}}")
 letter("load_cycles", "", "cycles in which the weights of one tile enter a systolic array", r"n_{\mathrm{load}}")
 letter("array_cycles", "", "cycles that a product takes on one systolic array", r"n_{\mathrm{cyc}}")

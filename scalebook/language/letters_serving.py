@@ -134,6 +134,61 @@ letter(
 )
 letter("chunk_tokens", "", "tokens of prompts that one step reads at most", r"n_{\mathrm{chunk}}", whole=True)
 letter("first_tokens", "", "steps whose tokens an engine gathers before it sends the first", r"n_1")
+letter(
+    "prompt_layer_overhead", "s", "time an engine adds for each block while prompts are read", r"\tau_{\ell P}", _ZERO
+)
+letter("sequence_overhead", "s", "time an engine's host adds to a step for each sequence", r"\tau_b^{h}", _ZERO)
+letter(
+    "kernel_share",
+    "%",
+    "share of its kernels' rate that an engine reaches under full load",
+    r"\eta_{\mathrm{load}}",
+    "share",
+)
+letter("batch_limit", "", "sequences that an engine lets a group run at once at most", r"b_{\max}^{e}")
+letter("free_share", "%", "share of the memory left free that an engine gives to caches", r"\phi_f", "share")
+letter(
+    "kept_output",
+    "%",
+    "share of an answer for which an engine keeps room from the start",
+    r"\phi_{\mathrm{out}}",
+    "share",
+)
+letter("hbm_reported", "B", "memory of a device as its driver reports it", r"M_{\mathrm{rep}}")
+letter(
+    "head_efficiency", "%", "share of the vector peak that attention of single query heads reaches", r"\eta_h", "share"
+)
+letter("shared_heads", "", "query heads of a key-value head that read its cache together", r"g_h")
+letter("readers", "", "devices that read at once, each a part of every matrix", r"n_{\mathrm{read}}")
+letter("turns", "", "times that a token passes from one device to the next", r"n_{\mathrm{turn}}", _ZERO)
+letter("turn_time", "s", "time in which a device hands a token over to the next", r"\tau_{\mathrm{turn}}", _ZERO)
+letter("load_rate", "B/s", "bytes a second that the cores of a device ask its memory for", r"W_{\mathrm{load}}")
+letter("heads_time", "s", "time of attention in which each query head reads by itself", r"T_h")
+letter(
+    "own_sum_time",
+    "s",
+    "time that an engine's own sums over devices take beyond those of the library",
+    r"T_{\Sigma}^{e}",
+    _ZERO,
+)
+letter(
+    "sum_byte_time",
+    "s",
+    "time that each byte of an engine's own sums over devices takes beyond",
+    r"\tau_{\Sigma B}",
+    _ZERO,
+)
+
+# Requests that are all there at once.
+letter("requests", "", "requests that are there at once", r"n_{\mathrm{req}}")
+letter("full_batch", "", "sequences of a group at once while requests wait", r"b_{\mathrm{full}}")
+letter("whole_generations", "", "times that a group is filled with requests", r"n_{\mathrm{whole}}", _ZERO)
+letter("last_batch", "", "requests of a group in its last generation", r"b_{\mathrm{last}}", _ZERO)
+letter("full_time", "s", "time of a step in which a group is full", r"T_{\mathrm{full}}")
+letter("last_time", "s", "time of a step of the last generation", r"T_{\mathrm{last}}", _ZERO)
+letter("makespan", "s", "time until all requests are answered", r"T_{\mathrm{all}}")
+letter("tpot_p99", "s", "99th percentile of the time per output token", r"T_{\mathrm{out}}^{99}")
+letter("tpot_tail", "", "99th percentile of the time per output token over its mean", r"r_{99}")
 letter("wait_steps", "", "mean steps until an engine looks for requests", r"n_{\mathrm{wait}}", _ZERO)
 
 # How far to trust it.
@@ -228,4 +283,10 @@ letter("block_matrix_flops", "FLOP", "arithmetic with weights of one block of on
 
 # Sums over the devices that share a model, by kernels that engines bring along.
 letter("sum_launch", "s", "time to start an engine's own sum over devices", r"\tau_{\Sigma}", _ZERO)
+letter("sum_share", "", "time to start the sum of one engine over the median of engines", r"\chi_{\Sigma}")
+letter("sum_peer", "s", "time that each further device adds to an engine's own sum", r"\tau_{\Sigma+}", _ZERO)
+letter("sum_reach", "%", "rate of an engine's own sum over that of the links", r"\eta_{\Sigma}", "share")
+letter("sum_rate", "B/s", "most that an engine's own sum has on its way", r"W_{\Sigma}")
+letter("two_shot_bytes", "B", "bytes, times devices, from which an engine sums in two shots", r"M_{\Sigma 2}")
+letter("library_bytes", "B", "bytes from which an engine leaves the sum to NCCL", r"M_{\Sigma\to}")
 letter("sum_latency", "s", "wait for one neighbour in an engine's own sum over devices", r"\lambda_{\Sigma}^{1}", _ZERO)

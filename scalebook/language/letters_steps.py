@@ -24,6 +24,17 @@ letter("local_experts", "", "experts of a device that a step visits", r"E_d")
 letter("expert_rows", "", "tokens of an expert that a step visits", r"n_e")
 letter("assigned_tokens", "", "copies of tokens that a device's experts work on", r"n_{\mathrm{as}}")
 letter("visited_devices", "", "devices that hold an expert of one token", r"n_v")
+letter("exchange_launch", "s", "time of an exchange of tokens however few there are", r"\tau_X")
+letter("copy_value_time", "s", "time of a core for one value of a copy of a token that it sends", r"\tau_{X/c}")
+letter("token_value_time", "s", "time of a core for one value of a token that it reads", r"\tau_{X/t}")
+letter("copy_time", "s", "time of a core for one copy of a token, whatever its width", r"\tau_{X/n}", _ZERO)
+letter("load_spread", "%", "how far an expert's load is off its share at most", r"\pm_E", "share")
+letter("block_rows", "", "rows of a block that one core works on in grouped products", r"\theta_b")
+letter("expert_blocks", "", "blocks of rows of all experts of a device", r"n_{\theta_b}")
+letter("gather_bits", "bit", "bits of a token when it is gathered for its expert", r"\beta_{\mathrm{gat}}")
+letter("scale_time", "s", "time of a core to quantize one number with its block's scale", r"\tau_{\mathrm{sc}}", _ZERO)
+letter("expert_stream_efficiency", "%", "share of the bandwidth that products of experts reach", r"\eta_{s/E}", "share")
+letter("expert_layer_time", "s", "time of a layer of experts on one device", r"T_{\mathrm{moe}}")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
 letter("fullest_group", "", "sequences of the fullest group that attends apart over the mean", r"\phi_a")
 
@@ -41,6 +52,13 @@ for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "laten
         "share",
     )
     letter(f"item_time_{_kind}", "s", f"least time a core spends on one item of cached {_of}", rf"\tau_i^{{{_mark}}}")
+# Of kernels that give each core one sequence and key-value head at a time.
+letter("core_bandwidth", "B/s", "rate at which one core reads cached keys and values", r"W_{\mathrm{core}}")
+letter("split_tokens", "", "fewest cached tokens that one of several cores reads of a sequence", r"n_{\mathrm{split}}")
+letter("join_time", "s", "time to join the results of cores that shared a sequence", r"\tau_{\mathrm{join}}", _ZERO)
+letter(
+    "resident_share", "%", "share of a cache that the second-level cache still holds", r"\chi_{\mathrm{L2}}", "share"
+)
 letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
 letter(
     "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"
@@ -186,8 +204,37 @@ letter(
     _ZERO,
 )
 letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
-letter("split_time", "s", "time that each further split of a product's inner size costs", r"\tau_{\mathrm{split}}")
+letter("split_time", "s", "time that sharing a product's inner size between cores costs", r"\tau_{\mathrm{split}}")
+letter("split_step", "s", "time that each share of the inner size beyond the second adds", r"\tau_{\mathrm{split}+}")
 letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
+letter(
+    "quantize_start", "s", "time to start the kernel that quantizes the input of a product", r"\tau_{\mathrm{q}}", _ZERO
+)
+letter(
+    "quantize_passes",
+    "",
+    "times that a product's input passes through memory to be quantized",
+    r"n_{\mathrm{q}}",
+    _ZERO,
+)
+letter(
+    "quantize_row",
+    "s",
+    "time of a row of a product's input in the kernel that quantizes it",
+    r"\tau_{\mathrm{q,row}}",
+    _ZERO,
+)
+letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{q}}", _ZERO)
+letter("operator_time", "s", "time of a linear layer: its input is quantized, then multiplied", r"T_{\mathrm{lin}}")
+letter(
+    "cached_share",
+    "%",
+    "share of a product's traffic that a benchmark finds in the last-level cache",
+    r"\chi_{\mathrm{L2}}",
+    "share",
+)
+letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")
+letter("best_time", "s", "time of the best product that a search finds", r"T_{\mathrm{best}}")
 letter("dummy_share", "%", "whether a library keeps gradients beside those that are summed", r"\chi_{g\Box}", "share")
 letter("work_memory", "B", "what a framework and its libraries hold beside the model", r"M_{\mathrm{work}}", _ZERO)
 letter("library_memory", "B", "work space of libraries", r"M_{\mathrm{lib}}", _ZERO)
@@ -258,6 +305,13 @@ for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
         f"\\eta_{{\\mathrm{{mm,{_precision}}}}}",
         "share",
     )
+letter(
+    "matmul_fp8_block",
+    "%",
+    "rate of full waves of a deep matrix product over the peak, in fp8 with a scale for each block of weights",
+    r"\eta_{\mathrm{mm,block}}",
+    "share",
+)
 letter(
     "stream_efficiency",
     "%",

@@ -12,7 +12,7 @@ from scalebook.language import formula
 __all__ = [
     "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "group_share_mesh",
     "group_share_switch", "group_share_torus", "issued_by_host", "message_chunks", "no_mesh", "no_torus",
-    "shared_links", "shared_ports",
+    "shared_links", "shared_ports", "timed_by_host",
 ]  # fmt: skip
 
 _HERE = "interconnects-and-memory-tiers"
@@ -127,6 +127,16 @@ def issued_by_host(collective_time, issue_time):
     4.8e-05
     """
     return Max(collective_time, issue_time, evaluate=False)
+
+
+@formula("issued_time", "bekman-network")
+def timed_by_host(collective_time, issue_time):
+    """A benchmark that waits for each collective before its host issues the next: the host's time comes on top.
+
+    >>> timed_by_host(collective_time="24 us", issue_time="17 us")
+    4.1e-05
+    """
+    return collective_time + issue_time
 
 
 @formula("chunk_count", _HERE)

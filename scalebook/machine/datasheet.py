@@ -18,9 +18,10 @@ from .kernels import typical_matmul_efficiency, typical_stream_efficiency
 from .roofline import ridge_intensity
 
 __all__ = [
-    "bargain_growth", "bytes_per_dollar", "compute_growth", "cost_growth", "data_sheet", "fleet_growth",
-    "flops_per_dollar", "flops_per_joule", "pair_bandwidth", "peak_growth", "printed_flops", "printed_links",
-    "usable_bandwidth", "usable_flops", "usable_links", "usable_ridge", "usable_share",
+    "bargain_growth", "best_bandwidth", "best_found", "bytes_per_dollar", "compute_growth", "cost_growth",
+    "data_sheet", "fleet_growth", "flops_per_dollar", "flops_per_joule", "pair_bandwidth", "peak_growth",
+    "printed_flops", "printed_links", "streamed_link", "striped_drives", "usable_bandwidth", "usable_flops",
+    "usable_links", "usable_ridge", "usable_share",
 ]  # fmt: skip
 
 
@@ -64,6 +65,49 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
     2.67665
     """
     return stream_efficiency * hbm_bandwidth
+
+
+@formula("best_found", "azure-ai-benchmarking")
+def best_found():
+    """Share that kernels of a model reach of the best kernel that a search or a benchmark found.
+
+    As BabelStream has it on the A100; the other devices of which both were measured agree.  A row of a device of which
+    only the best is known stands in the table at this share of it.
+
+    >>> best_found()
+    0.9
+    """
+    return Rational(9, 10)
+
+
+@formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
+def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
+    """Rate of a benchmark that does nothing but read and write, as BabelStream.
+
+    >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
+    1.6
+    """
+    return stream_efficiency * hbm_bandwidth / best_found
+
+
+@formula("link_achieved", "aiconfigurator-gemm", given=[typical_stream_efficiency])
+def streamed_link(link_bandwidth, stream_efficiency):
+    """Rate at which kernels stream a memory of the table of links, such as a host's.
+
+    >>> streamed_link(link_bandwidth="512 GB/s") / 1e9
+    384.0
+    """
+    return stream_efficiency * link_bandwidth
+
+
+@formula("storage_bandwidth", "azure-nd-sizes")
+def striped_drives(drives, link_achieved):
+    """All drives of a machine read or write large pieces at once.
+
+    >>> striped_drives(drives=8, link_achieved="6.9 GB/s") / 1e9
+    55.2
+    """
+    return drives * link_achieved
 
 
 @formula("usable_links", "aiconfigurator-nccl")

@@ -34,6 +34,7 @@ __all__ = [
     "matrix_product",
     "one_core",
     "product_traffic",
+    "split_step",
     "split_time",
     "stream_time",
     "stream_time_ideal",
@@ -237,14 +238,27 @@ def matmul_time(
 
 @formula("split_time", "aiconfigurator-gemm")
 def split_time():
-    """Each further split of the inner size: its sums are written and added by others, and that is waited for.
+    """Partial sums are written, and added once all are there: a second kernel, or cores that wait for one another.
 
-    Fitted on the even rows of products that TensorRT-LLM and vLLM were timed at (`gemm`): 2 to 4 us do equally.
+    Fitted, with `split_step`, on the even rows of products in 16 bits (`gemm`, `gemm_2026`): 2 to 4 us do equally.
 
     >>> split_time()
     3e-06
     """
     return Rational(3, 10**6)
+
+
+@formula("split_step", "aiconfigurator-gemm")
+def split_step():
+    """Every partial sum beyond the second adds little.
+
+    A product of 64 columns and an inner size of 65,536 takes 8 us on an H100, shared by all cores; if each share took
+    3 us it would be 32 us.
+
+    >>> split_step()
+    5e-08
+    """
+    return Rational(5, 10**8)
 
 
 @formula("matmul_time", _TILES, "nvidia-cutlass-splitk")
@@ -264,6 +278,7 @@ def matmul_time_split(
     stream_efficiency,
     kernel_launch,
     split_time,
+    split_step,
 ):
     """A product of fewer tiles than cores, whose inner size is shared: in as many splits as a tile has cores,
     or as many as are worth their time.
@@ -272,32 +287,32 @@ def matmul_time_split(
 
     >>> matmul_time_split(
     ...     rows=2, columns=256, inner=12288, copies=1, tile_rows=64, tile_columns=64, cores=108, split_time="2 us",
-    ...     peak_flops="312 TFLOP/s", matmul_efficiency=0.837, inner_half=38, traffic="6.4 MB",
+    ...     split_step="50 ns", peak_flops="312 TFLOP/s", matmul_efficiency=0.837, inner_half=38, traffic="6.4 MB",
     ...     hbm_bandwidth="2.04 TB/s", stream_efficiency=0.737, kernel_launch="3.8 us",
     ... ).__round__(8)
-    2.02e-05
+    9.3e-06
     """
     worked = _shared_waves(
         rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
-        split_time,
+        split_time, split_step,
     )  # fmt: skip
     return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
 
 
 def _shared_waves(
     rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half, split_time,
-    inner_wait=0,
+    split_step, inner_wait=0,
 ):  # fmt: skip
     """Waves of tiles whose inner size is shared by cores that would idle, and the sums of the splits."""
     pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
-    tiles = copies * high * wide
+    waves = ceiling(copies * high * wide / cores, evaluate=False)
     shared = copies * Max(1, high, evaluate=False) * wide  # a step in which nobody decodes has no rows for it
-    apart = sqrt((pace + inner_wait) * inner / split_time)
-    worth = Min(floor(cores / shared, evaluate=False), apart, evaluate=False)
+    whole = (pace + inner_wait) * inner
+    worth = Min(floor(cores / shared, evaluate=False), sqrt(whole / split_step), evaluate=False)
     splits = Max(1, worth, evaluate=False)
-    waves = ceiling(tiles / cores, evaluate=False) * pace * (inner / splits + inner_half)
-    return waves + inner_wait * inner / splits + split_time * (splits - 1)
+    apart = whole / splits + split_time + split_step * Max(0, splits - 2, evaluate=False)
+    return pace * ((waves - 1) * inner + waves * inner_half) + Min(whole, apart, evaluate=False)
 
 
 @formula("matmul_time", _TILES, "rocm-aiter")
@@ -317,6 +332,7 @@ def matmul_time_waited(
     stream_efficiency,
     kernel_launch,
     split_time,
+    split_step,
     inner_wait,
 ):
     """As `matmul_time_split`, where cores wait for their loads: along the inner size one load follows another, and
@@ -333,7 +349,7 @@ def matmul_time_waited(
     """
     worked = _shared_waves(
         rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
-        split_time, inner_wait,
+        split_time, split_step, inner_wait,
     )  # fmt: skip
     return kernel_launch + _both(worked, traffic / (stream_efficiency * hbm_bandwidth))
 
@@ -436,6 +452,7 @@ USUAL = (
     exposed_write,
     inner_half,
     split_time,
+    split_step,
     typical_matmul_efficiency,
     typical_stream_efficiency,
 )

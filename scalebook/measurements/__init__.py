@@ -12,34 +12,12 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 from scalebook.language.notation import nearest, quoted, word
 
 from . import (
-    attention,
-    attention_kernels,
-    azure_engines,
     calculon,
-    cards,
-    collectives,
-    decode,
-    devices,
-    kernels,
-    llmcompass,
-    moe,
-    moe_exchange,
     offload,
     offload_published,
     pipeline,
-    published,
-    serving,
-    serving_amd,
-    serving_disaggregated,
-    serving_load,
-    serving_mlperf,
-    serving_slo,
-    serving_static,
-    serving_wide,
     stragglers,
-    training_relative,
     training_seconds,
-    training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -49,12 +27,10 @@ __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find
 
 # In the order in which the list and the trust page have them; sets that are data stand between the two.
 _FIRST = (
-    decode, attention, collectives, attention_kernels, kernels, llmcompass, cards, devices, moe, moe_exchange, offload,
-    offload_published, pipeline, stragglers,
+    offload, offload_published, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, published, serving, serving_static, serving_mlperf, serving_amd,
-    serving_load, azure_engines, serving_disaggregated, serving_wide, serving_slo, calculon,
+    training_seconds, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

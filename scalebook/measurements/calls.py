@@ -1,25 +1,50 @@
 """Public calls that measured rows stand for: as a line of Python, and priced one by one or many together."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache, reduce
 
 import numpy as np
 
 from scalebook import tables
+from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.row import gather
+from scalebook.search.plain import searchable
 from scalebook.shell.named import find
 
-from .expressions import expression, names, written
+from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "priced_calls", "row_of", "shown"]
+__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "results", "row_of", "shown"]
+
+TERMS = ("first", "second", "third")  # of a sum, in its figure
+# What calls of one layout differ in, whatever their sheet.
+_FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
+
+
+def called(thing: str):
+    """What a call names: a sheet, a formula, or a function of one, such as `serve.offline`.
+
+    >>> called("serve.offline").__name__
+    'offline'
+    """
+    name, *inside = thing.split(".")
+    return reduce(getattr, inside, find(name))
+
+
+@lru_cache(4096)
+def _run(thing: str, rows: tuple, letters: tuple) -> Row:
+    """What a call gives; rows of a set often repeat one."""
+    return called(thing)(*map(row_of, rows), **dict(letters))
 
 
 @dataclass(frozen=True)
 class Call:
     """One public call: `text` is what a reader types, `value` what it gives.
 
-    `rows` are, by position, table, key, precision, cluster and libraries of each row, or a shape's letters and words.
+    `rows` are, by position, table, key, precision (two with experts' own), cluster and libraries of each row, a
+    shape's letters and words, or "formula" and the name of one that takes the place of the sheet's.
     `answer` is a letter of the result or arithmetic over its letters; of a formula it is the formula's number.  `blend`
     are a word, its two values and the share of the second.
     """
@@ -41,8 +66,8 @@ class Call:
         """The line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
-        if isinstance(find(self.thing), Formula):
-            return written(self.answer, {find(self.thing).letter: first})
+        if isinstance(called(self.thing), Formula):
+            return written(self.answer, {called(self.thing).letter: first})
         used = names(self.answer)
         if len(used) == 1 and not self.blend and self.answer.count(used[0]) == 1:
             return written(self.answer, {used[0]: f"{first}.{used[0]}"})
@@ -55,11 +80,11 @@ class Call:
     @cached_property
     def runs(self) -> list[Row]:
         """The results that the answer is made of."""
-        rows = [row_of(x) for x in self.rows]
+        letters = tuple(self.letters.items())
         if self.blend is None:
-            return [find(self.thing)(*rows, **self.letters)]
+            return [_run(self.thing, self.rows, letters)]
         word, values, _ = self.blend
-        return [find(self.thing)(*rows, **self.letters, **{word: x}) for x in values]
+        return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
     def answered(self, seconds: float | None = None) -> float:
         """The answer, or what it would be if a step took so many seconds."""
@@ -83,14 +108,20 @@ class Call:
     def value(self) -> float:
         return self.answered()
 
-
-_PLACES = ("first", "second")  # terms by name, in a figure that compares them
+    def at_peaks(self) -> list[float]:
+        """Roofline and peak: arithmetic over letters of the result, of the rows and of the call; NaN where unsaid."""
+        known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
+        known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
+        return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls added up; `figure` is what they become: arithmetic over `total` and the row's columns, or over
-    `first` and `second` where it compares two calls."""
+    """Several calls, added up or held against each other.
+
+    `figure` is what they become: arithmetic over `total`, their sum, over `first`, `second` and `third`, the calls one
+    by one, and over the row's columns.
+    """
 
     terms: tuple[Call, ...]
     figure: str = "total"
@@ -100,42 +131,109 @@ class Sum:
     def text(self) -> str:
         """The line of Python."""
         texts = [x.text for x in self.terms]
-        said = {n: shown(x) for n, x in self.columns.items()} | {"total": " + ".join(texts)}
-        return written(self.figure, said | dict(zip(_PLACES, texts, strict=False)))
+        said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
+        return written(self.figure, said | {"total": " + ".join(texts)})
 
     @property
     def value(self) -> float:
         return float(self.become([x.value for x in self.terms]))
 
-    def become(self, values: list):
-        """What the calls' answers become."""
-        known = self.columns | {"total": sum(values)} | dict(zip(_PLACES, values, strict=False))
+    def become(self, answers):
+        """What the calls' answers, in their order, become."""
+        known = {**self.columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)
 
 
-def priced_calls(calls: list[Call], answers: list[list[str]]) -> np.ndarray:
-    """Answers of calls of sheets and formulas, an array of as many lines as each call has answers.
+def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
+    """Answers of calls of sheets, steps and formulas, an array of as many lines as each call has answers.
 
-    Calls of the same rows and words that give the same letters are one call with arrays.
+    Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
+    formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
     """
+    if isinstance(called(calls[0].thing), Step):
+        return _stepped(calls, answers, using, given)
+    found = np.full((len(answers[0]), len(calls)), np.nan)
+    for (thing, rows, words, letters, wanted), places in _grouped(calls, answers).items():
+        said = _arrays([calls[i] for i in places], letters, dict(words))
+        run = called(thing)(*map(row_of, rows), **said)
+        if not isinstance(run, Row):  # a formula's number: what it was given is known too
+            given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
+            run = reduce(operator.or_, given, {}) | said | {find(thing).letter: run}
+        for line, text in enumerate(wanted):
+            if text:
+                found[line, places] = expression(text, run.__getitem__)
+    return found
+
+
+def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
+    """The places of calls that can be one call with arrays, by what they share."""
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
         groups.setdefault((call.thing, call.rows, words, tuple(call.letters), tuple(answers[place])), []).append(place)
+    return groups
+
+
+def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
+    return words | {n: np.array([x.letters[n] for x in calls], float) for n in letters if n not in words}
+
+
+def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
+    """The results of calls, with the places of the calls and one of them: arrays where a sheet prices many at once."""
+    if not isinstance(called(calls[0].thing), Sheet | Formula):
+        for place, call in enumerate(calls):
+            yield [place], call, call.runs[0]
+        return
+    for (thing, rows, words, letters, _), places in _grouped(calls, [[""]] * len(calls)).items():
+        said, known = _arrays([calls[i] for i in places], letters, dict(words)), tuple(map(row_of, rows))
+        yield places, calls[places[0]], searchable(called(thing), known, said)(*known, **said)
+
+
+def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping) -> np.ndarray:
+    """The same of steps of serving and of services: all calls that one sheet answers are priced together."""
+    groups: dict[tuple, list] = {}
+    for place, call in enumerate(calls):
+        free = {n: x for n, x in call.letters.items() if n in _FREE}
+        fixed = tuple((n, x) for n, x in call.letters.items() if n not in free)
+        sheet, known = _planned(call.thing, call.rows, fixed, tuple(free))
+        sheet, known = _swapped(sheet, tuple(using)), known | free
+        known = {n: x for n, x in known.items() if n not in {f.letter for f in using}}
+        known |= {n: x[place] for n, x in given.items()}
+        groups.setdefault((sheet, tuple(answers[place]), *sorted(known)), []).append((place, known))
     found = np.full((len(answers[0]), len(calls)), np.nan)
-    for (thing, rows, words, letters, wanted), places in groups.items():
-        said = dict(words)
-        said |= {n: np.array([calls[i].letters[n] for i in places], float) for n in letters if n not in said}
-        run = find(thing)(*map(row_of, rows), **said)
+    for (sheet, wanted, *letters), group in groups.items():
+        places, columns = [x for x, _ in group], {n: np.array([x[n] for _, x in group], float) for n in letters}
+        asked = {n for text in wanted if text for n in names(text)}
+        part = sheet.only(*sorted(asked & sheet.formulas.keys() - columns.keys()))
+        run = part(**{n: x for n, x in columns.items() if n in part.inputs or n in part.formulas})
+
+        def value(name, run=run, part=part, columns=columns):
+            if name not in part.formulas and name not in columns:
+                raise Empty(f"nothing says what {name} is")
+            return columns[name] if name in columns else run[name]
+
         for line, text in enumerate(wanted):
             if text:
-                found[line, places] = expression(text, lambda name, run=run: run[name] if isinstance(run, Row) else run)
+                found[line, places] = expression(text, value)
     return found
 
 
-def is_sheet(thing: str) -> bool:
-    """Whether a thing to call is one sheet or formula, whatever its words."""
-    return isinstance(find(thing), Sheet | Formula)
+@cache
+def _swapped(sheet: Sheet, formulas: tuple[Formula, ...]) -> Sheet:
+    return sheet.using(*own) if (own := [f for f in formulas if f.letter in sheet.letters]) else sheet
+
+
+@cache
+def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet, dict]:
+    """The sheet of calls that differ in the values of `free` letters alone, and all else that they know."""
+    letters = dict(fixed) | dict.fromkeys(free, 1.0)
+    sheet, knowns, left = find(thing).plan(tuple(map(row_of, rows)), letters, may_be_one=True)
+    return sheet, {n: cell.value for n, cell in gather(knowns, left).items() if n not in free}
+
+
+def is_array(thing: str) -> bool:
+    """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
+    return isinstance(called(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:
@@ -147,18 +245,24 @@ def _row_text(row: tuple) -> str:
     kind, key, *more = row
     if kind == "shape":
         return f"models.shaped({', '.join(f'{n}={shown(x)}' for n, x in key)})"
+    if kind == "formula":
+        return key
     at, on, running = (*more, "", "", "")[:3]
-    said = f"{kind}.{key}" + (f".at({at!r})" if at else "") + (f".on(clusters.{on})" if on else "")
+    dense, *experts = at.split() or [""]
+    at = f"{dense!r}, experts={experts[0]!r}" if experts else repr(dense)
+    said = f"{kind}.{key}" + (f".at({at})" if dense else "") + (f".on(clusters.{on})" if on else "")
     return said + (f".running({', '.join(map(repr, running.split()))})" if running else "")
 
 
 @cache
-def row_of(said: tuple) -> Row:
-    """The row of the tables that a call names."""
+def row_of(said: tuple) -> Row | Formula:
+    """The row of the tables, or the formula, that a call names by position."""
     kind, key, *more = said
     if kind == "shape":
         return tables.models.shaped(**dict(key))
+    if kind == "formula":
+        return find(key)
     row, (at, on, running) = getattr(tables, kind)[key], (*more, "", "", "")[:3]
-    row = row.at(at) if at else row
+    row = row.at(*at.split()) if at else row
     row = row.on(tables.clusters[on]) if on else row
     return row.running(*running.split()) if running else row

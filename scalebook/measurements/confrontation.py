@@ -86,7 +86,8 @@ class Confrontation:
     columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
     columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
     each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
-    lines of chances.  `call` gives the Python line whose value is a row's prediction.
+    lines of chances.  `call` gives the Python line whose value is a row's prediction; `why` says in a sentence why a
+    set needs Python of its own.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Confrontation:
     alike: Callable[[Measurement], str] = lambda row: ""
     readings: "Callable[[list[Measurement]], Readings] | None" = None
     call: Callable[[Measurement], str] | None = None
+    why: str = ""
 
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Confront the package's file, or another CSV file with the same columns.

@@ -39,14 +39,15 @@ _OPERATIONS = {
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable] = {
     "max": _folded(max, np.maximum), "min": _folded(min, np.minimum), "divisors": _divisors,
-    "ceil": lambda x: np.ceil(x) if np.ndim(x) else math.ceil(x),
+    "ceil": lambda x: np.ceil(x) if np.ndim(x) else math.ceil(x), "round": round, "log2": math.log2,
 }  # fmt: skip
 
 
 def expression(text: str, value: Lookup):
     """What an expression gives, its names looked up by `value`, which may give arrays.
 
-    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or` and max, min, ceil, divisors.
+    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or` and a few functions (max, min, ceil,
+    round, log2, divisors).
 
     >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
     4.0

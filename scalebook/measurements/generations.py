@@ -16,8 +16,9 @@ import numpy as np
 from scalebook.inference import reading_share
 from scalebook.tables import accelerators
 
-from .collectives import KERNEL_LAUNCH
-from .serving import CONFRONTATIONS, SYSTEMS, served_rows, users_of
+from .rows import SYSTEMS as ALL_SYSTEMS
+from .serving import run_of, served_rows
+from .sets import stanzas
 
 __all__ = ["ALIKE", "Pairs", "measured_gains", "paired", "ratio"]
 
@@ -26,6 +27,7 @@ ALIKE = (
     "model_path", "backend", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "concurrency",
     "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
 )  # fmt: skip
+SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # of which no run was published
 _NO_WAIT = 1e-12  # seconds
 _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
@@ -58,8 +60,9 @@ def _alike():
     found = defaultdict(set)
     for row in read:
         found[tuple(row[x] for x in ALIKE)].add(row["system"])
-    left_out = CONFRONTATIONS["serving_tpot"].left_out
-    rows = [row for row in read if len(found[tuple(row[x] for x in ALIKE)]) > 1 and not left_out(row)]
+    kept = stanzas()["serving_tpot"]
+    rows = [kept.completed(row) for row in read if len(found[tuple(row[x] for x in ALIKE)]) > 1]
+    rows = [row for row in rows if not kept.left_out(row)]
     kinds = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
         kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
@@ -71,8 +74,7 @@ def _alike():
 def _said():
     """What `serve` says of the same rows, and what with sums that nobody waits in, as they are alone."""
     rows, _, _ = _alike()
-    launch = [KERNEL_LAUNCH[row["system"]] for row in rows]
-    direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT, sum_launch=launch)
+    direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT)
     return served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 
@@ -110,7 +112,7 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     said, direct = _said()
     gains = [_gains(both, t[what], old, new) for t in (measured, said, direct)]
     firsts = [x[old][0] for x in both]
-    users = np.array([users_of(rows[i]) for i in firsts])
+    users = np.array([run_of(rows[i]).users for i in firsts])
     reading = reading_share({x: said[x][firsts] for x in reading_share.inputs})
     return Pairs([rows[i] for i in firsts], users, *gains, reading)
 

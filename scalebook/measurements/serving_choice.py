@@ -15,12 +15,13 @@ True
 """
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.measurements.confrontation import Result
-from scalebook.measurements.serving import devices_of, lengths, milliseconds, users_of
+from .confrontation import Result
+from .serving import run_of, served_rows
 
 __all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "likely_margin"]
 
@@ -55,12 +56,55 @@ class Layouts(NamedTuple):
     kept_p10: float
 
 
+class _Runs(NamedTuple):
+    """What rows say: by row users and devices, throughput of a device as measured and as predicted; all searches."""
+
+    users: np.ndarray
+    devices: np.ndarray
+    layouts: list[tuple]
+    measured: np.ndarray
+    predicted: np.ndarray
+    searches: list[np.ndarray]
+
+
+@lru_cache(maxsize=4)
+def _runs(result: Result) -> _Runs:
+    users, devices, answers = np.array([(x.users, x.devices, x.output) for x in map(run_of, result.rows)]).T
+    first = np.array([float(row["silicon_ttft_ms"] or 0) for row in result.rows])
+    ends = first + (answers - 1) * result.measured, 1e3 * served_rows(result.rows, "end_to_end")["end_to_end"]
+    searches = defaultdict(list)
+    for place, row in enumerate(result.rows):
+        searches[tuple(row[x] for x in _SEARCH)].append(place)
+    said = [tuple(row[x] for x in _LAYOUT) for row in result.rows]
+    kept = [np.array(x) for x in searches.values() if len({said[i] for i in x}) > 1]
+    return _Runs(users, devices, said, *(users * answers / x / devices for x in ends), kept)
+
+
+def _able(result: Result, tpot: float):
+    """Rows of each search, and those of them that met the target, of which there are some."""
+    for places in _runs(result).searches:
+        if (met := places[result.measured[places] <= 1e3 * tpot]).size:
+            yield places, met
+
+
 def choices(result: Result, tpot: float, margin: float) -> Choices:
     """Choose in each search that has several layouts, one of which met the target `tpot`, in seconds.
 
     Searches in which nothing is predicted to meet it are left out.  `result` is that of `serving_tpot`.
     """
-    return _chosen(result, tpot, margin, result.predicted, milliseconds(result.rows, "end_to_end"))
+    return _chosen(result, tpot, margin, result.predicted, _runs(result).predicted)
+
+
+def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
+    """What the margin itself costs: choices by the measurements, which keep the same distance from the target.
+
+    Users were measured in steps of two, so a margin often takes half of the throughput.
+
+    >>> from scalebook.measurements import confront
+    >>> choices_of_knowing(confront("serving_tpot"), tpot=0.02, margin=1).kept_p10
+    1.0
+    """
+    return _chosen(result, tpot, margin, result.measured, _runs(result).measured)
 
 
 def likely_margin(result: Result, chance: float) -> float:
@@ -75,17 +119,21 @@ def likely_margin(result: Result, chance: float) -> float:
     return float(np.quantile((result.measured / result.predicted)[result.fitted], chance) / NEARLY)
 
 
-def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
-    """What the margin itself costs: choices by the measurements, which keep the same distance from the target.
-
-    Users were measured in steps of two, so a margin often takes half of the throughput.
-
-    >>> from scalebook.measurements import confront
-    >>> choices_of_knowing(confront("serving_tpot"), tpot=0.02, margin=1).kept_p10
-    1.0
-    """
-    first, answers = _ends(result.rows)
-    return _chosen(result, tpot, margin, result.measured, first + (answers - 1) * result.measured)
+def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
+    """Choices by milliseconds per token and throughput of a device, predicted or known, and those of the rule."""
+    runs, judged = _runs(result), []
+    for places, met in _able(result, tpot):
+        within = places[margin * each[places] <= 1e3 * tpot]
+        if not within.size:
+            continue
+        widest = places[runs.devices[places] == runs.devices[places].max()]
+        taken = [within[np.argmax(rate[within])], widest[np.argmin(runs.users[widest])]]
+        is_met = result.measured[taken] <= NEARLY * 1e3 * tpot
+        judged.append([*is_met, *runs.measured[taken] / runs.measured[met].max()])
+    is_met, rule_met, kept, rule = np.array(judged).T
+    kept, rule = kept[is_met > 0], rule[rule_met > 0]
+    ends = float(np.median(kept)), float(np.quantile(kept, 0.1))
+    return Choices(len(judged), float(is_met.mean()), *ends, float(rule_met.mean()), float(np.median(rule)))
 
 
 def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
@@ -95,93 +143,22 @@ def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
     several layouts have as many devices, each of them counts.
     """
     runs, kept = _runs(result), defaultdict(list)
-    predicted = _rate(runs, milliseconds(result.rows, "end_to_end"))
-    for places, met in _searches(result, runs, tpot):
-        within = places[result.predicted[places] <= 1e3 * tpot]
+    for places, met in _able(result, tpot):
+        within, devices = places[result.predicted[places] <= 1e3 * tpot], runs.devices[places]
         if not within.size:
             continue
-        devices = runs.devices[places]
         said = {
-            "predicted": within[[np.argmax(predicted[within])]],
+            "predicted": within[[np.argmax(runs.predicted[within])]],
             "most devices": places[devices == devices.max()],
             "fewest devices": places[devices == devices.min()],
         }
         for rule, found in said.items():
             for layout in {runs.layouts[i] for i in found}:
-                own = [runs.rate[i] for i in met if runs.layouts[i] == layout]
-                kept[rule].append(max(own, default=0) / runs.rate[met].max())
+                own = [runs.measured[i] for i in met if runs.layouts[i] == layout]
+                kept[rule].append(max(own, default=0) / runs.measured[met].max())
     return {rule: _layouts(np.array(shares)) for rule, shares in kept.items()}
 
 
 def _layouts(kept: np.ndarray) -> Layouts:
     able = kept[kept > 0]
     return Layouts(len(kept), len(able) / len(kept), float(np.median(able)), float(np.quantile(able, 0.1)))
-
-
-def _ends(rows) -> tuple[np.ndarray, np.ndarray]:
-    """Measured first tokens, and tokens of answers."""
-    first = np.array([float(row["silicon_ttft_ms"] or 0) for row in rows])
-    return first, np.array([lengths(row)["output"] for row in rows])
-
-
-class _Runs(NamedTuple):
-    """What the rows say, by row; `rate` is the measured throughput of a device."""
-
-    users: np.ndarray
-    devices: np.ndarray
-    answers: np.ndarray
-    layouts: list[tuple]
-    rate: np.ndarray
-
-
-def _runs(result: Result) -> _Runs:
-    rows = result.rows
-    users, devices = (np.array([of(row) for row in rows]) for of in (users_of, devices_of))
-    first, answers = _ends(rows)
-    runs = _Runs(users, devices, answers, [tuple(row[x] for x in _LAYOUT) for row in rows], np.empty(0))
-    return runs._replace(rate=_rate(runs, first + (answers - 1) * result.measured))
-
-
-def _rate(runs: _Runs, whole) -> np.ndarray:
-    """Throughput of a device, from milliseconds from end to end."""
-    return runs.users * runs.answers / whole / runs.devices
-
-
-def _searches(result: Result, runs: _Runs, tpot: float):
-    """Rows of each search that has several layouts, and those of them that met the target, of which there are some."""
-    searches = defaultdict(list)
-    for place, row in enumerate(result.rows):
-        searches[tuple(row[x] for x in _SEARCH)].append(place)
-    for places in map(np.array, searches.values()):
-        met = places[result.measured[places] <= 1e3 * tpot]
-        if met.size and len({runs.layouts[i] for i in places}) > 1:
-            yield places, met
-
-
-def _chosen(result: Result, tpot: float, margin: float, each, whole) -> Choices:
-    """Choices by milliseconds per token and from end to end, predicted or known."""
-    target, runs = 1e3 * tpot, _runs(result)
-    predicted = _rate(runs, whole)
-    taken, ruled = [], []
-    for places, met in _searches(result, runs, tpot):
-        within = places[margin * each[places] <= target]
-        if not within.size:
-            continue
-        best = runs.rate[met].max()
-        taken.append(_judged(within[np.argmax(predicted[within])], result.measured, runs.rate, target, best))
-        widest = places[runs.devices[places] == runs.devices[places].max()]
-        ruled.append(_judged(widest[np.argmin(runs.users[widest])], result.measured, runs.rate, target, best))
-    kept, rule = ([share for is_met, share in judged if is_met] for judged in (taken, ruled))
-    return Choices(
-        searches=len(taken),
-        met=len(kept) / len(taken),
-        kept_median=float(np.median(kept)),
-        kept_p10=float(np.quantile(kept, 0.1)),
-        rule_met=len(rule) / len(ruled),
-        rule_kept=float(np.median(rule)),
-    )
-
-
-def _judged(place: int, seconds, rate, target: float, best: float) -> tuple[bool, float]:
-    """Whether a run met the target, and its throughput over the best of those that did."""
-    return bool(seconds[place] <= NEARLY * target), float(rate[place] / best)

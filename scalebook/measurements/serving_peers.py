@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .confrontation import Result
-from .serving import least_seconds
 
 __all__ = ["Yardstick", "peer_rows", "yardsticks"]
 
@@ -67,7 +66,6 @@ def yardsticks(result: Result) -> list[Yardstick]:
     ids = [row["row_id"] for row in result.rows]
     shared = np.array([x in peer_rows() for x in ids])
     told = np.array([peer_rows()[x][column] for x in ids if x in peer_rows()])
-    least = 1e3 * np.array([least_seconds(row) for row in result.rows])
     again, others = defaultdict(set), defaultdict(dict)
     for row, measured in zip(result.rows, result.measured, strict=True):
         run = tuple(row[x] for x in _RUN)
@@ -79,7 +77,7 @@ def yardsticks(result: Result) -> list[Yardstick]:
         _yardstick("sum of the kernels, all rows", result.predicted / result.measured),
     ]
     if column == "tpot_ms":
-        found.append(_yardstick("floor: the weights of a token, read", least / result.measured))
+        found.append(_yardstick("floor: the weights of a token, read", result.roofline / result.measured))
     return [
         *found,
         _yardstick("the same run, measured again", _ratios_of_pairs(again)),

@@ -2,25 +2,44 @@
 
 A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
 
-- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them.
-- `call`: the public thing that is called, `training_step` unless it is said.
+- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them; in
+  `group` keys of tables take the place of columns of their names, and `{at}` is the precision's.
+- `call`: the public thing that is called, `training_step` unless it is said; a text with `{column}` in it names one
+  for each row.
 - `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
   `peak` likewise: what the device would do at its peaks, and what nothing can beat.
 - `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
-  `total` (the sum, or the only answer) and columns, what is compared, such as `"2 * m * n * k / total / 1e12"`;
-  or over `first` and `second`, of two parts that are divided and not added.
-- `model`, `device`, `precision`, `framework`, `cluster`, `libraries`, `engine`: keys of tables, or texts with
-  `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words of a model of the row's
-  own shape.
+  `total` (the sum, or the only answer), `first`, `second` and so on (its terms) and columns, what is compared, such as
+  `"2 * m * n * k / total / 1e12"`.
+- `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
+  of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
+  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
+  `links.pcie4` is one.
 - `letters`: letters by expressions; `words`: words of a strategy.
-- `when`: a list of `{if = {column = pattern}, ...}`, whose other keys add to the stanza's if all patterns are found.
-- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = {column = pattern}, why = ...}`;
-  `left_out_too` adds to that of the stanza it is like.
-- `calibrates`: `{even = true}`, `{half = [columns]}`, patterns of columns: rows that something was calibrated on.
-- `extract`: new columns out of others, by patterns; `complete`: a function of this room that adds columns.
+- `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
+  patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
+- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
+  expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
+  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
+  `also_left_out` adds to those of the stanza it is like.
+- `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
+- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the
+  same text can share one number.
+- `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
+- `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
+  was calibrated on; a list where any of several will do.
+- `why`: why the set needs Python, if it does.
+- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
+  expression, or `{of = text, names = {pattern = text}}`, where `names` may name those of a key; `complete`: a function
+  of this room that adds columns.
+- `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
+  the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
-  that fits into the `fits` share of memory; `follows`: letters that follow from these.
-- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
+  that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
+  `where` an expression holds; `follows`: letters that follow from these.
+- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
+  may name letters of the result with the second value.
+- `bound`: true where figures are lower bounds, which are held apart from the sets.
 - `readings`: a function of this room, or `{word = [values]}` if rows do not say a word: each value is as likely.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
@@ -36,17 +55,20 @@ from importlib.resources import files
 
 import numpy as np
 
+from scalebook import tables
+from scalebook.language import NOTATION
 from scalebook.language.notation import nearest, quoted
+from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
-from .calls import Call, Sum, is_sheet, priced_calls
+from .calls import TERMS, Call, Sum, is_array, priced_calls, row_of, shown
 from .confrontation import Confrontation, Priced, Readings
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
-__all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
+__all__ = ["Call", "Stanza", "Sum", "bounds", "confrontations", "expression", "stanzas"]
 
-_JOINED = ("letters", "words", "names", "extract", "shape")  # tables that add to those of the stanza it is like
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
@@ -81,7 +103,9 @@ class Stanza:
             tuple(said.get("optional", ())),
             self.completed,
             readings=self._readings(said["readings"]) if "readings" in said else None,
+            alike=lambda row: said.get("alike", "").format_map(row),
             call=lambda row: self.call(row).text,
+            why=said.get("why", ""),
         )
 
     def _readings(self, said: str | Mapping) -> Callable:
@@ -99,58 +123,120 @@ class Stanza:
     def completed(self, row: Measurement) -> Measurement:
         """A row with the columns that are extracted from others."""
         new = dict(row)
-        for name, (column, pattern) in self.said.get("extract", {}).items():
-            found = re.search(pattern, new.get(column, ""))
-            new[name] = (found[1] if found and found.re.groups else found[0]) if found else ""
+        for name, how in self.said.get("extract", {}).items():
+            new[name] = self._extracted(how, new)
         if maker := self.said.get("complete"):
             new |= _named(maker)(new)
+        for name, cases in self.said.get("labels", {}).items():
+            new[name] = next((word for case, word in cases if self._labels(case, new)), "")
         return new
+
+    def _extracted(self, how, row: Measurement) -> str:
+        if isinstance(how, str):
+            try:
+                return shown(float(self._of(how, row, {})))
+            except Empty:
+                return ""
+        if isinstance(how, Mapping):
+            text = how["of"].format_map(row)
+            patterns = how.get("names", {"": text})
+            patterns = self.said["names"][patterns] if isinstance(patterns, str) else patterns
+            return next((x for pattern, x in patterns.items() if re.search(pattern, text)), "")
+        pairs = how if isinstance(how[0], list) else [how]
+        found = next((x for column, pattern in pairs if (x := re.search(pattern, row.get(column, "")))), None)
+        return (found[1] if found.re.groups else found[0]) if found else ""
+
+    def _labels(self, case: str | Mapping, row: Measurement) -> bool:
+        return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        for entry in (*self.said.get("left_out", ()), *self.said.get("left_out_too", ())):
+        said = {n: x for n, x in self._whole(row).items() if n != "at_most"}
+        call_of = cache(lambda: self._single(said, row) if "parts" not in said else _first(self.call(row)))
+        known = cache(lambda: self._cells(row, said) | dict(call_of().letters))
+        for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
-                if all(re.search(p, row.get(c, "")) for c, p in entry["if"].items()):
+                if "over" in entry:
+                    call = call_of()
+                    if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
+                        return entry["why"]
+                elif self._holds(entry, row, known):
                     return entry["why"]
                 continue
             *condition, reason = entry
             if len(condition) == 2:
                 is_out = re.search(condition[1], row.get(condition[0], "")) is not None
             else:
-                is_out = self._of(condition[0], row, {})
+                is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
-        return "" if not self.said.get("device") or self._key("device", row, self._whole(row)) else (
-            "on a device that is not in the table"
-        )  # fmt: skip
+        whole = self._whole(row)
+        if whole.get("device") and not self._key("device", row, whole):
+            return "on a device that is not in the table"
+        return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
+
+    def _is_refused(self, row: Measurement) -> bool:
+        try:
+            return not self.call(row).value
+        except ValueError:
+            return True
 
     def group(self, row: Measurement) -> str:
         """Which kind of row it is."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
+        keys["at"] = self._key("precision", row, said)
+        if "{device_name}" in said["group"]:
+            keys["device_name"] = row_of(("accelerators", self._key("device", row, said))).name.partition(" (")[0]
         return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
         """Whether something was calibrated on a row."""
-        said = dict(self.said.get("calibrates", {}))
-        if not said:
-            return False
+        said = self.said.get("calibrates", [])
+        return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
+
+    def _calibrates(self, said: dict, row: Measurement) -> bool:
         is_in = is_even(row) if said.pop("even", False) else True
         columns = said.pop("half", ())
         is_in &= is_half(*(row[x] for x in columns)) if columns else True
-        return is_in and all(re.search(p, row.get(c, "")) for c, p in said.items())
+        return is_in and self._holds({"where": said.pop("where", ""), "if": said}, row)
+
+    def _holds(self, case: Mapping, row: Measurement, known: Callable[[], Mapping] = dict) -> bool:
+        """Whether all patterns of a case are found in a row and its expression holds; with an empty cell none does."""
+        if not all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
+            return False
+        try:
+            return not case.get("where") or bool(self._of(case["where"], row, {}, known))
+        except Empty:
+            return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
         """Each row's call, and what its devices would do at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
-        if is_sheet(terms[0].thing):
+        if floor := self.said.get("floor"):
+            values = np.array([x.value for x in calls])
+            least = values if floor == self.name else stanzas()[floor].predicted(rows).predicted
+            return Priced(values, least, least)
+        if all(is_array(x) for x in {x.thing for x in terms}):
             return self._added(calls, priced_calls(terms, [[x.answer, *x.least] for x in terms]))
+        if {"training_step"} != {x.thing for x in terms}:
+            return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
         values = np.array([x.value for x in calls])
-        if terms[0].thing != "training_step" or "step_time" not in names(terms[0].answer):
+        if any(isinstance(x, Sum) or "step_time" not in names(x.answer) for x in calls):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
+
+    def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
+        """Letters of the results of all rows' calls, as arrays.
+
+        Formulas of `using`, and letters that are given a value, or one for each row, stand before what the calls say.
+        Raises KeyError for a letter that a result does not have.
+        """
+        given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
+        found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)
+        return dict(zip(wanted, found, strict=True))
 
     @staticmethod
     def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
@@ -158,8 +244,7 @@ class Stanza:
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1
-            values = [answers[:, i] for i in range(at, at + size)]
-            found[:, place] = call.become(values) if isinstance(call, Sum) else values[0]
+            found[:, place] = call.become(answers[:, at : at + size].T) if isinstance(call, Sum) else answers[:, at]
             at += size
         return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
 
@@ -172,7 +257,7 @@ class Stanza:
         terms = tuple(self._single(_joined(said, x), row) for x in parts or [{}])
         figure, columns = said.get("figure", "total"), {}
         for name in names(figure):
-            if name not in ("total", "first", "second") and row.get(name, "") not in ("", "null"):
+            if name not in ("total", *TERMS) and row.get(name, "") not in ("", "null"):
                 columns[name] = self._of(name, row, {})
         return Sum(terms, figure, columns)
 
@@ -180,61 +265,59 @@ class Stanza:
         letters: dict = {}
         for letter, text in said.get("letters", {}).items():
             try:
-                letters[letter] = self._of(text, row, letters) if isinstance(text, str) else text
+                known = partial(self._cells, row, said)
+                letters[letter] = self._of(text, row, letters, known) if isinstance(text, str) else text
             except Empty:
                 continue
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
-        rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
-        if "model" in said and "shape" not in said:
-            rows.append(("models", self._key("model", row, said)))
-        if "device" in said:
-            kinds = ("device", "precision", "cluster", "libraries")
-            rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
-        if "framework" in said:
-            rows.append(("frameworks", self._key("framework", row, said)))
-        if "engine" in said:
-            letters["engine"] = self._key("engine", row, said)
+        rows = self._rows(row, said)
         letters |= {n: x.format_map(row) if isinstance(x, str) else x for n, x in said.get("words", {}).items()}
-        thing, blend = said.get("call", "training_step"), None
+        thing, blend = said.get("call", "training_step").format_map(row), None
         if "blend" in said:
             words = dict(said["blend"])
             share = words.pop("share")
-            share = self._of(share, row, letters) if isinstance(share, str) else share
             [(word, values)] = words.items()
+            if isinstance(share, str):
+                second = Call(thing, rows, letters | {word: values[-1]})
+                share = self._of(share, row, letters, lambda: second.runs[0])
             if share:
                 blend = word, tuple(values), float(share)
             else:
                 letters[word] = values[0]
         least = said.get("roofline", ""), said.get("peak", "")
-        call = Call(thing, tuple(rows), letters, said["answer"], blend, least)
+        call = Call(thing, rows, letters, said["answer"], blend, least)
+        for letter, other in said.get("at_most", {}).items():
+            call = replace(call, letters=letters | {letter: min(letters[letter], _most(call, letter, other))})
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
         """The fastest of the choices that runs and fits."""
         tuned = dict(tuned)
-        share, found = tuned.pop("fits", 1.0), []
+        best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
         lists = [self._of(x, row, call.letters) if isinstance(x, str) else x for x in tuned.values()]
         for values in itertools.product(*lists):
             own = dict(zip(names, values, strict=True))
+            if where and not self._of(where, row, call.letters | own):
+                continue
             letters = dict(call.letters)
             for name, text in [(n, x) for n, x in self._whole(row).get("follows", {}).items()]:
                 letters[name] = self._of(text, row, letters | own)
-            option = Call(call.thing, call.rows, letters | own, call.answer)
+            option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                run["step_time"]
+                rank = (False, -run[best]) if best else (run.memory > share * run.hbm_capacity, run.step_time)
             except (KeyError, ValueError):
-                continue  # no whole number of micro-batches, or a schedule that does not run them
-            found.append((run.memory > share * run.hbm_capacity, run.step_time, option))
+                continue  # no whole number of micro-batches, a schedule that does not run them, or no room
+            found.append((*rank, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
 
     def _whole(self, row: Measurement) -> dict:
         """The stanza with what `when` adds for a row."""
-        cases = self.said.get("when", ())
-        fits = tuple(all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()) for case in cases)
+        cases = [*self.said.get("when", ()), *self.said.get("also", ())]
+        fits = tuple(self._holds(case, row) for case in cases)
         if fits not in self._wholes:
             said = dict(self.said)
             for case, is_met in zip(cases, fits, strict=True):
@@ -247,10 +330,33 @@ class Stanza:
     def _wholes(self) -> dict[tuple[bool, ...], dict]:
         return {}
 
-    def _of(self, text: str, row: Measurement, letters: Mapping):
+    def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
+        """The rows of tables that a call has by position, and the formulas behind them."""
+        rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
+        if "model" in said and "shape" not in said:
+            rows.append(("models", self._key("model", row, said)))
+        if said.get("device"):
+            kinds = ("device", "precision", "cluster", "libraries")
+            rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
+        rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
+        rows += [tuple(x.format_map(row).split(".")) for x in said.get("rows", ())]
+        return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
+
+    def _cells(self, row: Measurement, said: Mapping) -> dict:
+        """What the rows of tables of a call say."""
+        found: dict = {}
+        for x in self._rows(row, {n: x for n, x in said.items() if n != "formulas"}):
+            found |= row_of(x)
+        return found
+
+    def _of(self, text: str, row: Measurement, letters: Mapping, known: Callable[[], Mapping] = dict):
         def value(name):
             if name in letters:
                 return letters[name]
+            if name not in row and name in NOTATION:
+                if name not in known():
+                    raise Empty(f"{row.get('row_id', 'a row')}: nothing says what {name} is")
+                return known()[name]
             if name not in row:
                 raise ValueError(f"{self.name}: there is no column {name!r}; {nearest(name, row)}")
             if row[name] in ("", "null"):
@@ -272,8 +378,28 @@ class Stanza:
         if "{" not in text:
             return text
         text = text.format_map(row)
-        patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else {})
+        patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else None)
+        if patterns is None or (patterns is _DEVICES and text in tables.accelerators):
+            return text  # a key as it is
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
+
+
+def _first(call: Call | Sum) -> Call:
+    return call.terms[0] if isinstance(call, Sum) else call
+
+
+def _most(call: Call, letter: str, other: str) -> float:
+    """A letter of the result of a call whose own letter is one; none where it has no value, as for want of room."""
+    return _other(call.thing, call.rows, tuple((call.letters | {letter: 1.0}).items()), other)
+
+
+@cache
+def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
+    try:
+        find(thing).checked(tuple(map(row_of, rows)), dict(letters))  # a layout that can run
+        return float(priced_calls([Call(thing, rows, dict(letters))], [[other]])[0, 0])
+    except (KeyError, ValueError):
+        return 0.0
 
 
 def _named(text: str) -> Callable:
@@ -294,13 +420,26 @@ def _joined(first: Mapping, second: Mapping) -> dict:
     return both
 
 
-@cache
 def stanzas() -> dict[str, Stanza]:
     """All sets that are data, by name.
 
     >>> "mlperf_training" in stanzas()
     True
     """
+    return {name: x for name, x in _all().items() if not x.said.get("bound")}
+
+
+def bounds() -> dict[str, Stanza]:
+    """Files of lower bounds, by name: what is above one is no error.
+
+    >>> list(bounds())
+    ['amd_thresholds']
+    """
+    return {name: x for name, x in _all().items() if x.said.get("bound")}
+
+
+@cache
+def _all() -> dict[str, Stanza]:
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):

@@ -24,11 +24,11 @@ from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
 from . import shapes
-from .table import Device, Framework, Table
+from .table import Device, Engine, Framework, Table
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Framework", "Models", "Table", "accelerators", "cells_of_libraries", "cite",
-    "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
+    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "Models", "Table", "accelerators", "cells_of_libraries",
+    "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
     "libraries_on", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
@@ -258,7 +258,7 @@ _TABLES = {
     "models": dict(words=["attention", "norm", "windows", "family"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
     "efficiencies": dict(words=["device", "precision"]),
-    "engines": dict(),
+    "engines": dict(row=Engine, words=["exchange"]),
     "frameworks": dict(
         row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks"]
     ),

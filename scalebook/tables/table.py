@@ -19,21 +19,33 @@ from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
 from scalebook.language.units import show
 
-__all__ = ["Device", "Framework", "Table"]
+__all__ = ["Device", "Engine", "Framework", "Table"]
+
+
+_UNMEASURED = 0.6  # of the peak, where no product of a precision was measured
 
 
 class Device(Row):
     """An accelerator: `peak_flops` is the dense bf16 rate (fp16 where there is no bf16)."""
 
-    def at(self, precision: str) -> "Device":
+    def at(self, precision: str, experts: str | None = None) -> "Device":
         """The same device with `peak_flops`, and the share of it that matrix products reach, at another precision.
 
-        Raises LookupError, naming those it has, for a precision that it lacks.
+        `experts` is the precision of routed experts, where it differs: `b200.at("fp8", experts="fp4")`.  Raises
+        LookupError, naming those it has, for a precision that it lacks.
 
         >>> from scalebook.tables import accelerators
         >>> accelerators.h100.at("fp8").peak_flops
         1978900000000000.0
+        >>> accelerators.b200.at("fp8", experts="fp4").expert_peak
+        9000000000000000.0
         """
+        if experts is not None:
+            own, there = self.at(precision), self.at(experts)
+            reached = there.cells.get("matmul_efficiency", Cell(_UNMEASURED, there.name))
+            cells = {"expert_peak": there.cells["peak_flops"], "expert_efficiency": reached}
+            words = own.words | {"expert_precision": experts}
+            return self._with(f"{own.name} at {precision}, experts at {experts}", own.cells | cells, words)
         precision = word(precision, "a precision")
         peaks = {name.removeprefix("peak_"): cell for name, cell in self.cells.items() if name.startswith("peak_")}
         for other in ("flops", "vector"):
@@ -90,6 +102,13 @@ class Device(Row):
         device = Device(name, cells, words)
         device.kin = self.kin
         return device
+
+
+class Engine(Row):
+    """A program that serves: what it reserves, reads at once and gathers, how long its host takes, how it deals work.
+
+    Its word `exchange` is how tokens reach experts where groups attend apart.
+    """
 
 
 class Framework(Row):

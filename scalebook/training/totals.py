@@ -22,6 +22,7 @@ __all__ = [
     "mfu",
     "microbatches_of_batch",
     "model_flops",
+    "pcie_achieved",
     "step_cost",
     "step_energy",
     "train_cost",
@@ -182,6 +183,16 @@ def link_of_host(host_bandwidth, host_efficiency):
     55040000000.0
     """
     return host_bandwidth * host_efficiency
+
+
+@formula("link_achieved", "azure-ai-benchmarking", "bekman-network", given=[host_efficiency])
+def pcie_achieved(link_bandwidth, host_efficiency):
+    """Copies over any link of PCIe reach the share of its raw rate that those to and from a host do.
+
+    >>> pcie_achieved(link_bandwidth="32 GB/s")
+    27520000000.0
+    """
+    return link_bandwidth * host_efficiency
 
 
 def useful_times(run: Row) -> tuple:

@@ -1,0 +1,325 @@
+"""Requests that are all there at once: one batch that starts and ends together, or generations of as many as have room.
+
+>>> from scalebook.inference.serving import serve
+>>> from scalebook.tables import accelerators, models
+>>> run = serve.offline(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, requests=3000, prompt=1000, output=1000)
+>>> round(run.full_batch), round(run.device_rate)
+(924, 2769)
+>>> one = serve.static(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, batch=64, prompt=1000, output=200)
+>>> round(one.ttft, 2), round(one.tpot * 1e3, 1)
+(4.18, 20.7)
+"""
+
+from functools import cache
+
+import numpy as np
+from sympy import Integer, Max, Min, Rational, ceiling, floor
+
+from scalebook.inference import queues
+from scalebook.inference.step import decode_step, prefill_step
+from scalebook.language import Row, Sheet, formula, show
+from scalebook.language.notation import nearest
+from scalebook.language.row import quantity
+from scalebook.memory.serving import sliding_window
+
+__all__ = [
+    "batch_limit_usual", "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline",
+    "free_share_usual", "full_batch", "hbm_reported_in_gib", "kept_output_usual", "kernel_share_usual", "last_batch",
+    "makespan_of_generations", "no_sequence_overhead", "seconds_between_tokens", "tail_of_batch", "tpot_within_tail",
+    "whole_generations",
+]  # fmt: skip
+
+_ENDLESS = 10**6  # requests of a call that says none: neither the start nor the end counts
+
+
+# Memory: what an engine keeps for caches, and how many sequences it lets in
+
+
+@formula("hbm_reported", "kwon2023")
+def hbm_reported_in_gib(hbm_capacity):
+    """Memory as a driver reports it: makers print GB for memories that hold GiB.
+
+    >>> hbm_reported_in_gib(hbm_capacity="80 GB") / 1e9
+    85.89934592
+    """
+    return hbm_capacity * Rational(2**30, 10**9)
+
+
+@formula("free_share", "kwon2023")
+def free_share_usual():
+    """Everything that weights and work space leave of an engine's share of memory goes to caches.
+
+    >>> free_share_usual()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("kept_output", "kwon2023")
+def kept_output_usual():
+    """An engine that moves sequences out when memory is full keeps no room ahead: half of an answer is cached on average.
+
+    An engine that never moves a sequence out keeps room for whole answers: 1.
+
+    >>> kept_output_usual()
+    0.5
+    """
+    return Rational(1, 2)
+
+
+@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[kept_output_usual])
+def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layers):
+    """Tokens for which an engine keeps room, mean over the layers: the prompt and a share of the answer.
+
+    >>> cached_tokens_kept(prompt=1000, output=200, kept_output=1, layers=36, window=128, window_layers=0)
+    1200.0
+    """
+    whole = prompt + kept_output * output
+    return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
+
+
+@formula("cache_room", "kwon2023", given=[hbm_reported_in_gib, free_share_usual])
+def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_share):
+    """Memory for caches: a share of what weights and work space leave of the memory that the engine may use.
+
+    >>> cache_room_of_free(hbm_reported="85 GB", cache_share=1, held_weights="63.5 GB", workspace="1.5 GB", free_share=0.9)
+    18000000000.0
+    """
+    return free_share * (hbm_reported * cache_share - held_weights - workspace)
+
+
+@formula("batch_limit", "kwon2023")
+def batch_limit_usual():
+    """Most sequences that an engine lets a group run at once: 2,048, what engines are set to where much is asked of them.
+
+    >>> batch_limit_usual()
+    2048.0
+    """
+    return Integer(2048)
+
+
+@formula("full_batch", "kwon2023", given=[batch_limit_usual])
+def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
+    """Sequences of a group at once while requests wait: as many as have room, as the engine allows, and as there are.
+
+    >>> full_batch(max_users=800, replicas=1, attention_dp=8, batch_limit=2048, requests=3000)
+    100.0
+    """
+    groups = replicas * attention_dp
+    return Min(max_users / groups, batch_limit, requests / groups, evaluate=False)
+
+
+@formula("whole_generations", "yu2022")
+def whole_generations(requests, replicas, attention_dp, full_batch):
+    """How often a group is filled with requests of one length: these begin together, so they end together too.
+
+    >>> whole_generations(requests=3000, replicas=1, attention_dp=1, full_batch=800)
+    3.0
+    """
+    return floor(requests / (replicas * attention_dp * full_batch))
+
+
+@formula("last_batch", "yu2022")
+def last_batch(requests, replicas, attention_dp, full_batch, whole_generations):
+    """Requests of a group that are left for its last generation.
+
+    >>> last_batch(requests=3000, replicas=1, attention_dp=1, full_batch=800, whole_generations=3)
+    600.0
+    """
+    return Max(0, requests / (replicas * attention_dp) - whole_generations * full_batch, evaluate=False)
+
+
+# Time
+
+
+@formula("sequence_overhead", "kwon2023")
+def no_sequence_overhead():
+    """The host prepares the next step while this one runs, whatever its sequences.
+
+    >>> no_sequence_overhead()
+    0.0
+    """
+    return Integer(0)
+
+
+@formula("kernel_share", "kwon2023")
+def kernel_share_usual():
+    """An engine under full load is as fast as its kernels.
+
+    >>> kernel_share_usual()
+    1.0
+    """
+    return Integer(1)
+
+
+@formula("makespan", "yu2022", given=[no_sequence_overhead, kernel_share_usual])
+def makespan_of_generations(
+    requests, replicas, attention_dp, prompt_time, output, whole_generations, full_batch, full_time, last_batch,
+    last_time, sequence_overhead, kernel_share,
+):  # fmt: skip
+    """Time until all requests of one length are answered: prompts read beside the steps, and generations of steps.
+
+    >>> makespan_of_generations(requests=1500, replicas=1, attention_dp=1, prompt_time="10 ms", output=100,
+    ...                         whole_generations=1, full_batch=1000, full_time="50 ms", last_batch=500,
+    ...                         last_time="30 ms", sequence_overhead=0, kernel_share=1)
+    23.0
+    """
+    full = full_time + sequence_overhead * full_batch
+    last = Min(1, ceiling(last_batch), evaluate=False) * (last_time + sequence_overhead * last_batch)
+    reading = requests / (replicas * attention_dp) * prompt_time
+    return (reading + output * (whole_generations * full + last)) / kernel_share
+
+
+@formula("tpot", "agrawal2024 §3", given=[no_sequence_overhead, kernel_share_usual])
+def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
+    """Mean time per output token while a group is full: a step, and the prompts that are read in place of ended answers.
+
+    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms", sequence_overhead=0,
+    ...                        kernel_share=1)
+    0.055
+    """
+    return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share
+
+
+@formula("tpot_tail", "mlperf-inference")
+def tail_of_batch():
+    """How much longer than on average tokens take at the 99th percentile.
+
+    Calibrated on half of the accelerators of `mlperf_interactive`.
+
+    >>> tail_of_batch()
+    1.6
+    """
+    return Rational(8, 5)
+
+
+@formula("tpot_target", "mlperf-inference", given=[tail_of_batch])
+def tpot_within_tail(tpot_p99, tpot_tail):
+    """The mean time per output token that keeps its 99th percentile within a limit.
+
+    >>> tpot_within_tail(tpot_p99="40 ms", tpot_tail=1.6)
+    0.025
+    """
+    return tpot_p99 / tpot_tail
+
+
+@formula("device_rate", "yu2022", given=[makespan_of_generations])
+def device_rate_offline(requests, output, makespan, devices):
+    """Output tokens a second of each device, from the first prompt to the last token.
+
+    >>> device_rate_offline(requests=1000, output=200, makespan="100 s", devices=8)
+    250.0
+    """
+    return requests * output / (makespan * devices)
+
+
+@formula("device_rate", "yu2022")
+def device_rate_of_batch(batch, output, end_to_end, devices):
+    """Output tokens a second of each device, where the next batch begins when the last has ended.
+
+    >>> device_rate_of_batch(batch=64, output=200, end_to_end="10 s", devices=8)
+    160.0
+    """
+    return batch * output / (end_to_end * devices)
+
+
+_OFFLINE = (
+    hbm_reported_in_gib, free_share_usual, kept_output_usual, cached_tokens_kept, cache_room_of_free,
+    batch_limit_usual, full_batch, whole_generations, last_batch, no_sequence_overhead, kernel_share_usual,
+    makespan_of_generations, seconds_between_tokens, device_rate_offline,
+)  # fmt: skip
+_BATCH = Sheet("static", queues.end_to_end, device_rate_of_batch, doc="A batch that begins and ends together.")
+
+
+@cache
+def _offline_sheet(sheet: Sheet) -> Sheet:
+    """The sheet of a service, with memory as an engine under full load uses it, and what follows for all requests."""
+    doc = "Requests that are all there at once, in generations."
+    return Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
+
+
+@cache
+def _part(sheet: Sheet, *letters: str, given: tuple[str, ...] = ()) -> Sheet:
+    return sheet.only(*letters, given=given)
+
+
+class _Asked:
+    """What one call knows: parts of its sheet are priced with the letters that they use."""
+
+    def __init__(self, serve, knowns, letters):
+        sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
+        self.sheet = _offline_sheet(sheet)
+        if strange := next((x for x in self.letters if x not in self.sheet.letters), None):
+            raise TypeError(f"serve.offline does not use {strange}; {nearest(strange, self.sheet.letters)}")
+        self.groups = float(np.prod([float(known.get(x, 1)) for x in ("replicas", "attention_dp")]))
+
+    def priced(self, *wanted: str, **more) -> Row:
+        part = _part(self.sheet, *wanted, given=tuple(more))
+        return part(*self.rows, **{n: x for n, x in (self.letters | more).items() if n in part.letters})
+
+    def steps(self, batches) -> Row:
+        """Times of steps in which groups have these batches."""
+        return self.priced("pass_time", "prompt_time", users=np.asarray(batches) * self.groups)
+
+    def within(self, target: float, most: float) -> float:
+        """The largest batch, of at most so many, that keeps to a mean time per output token."""
+        batches = np.append(np.arange(1, np.ceil(most)), most)
+        steps = self.steps(batches)
+        said = dict(full_time=steps.pass_time, prompt_time=steps.prompt_time, full_batch=batches)
+        each = np.broadcast_to(self.priced("tpot", **said).tpot, batches.shape)
+        if each[0] > target:
+            raise ValueError(
+                f"tpot={show(target, 's')} is met by no batch: one sequence alone has {show(each[0], 's')}"
+            )
+        return float(batches[each <= target].max())
+
+
+def offline(serve, *knowns, tpot=None, tpot_p99=None, **letters) -> Row:
+    """Requests of one length that are all there at once: `serve.offline(model, device, requests=3000, prompt=...)`.
+
+    As many sequences run together as memory and the engine allow; with a target for the mean `tpot`, or a limit for its
+    99th percentile (`tpot_p99`), as many as keep to it.  Where no `requests` are said they never end.  The row that
+    comes back has `device_rate`, `makespan`, `tpot`, `full_batch` and what they follow from.  Raises ValueError where
+    not one sequence fits or keeps to the target, and what `serve` raises.
+
+    >>> from scalebook.inference.serving import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> known = models.llama2_70b, accelerators.h200.at("fp8")
+    >>> serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms").full_batch
+    37.0
+    """
+    asked = _Asked(serve, knowns, letters)
+    room = asked.priced("full_batch")
+    most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none where weights leave less than no room
+    if most < 1:
+        raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
+    targets = [] if tpot is None else [quantity("tpot", tpot)]
+    if tpot_p99 is not None:
+        tail = {n: x for n, x in letters.items() if n == "tpot_tail"}
+        targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
+    full = asked.within(float(min(targets)), most) if targets else most
+    left = asked.priced("whole_generations", "last_batch", full_batch=full)
+    steps = asked.steps([full, max(1.0, float(left.last_batch))])
+    times = dict(full_time=steps.pass_time[0], last_time=steps.pass_time[1], prompt_time=steps.prompt_time[0])
+    return asked.priced("device_rate", "tpot", "max_users", "request_rate", full_batch=full, **times)
+
+
+def static(serve, *knowns, batch=1, **letters) -> Row:
+    """A batch whose prompts are read together and whose answers are written together, and nobody comes in between.
+
+    `serve.static(model, device, batch=64, prompt=1024, output=128)` returns a row with `ttft`, `tpot`, `end_to_end` and
+    `device_rate`.
+
+    >>> from scalebook.inference.serving import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> run = serve.static(models.llama3_8b, accelerators.h100.at("fp8"), batch=8, prompt=1024, output=129)
+    >>> bool(run.ttft + 128 * run.tpot == run.end_to_end)
+    True
+    """
+    given = {n: quantity(n, letters.pop(n)) for n in ("prompt", "output")} | {"batch": quantity("batch", batch)}
+    prompt, output = given["prompt"], given["output"]
+    read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **letters)
+    step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)
+    ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
+    given = {n: x for n, x in given.items() if n != "prompt"}
+    return _BATCH(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))

@@ -1,0 +1,77 @@
+"""Terms that only some engines add to a step: attention by single heads, launches of a prompt's kernels, sums of their own.
+
+An engine's row, or the row of a library on a device, that has one of these cells swaps a formula of the step's sheet.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from sympy import Max
+
+from scalebook.language import Formula, Sheet, formula
+
+__all__ = ["engine_time_reading", "heads_time_alone", "own_sum_time", "with_engine_terms"]
+
+
+@formula("heads_time", "trtllm-performance")
+def heads_time_alone(device_batch, context, layers, heads, head_dim, tp, pp, head_efficiency, peak_vector):
+    """Attention in which each query head reads the cache by itself, on the vector units.
+
+    >>> heads_time_alone(device_batch=64, context=1024, layers=32, heads=32, head_dim=128, tp=1, pp=1,
+    ...                  head_efficiency=0.11, peak_vector="66.9 TFLOP/s").__round__(4)
+    0.0047
+    """
+    pairs = 4 * device_batch * context * layers / pp * heads / tp * head_dim
+    return pairs / (head_efficiency * peak_vector)
+
+
+@formula("engine_time", "trtllm-performance")
+def engine_time_reading(step_overhead, prompt_layer_overhead, layers):
+    """What the host adds while prompts are read, where it launches the kernels of each block one by one.
+
+    >>> engine_time_reading(step_overhead=0, prompt_layer_overhead="80 us", layers=32) * 1e3
+    2.56
+    """
+    return step_overhead + prompt_layer_overhead * layers
+
+
+@formula("own_sum_time", "rocm-vllm")
+def own_sum_time(device_batch, hidden, layers, pp, result_bits, sum_byte_time):
+    """What an engine's own sums over devices take beyond those of the library: two messages a block, byte by byte.
+
+    >>> own_sum_time(device_batch=32, hidden=8192, layers=80, pp=1, result_bits=16, sum_byte_time=2.9e-11).__round__(5)
+    0.00243
+    """
+    return 2 * layers / pp * device_batch * hidden * result_bits / 8 * sum_byte_time
+
+
+def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
+    """The sheet of a step with the terms that the cells of its engine, or of a library, ask for."""
+    terms = []
+    if phase == "decode" and "head_efficiency" in known and _reads_alone(known):
+        terms.append("cache_time")
+    if phase == "decode" and known.get("sum_byte_time") and "exchange_time" in sheet.formulas:
+        terms.append("exchange_time")
+    if phase == "prefill" and "prompt_layer_overhead" in known:
+        terms.append("engine_time")
+    return _with(sheet, tuple(terms)) if terms else sheet
+
+
+def _reads_alone(known: Mapping) -> bool:
+    """Whether no group of query heads reads its key-value head once for all of them."""
+    return known["heads"] != known.get("shared_heads", 0) * known["kv_heads"]
+
+
+@cache
+def _with(sheet: Sheet, terms: tuple[str, ...]) -> Sheet:
+    swapped = []
+    for letter in terms:
+        usual = sheet.formulas[letter]
+        if letter == "engine_time":
+            swapped.append(engine_time_reading)
+            continue
+        more, name = (heads_time_alone, "by_heads") if letter == "cache_time" else (own_sum_time, "by_engine")
+        rhs = Max(usual.rhs, more.rhs, evaluate=False) if letter == "cache_time" else usual.rhs + more.rhs
+        sources = (*usual.sources, *more.sources)
+        swapped.append(Formula(f"{usual.name}_{name}", letter, rhs, sources, more.__doc__ or ""))
+    return sheet.using(*swapped)

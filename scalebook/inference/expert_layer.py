@@ -1,0 +1,266 @@
+"""A layer of experts as an engine runs it, and the grouped products within it, as sheets.
+
+An engine sorts tokens by expert, quantizes them if the products take few bits, multiplies them expert by expert in one
+kernel, and sums the results.  Kernels reach what the device's row says, unless the device runs a library that has cells
+for experts (`trtllm_experts`).
+
+>>> from scalebook.tables import accelerators
+>>> h100 = accelerators.h100.at("fp8").running("trtllm_experts")
+>>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, activation_bits=8, weight_bits=8)
+>>> round(1e6 * experts_layer(h100, **shape, layer_tokens=4096).expert_layer_time)
+278
+>>> deepgemm = accelerators.h800.at("fp8").running("deepgemm")
+>>> shape = dict(experts=32, expert_rows=256, columns=4096, inner=7168, activation_bits=8, weight_bits=8)
+>>> round(1e6 * grouped_product(deepgemm, **shape, load_spread=0.3).matmul_time)
+501
+"""
+
+from sympy import Max, Min, Piecewise, ceiling, floor
+
+from scalebook.language import Sheet, formula, symbol
+from scalebook.machine import kernels
+
+from .assumptions import assigned_passes, routing_time_least
+
+__all__ = [
+    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "expert_blocks_even",
+    "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same", "experts_layer",
+    "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time", "local_experts_even",
+    "local_experts_spread", "no_scale_time", "results_in_sixteen",
+]  # fmt: skip
+
+_EXPERTS = "aiconfigurator-moe"
+x = symbol
+
+
+# What a call need not say
+
+
+@formula("result_bits", "micikevicius2022 §5")
+def results_in_sixteen():
+    """Tokens come in, and results go out, in 16 bits.
+
+    >>> results_in_sixteen()
+    16.0
+    """
+    return 16
+
+
+@formula("expert_stream_efficiency", _EXPERTS)
+def expert_stream_same(stream_efficiency):
+    """Where nothing else was measured, weights of experts are read as fast as other streams.
+
+    >>> expert_stream_same(stream_efficiency=0.8)
+    0.8
+    """
+    return stream_efficiency
+
+
+@formula("gather_bits", _EXPERTS)
+def gather_bits_same(activation_bits):
+    """Tokens are gathered in the bits that the products take: they are quantized once, before they are copied.
+
+    >>> gather_bits_same(activation_bits=8)
+    8.0
+    """
+    return activation_bits
+
+
+@formula("scale_time", _EXPERTS)
+def no_scale_time():
+    """One scale for a tensor is known before, so that nobody looks for it.
+
+    >>> no_scale_time()
+    0.0
+    """
+    return 0
+
+
+@formula("block_rows", "nvidia-matmul-guide §3.1")
+def block_rows_tile(tile_rows):
+    """Each expert's rows fill whole tiles.
+
+    >>> block_rows_tile(tile_rows=64)
+    64.0
+    """
+    return tile_rows
+
+
+@formula("block_rows", "deepgemm")
+def block_rows_deepgemm(expert_rows):
+    """DeepGEMM chooses the height of its blocks by the rows that an expert is expected to have (get_best_config).
+
+    >>> block_rows_deepgemm(expert_rows=64), block_rows_deepgemm(expert_rows=65)
+    (64.0, 128.0)
+    """
+    return Piecewise((64, expert_rows <= 64), (128, True))
+
+
+# Which experts have how many tokens
+
+
+@formula("expert_rows", "shazeer2017 §2.1")
+def expert_rows_expected(layer_tokens, top_k, experts):
+    """Tokens of each expert if all have as many.
+
+    >>> expert_rows_expected(layer_tokens=4096, top_k=8, experts=128)
+    256.0
+    """
+    return layer_tokens * top_k / experts
+
+
+@formula("assigned_tokens", "shazeer2017 §2.1")
+def assigned_tokens_whole(layer_tokens, top_k, ep):
+    """Every token goes to `top_k` experts, dealt evenly over the devices; the fullest device has one copy at least.
+
+    >>> assigned_tokens_whole(layer_tokens=1, top_k=8, ep=16)
+    1.0
+    """
+    return Max(1, layer_tokens * top_k / ep, evaluate=False)
+
+
+@formula("local_experts", "shazeer2017 §2.1", given=[assigned_tokens_whole])
+def local_experts_even(experts, ep, assigned_tokens):
+    """With even loads all experts of a device are at work, or as many as it has copies of tokens.
+
+    >>> local_experts_even(experts=128, ep=8, assigned_tokens=5)
+    5.0
+    """
+    return Max(1, floor(Min(experts / ep, assigned_tokens, evaluate=False)), evaluate=False)
+
+
+@formula("expert_blocks", "deepgemm", given=[assigned_tokens_whole, local_experts_even, block_rows_tile])
+def expert_blocks_even(assigned_tokens, local_experts, block_rows):
+    """Blocks of rows of all experts of a device, of each a whole number.
+
+    >>> expert_blocks_even(assigned_tokens=520, local_experts=8, block_rows=64)
+    16.0
+    """
+    return local_experts * ceiling(assigned_tokens / local_experts / block_rows, evaluate=False)
+
+
+def _mean_blocks(expert_rows, load_spread, height):
+    """Blocks of an expert in the mean, whose rows are a whole number between two ends, each as likely."""
+
+    def below(most):  # the integral of the blocks up to so many rows
+        whole = floor((most - 1) / height, evaluate=False)
+        return height * (whole + 1) * ((most - 1) / height - whole / 2)
+
+    low, high = (expert_rows * (1 + side * load_spread) for side in (-1, 1))
+    return (below(high) - below(low)) / (high - low)
+
+
+@formula("assigned_tokens", "infersim")
+def assigned_tokens_spread(experts, expert_rows, load_spread):
+    """Rows of all experts, of each a whole number between (1 - spread) and (1 + spread) times its share.
+
+    >>> assigned_tokens_spread(experts=32, expert_rows=1, load_spread=0.3)
+    16.0
+    """
+    return experts * _mean_blocks(expert_rows, load_spread, 1)
+
+
+@formula("local_experts", "infersim")
+def local_experts_spread(experts, expert_rows, load_spread):
+    """Experts with a row at least, where each has between (1 - spread) and (1 + spread) times its share.
+
+    >>> local_experts_spread(experts=32, expert_rows=1, load_spread=0.3)
+    16.0
+    """
+    some = ((1 + load_spread) * expert_rows - 1) / (2 * load_spread * expert_rows)
+    return experts * Min(1, some, evaluate=False)
+
+
+@formula("expert_blocks", "infersim", "deepgemm", given=[block_rows_deepgemm])
+def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
+    """Blocks of rows of all experts, where each expert has between (1 - spread) and (1 + spread) times its share.
+
+    >>> expert_blocks_spread(experts=32, expert_rows=128, load_spread=0.3, block_rows=128).__round__(1)
+    47.6
+    """
+    return experts * _mean_blocks(expert_rows, load_spread, block_rows)
+
+
+# Time
+
+
+def _grouped(columns, inner):
+    """Seconds of one product for each expert, all in one kernel: whole blocks, and the weights of experts at work."""
+    operands = x("assigned_tokens") * (inner * x("activation_bits") + columns * x("result_bits"))
+    moved = (operands + x("local_experts") * inner * columns * x("weight_bits")) / 8
+    return kernels.matmul_time.of(
+        rows=x("tile_rows"),
+        columns=columns,
+        inner=inner,
+        copies=x("expert_blocks") * x("block_rows") / x("tile_rows"),
+        traffic=moved,
+        inner_half=kernels.inner_half.of(activation_bits=x("result_bits")),
+        stream_efficiency=x("expert_stream_efficiency"),
+    )
+
+
+@formula("matmul_time", "nvidia-matmul-guide §3.1", "deepgemm")
+def grouped_time(
+    columns, inner, assigned_tokens, local_experts, expert_blocks, block_rows, activation_bits, weight_bits,
+    result_bits, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth,
+    expert_stream_efficiency, kernel_launch,
+):  # fmt: skip
+    """One product for each expert in one kernel: whole blocks of rows, or the weights of those that have tokens.
+
+    >>> from scalebook.tables import accelerators
+    >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, activation_bits=8, weight_bits=8)
+    >>> round(1e6 * grouped_product(accelerators.h800.at("fp8"), shape, load_spread=0.3).matmul_time)
+    501
+    """
+    return _grouped(columns, inner)
+
+
+@formula("expert_layer_time", _EXPERTS)
+def expert_layer_time(
+    layer_tokens, hidden, expert_ffn, etp, assigned_tokens, local_experts, expert_blocks, block_rows, activation_bits,
+    weight_bits, result_bits, gather_bits, assigned_passes, routing_time_least, scale_time, tile_rows, tile_columns,
+    cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth, stream_efficiency, expert_stream_efficiency,
+    kernel_launch,
+):  # fmt: skip
+    """Sorting by expert, both products, and what passes around them: tokens, their copies, activations, and scales.
+
+    Tokens are gathered first and their results written last.  Between the products an activation reads two numbers and
+    writes one.  If the products take few bits, a kernel quantizes the tokens before everything else.  If each 128
+    inputs have a scale, a kernel before each product quantizes copies instead.  Each warp of that kernel waits for its
+    128 numbers, so a core takes `scale_time` for each number.
+
+    >>> from scalebook.tables import accelerators
+    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
+    >>> h100 = accelerators.h100.at("bf16")
+    >>> round(1e6 * experts_layer(h100, shape, activation_bits=16, weight_bits=16).expert_layer_time)
+    429
+    """
+    width, stream = expert_ffn / etp, stream_efficiency * hbm_bandwidth
+    gathered = layer_tokens * hidden * (gather_bits + result_bits)
+    copied = assigned_tokens * (assigned_passes * hidden * result_bits + width * (2 * result_bits + gather_bits))
+    passed = kernel_launch + (gathered + copied) / 8 / stream
+    is_quantized = Min(1, result_bits / gather_bits - 1, evaluate=False)
+    quantized = is_quantized * (kernel_launch + gathered / 8 / stream)
+    scaled = scale_time * assigned_tokens * (hidden + width) / cores
+    return routing_time_least + _grouped(2 * width, hidden) + _grouped(hidden, width) + passed + quantized + scaled
+
+
+_USUAL = (
+    kernels.tile_rows, kernels.tile_columns, kernels.one_core, kernels.exposed_write, kernels.typical_matmul_efficiency,
+    kernels.typical_stream_efficiency, results_in_sixteen, expert_stream_same,
+)  # fmt: skip
+
+grouped_product = Sheet(
+    "grouped_product", *_USUAL, block_rows_deepgemm, assigned_tokens_spread, local_experts_spread, expert_blocks_spread,
+    grouped_time,
+    doc="One product for each expert of a device in one kernel, as DeepGEMM runs it, with loads that differ.",
+)  # fmt: skip
+experts_layer = Sheet(
+    "experts_layer", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
+    expert_blocks_even, gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time,
+    doc="A layer of experts on one of its devices, with even loads: routing, both products, passes of tokens.",
+)  # fmt: skip
+experts_layer_deepgemm = Sheet(
+    "experts_layer_deepgemm", *experts_layer.using(block_rows_deepgemm).formulas.values(),
+    doc="The same with DeepGEMM's blocks of rows.",
+)  # fmt: skip

@@ -1,0 +1,402 @@
+"""Attention operators as serving engines run them: each a sheet that a device's row and a shape complete.
+
+An operator for prompts takes in the projections, turns queries and keys by their positions, writes the cache, and
+attends.  An operator for decoding reads the cache for one new token of each sequence.  What its kernels reach is
+TensorRT-LLM's on the H100, unless the device's row or a library that it runs has cells of its own
+(`read_launch_grouped` and so on).
+
+>>> from scalebook.tables import accelerators, models
+>>> h200 = accelerators.h200.at("bf16")
+>>> shape = dict(batch=64, heads=32, kv_heads=8, head_dim=128, context=8192, kv_bits=16)
+>>> round(1e6 * decode_attention(h200, **shape).kernel_time)
+630
+>>> prompt = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192, kv_bits=16)
+>>> round(1e6 * prompt_attention(h200, **prompt).kernel_time)
+1075
+>>> round(1e6 * latent_decode_attention(models.deepseek_v3, h200, batch=64, context=8192, kv_bits=16).kernel_time)
+170
+"""
+
+from sympy import Max, Min, ceiling, floor
+
+from scalebook.attention.arithmetic import (
+    attention_flops,
+    full_pairs,
+    pair_width_absorbed,
+    pair_width_grouped,
+    prefill_context,
+)
+from scalebook.attention.kernels import (
+    absorbed_traffic,
+    append_traffic,
+    busy_pairs,
+    decode_kernel_time,
+    kernel_flops,
+    latent_append_traffic,
+    least_traffic,
+    prefill_kernel_time,
+    sixteen_bits,
+    tiled_pairs,
+)
+from scalebook.language import Sheet, formula
+from scalebook.machine.kernels import one_core
+
+from .assumptions import (
+    one_tile,
+    prompt_efficiency,
+    prompt_launch,
+    read_efficiency_grouped,
+    read_efficiency_latent,
+    read_item_grouped,
+    read_item_latent,
+    read_launch_grouped,
+    read_launch_latent,
+    score_arithmetic,
+)
+
+__all__ = [
+    "decode_attention", "decode_attention_by_cores", "decode_time_by_cores", "flash_attention", "flash_kernel_time",
+    "grouped_decode_time", "grouped_item", "grouped_prompt_time", "grouped_read_launch", "grouped_read_share",
+    "latent_append_quantized",
+    "latent_decode_attention", "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time",
+    "latent_prompt_traffic", "latent_read_launch", "latent_read_share", "one_new_token", "prompt_attention",
+    "queries_as_they_come", "resident_when_repeated",
+]  # fmt: skip
+
+_HERE = "aiconfigurator"
+
+
+# What a call need not say
+
+
+@formula("seq", "vaswani2017 §3.2")
+def one_new_token():
+    """Decoding attends for one new token of each sequence.
+
+    >>> one_new_token()
+    1.0
+    """
+    return 1
+
+
+@formula("query_bits", "shah2024 §3")
+def queries_as_they_come(activation_bits):
+    """Queries keep the bits of the projections, unless the kernel quantizes them.
+
+    >>> queries_as_they_come(activation_bits=16)
+    16.0
+    """
+    return activation_bits
+
+
+@formula("read_launch_grouped", _HERE)
+def grouped_read_launch():
+    """Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.
+
+    >>> grouped_read_launch()
+    8.4e-06
+    """
+    return read_launch_grouped.rhs
+
+
+@formula("read_efficiency_grouped", _HERE)
+def grouped_read_share():
+    """Default share of the bandwidth at which cached keys and values are read: TensorRT-LLM's on the H100.
+
+    >>> grouped_read_share()
+    0.72
+    """
+    return read_efficiency_grouped.rhs
+
+
+@formula("item_time_grouped", _HERE)
+def grouped_item():
+    """Default time a core takes at least for one sequence and key-value head: TensorRT-LLM's on the H100.
+
+    >>> grouped_item()
+    1.5e-06
+    """
+    return read_item_grouped.rhs
+
+
+@formula("read_launch_latent", _HERE)
+def latent_read_launch():
+    """Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.
+
+    >>> latent_read_launch()
+    1.35e-05
+    """
+    return read_launch_latent.rhs
+
+
+@formula("read_efficiency_latent", _HERE)
+def latent_read_share():
+    """Default share of the bandwidth at which cached latents are read: TensorRT-LLM's on the H100.
+
+    >>> latent_read_share()
+    0.83
+    """
+    return read_efficiency_latent.rhs
+
+
+@formula("item_time_latent", _HERE)
+def latent_item():
+    """Default time a core takes at least for one sequence of cached latents: TensorRT-LLM's on the H100.
+
+    >>> latent_item()
+    5.6e-06
+    """
+    return read_item_latent.rhs
+
+
+# Keys and values of grouped heads
+
+
+@formula("kernel_time", "shah2024 §3", _HERE, given=[append_traffic, least_traffic, busy_pairs])
+def grouped_prompt_time(
+    prompt_launch,
+    append_traffic,
+    traffic,
+    hbm_bandwidth,
+    prompt_efficiency,
+    busy_pairs,
+    head_dim,
+    peak_flops,
+    score_flops,
+    peak_vector,
+):
+    """`prefill_kernel_time` with the launch and the share of the bandwidth of an engine's operator for prompts.
+
+    >>> 1e3 * grouped_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
+    ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, head_dim=128,
+    ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
+    0.92112...
+    """
+    return prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
+
+
+@formula("kernel_time", "dao2022 §3.2", _HERE, given=[least_traffic])
+def grouped_decode_time(
+    read_launch_grouped,
+    batch,
+    kv_heads,
+    cores,
+    item_time_grouped,
+    traffic,
+    hbm_bandwidth,
+    read_efficiency_grouped,
+    flops,
+    peak_flops,
+):
+    """`decode_kernel_time` with the launch and the share of the bandwidth at which a device reads keys and values.
+
+    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
+    ...     item_time_grouped="1.4 us",
+    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8, flops="8 GFLOP",
+    ...     peak_flops="989.4 TFLOP/s")
+    381.134328...
+    """
+    return decode_kernel_time.of(
+        launch_time=read_launch_grouped, item_time=item_time_grouped, bandwidth_efficiency=read_efficiency_grouped
+    )
+
+
+@formula("resident_share", "trtllm-dispatch", given=[least_traffic])
+def resident_when_repeated(traffic, l2_capacity):
+    """What a second-level cache still holds of the keys and values if the same call is repeated, as benchmarks do.
+
+    All of it as long as it fits, and nothing of a quarter more, since lines are replaced before they are read again.
+    In a service other kernels run in between: there give `resident_share=0`.
+
+    >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
+    [1.0, 0.0]
+    """
+    return Max(0, Min(1, 5 - 4 * traffic / l2_capacity, evaluate=False), evaluate=False)
+
+
+@formula("kernel_time", "dao2022 §3.2", "trtllm-dispatch", given=[least_traffic])
+def decode_time_by_cores(
+    read_launch_grouped,
+    batch,
+    kv_heads,
+    context,
+    head_dim,
+    kv_bits,
+    cores,
+    item_time_grouped,
+    core_bandwidth,
+    split_tokens,
+    join_time,
+    traffic,
+    resident_share,
+    hbm_bandwidth,
+    read_efficiency_grouped,
+    flops,
+    peak_flops,
+):
+    """Each core takes one item, a sequence's key-value head, at a time: a start, and its bytes at the rate of one core.
+
+    If there are fewer items than cores, several cores share an item, each at least `split_tokens` of it, and their
+    results are joined.  Memory may take longer, for what the second-level cache does not hold.
+
+    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142,
+    ...     item_time_grouped="3 us",
+    ...     core_bandwidth="16 GB/s", join_time="3 us", traffic="17 MB", resident_share=1, hbm_bandwidth="864 GB/s",
+    ...     read_efficiency_grouped=0.8, flops="1 GFLOP", peak_flops="362 TFLOP/s")
+    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=1e9)
+    140.072
+    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=512)
+    20.192
+    """
+    items = batch * kv_heads
+    cores_each = Min(floor(cores / items), ceiling(context / split_tokens), evaluate=False)
+    splits = Max(1, cores_each, evaluate=False)
+    share = 2 * head_dim * context * kv_bits / 8 / splits
+    worked = ceiling(items / cores) * (item_time_grouped + share / core_bandwidth)
+    read = (1 - resident_share) * traffic / (read_efficiency_grouped * hbm_bandwidth)
+    joined = join_time * Min(1, splits - 1, evaluate=False)
+    return read_launch_grouped + Max(worked, read, flops / peak_flops, evaluate=False) + joined
+
+
+@formula("kernel_time", "shah2024 §3", given=[least_traffic])
+def flash_kernel_time(
+    read_launch_grouped,
+    batch,
+    heads,
+    pairs,
+    head_dim,
+    peak_flops,
+    score_flops,
+    peak_vector,
+    traffic,
+    hbm_bandwidth,
+    read_efficiency_grouped,
+):
+    """Fused attention by itself, without a cache to write: products at the peak and then the softmax, or the traffic.
+
+    >>> 1e6 * flash_kernel_time(read_launch_grouped="8 us", batch=1, heads=8, pairs=1e8, head_dim=128,
+    ...     peak_flops="989.4 TFLOP/s", score_flops=18.6, peak_vector="66.9 TFLOP/s", traffic="1 GB",
+    ...     hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.72)
+    644.4098...
+    """
+    computed = batch * heads * pairs * (4 * head_dim / peak_flops + score_flops / peak_vector)
+    read = traffic / hbm_bandwidth / read_efficiency_grouped
+    return read_launch_grouped + Max(computed, read, evaluate=False)
+
+
+# Latents
+
+
+@formula("append_traffic", "deepseek2024-v2 §2.1", "trtllm-dispatch")
+def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
+    """`latent_append_traffic`; with an 8-bit cache, queries, keys and values are also read and written in 8 bits.
+
+    >>> shape = dict(batch=1, heads=128, kv_rank=512, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
+    >>> latent_append_quantized(shape, kv_bits=8, activation_bits=16) / 1e6
+    2027.421696
+    """
+    width = 2 * (nope_dim + rope_dim) + v_dim
+    quantized = Min(1, activation_bits / kv_bits - 1, evaluate=False)
+    moved = batch * seq * heads * width * (activation_bits + kv_bits) / 8
+    return latent_append_traffic.of() + quantized * moved
+
+
+@formula("traffic", "deepseek2024-v2 §2.1")
+def latent_prompt_traffic(batch, seq, heads, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
+    """With the latents expanded, each head reads queries, keys and values in the bits of the cache and writes results.
+
+    >>> shape = dict(batch=1, heads=128, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
+    >>> latent_prompt_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
+    1342.17728
+    """
+    width = 2 * (nope_dim + rope_dim) + v_dim
+    return batch * seq * heads * (width * kv_bits + v_dim * activation_bits) / 8
+
+
+@formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[latent_append_quantized, latent_prompt_traffic])
+def latent_prompt_time(
+    prompt_launch,
+    append_traffic,
+    traffic,
+    hbm_bandwidth,
+    prompt_efficiency,
+    busy_pairs,
+    nope_dim,
+    rope_dim,
+    v_dim,
+    peak_flops,
+    score_flops,
+    peak_vector,
+):
+    """`grouped_prompt_time` with the latents expanded: half of a pair's width counts as the width of a head.
+
+    >>> 1e3 * latent_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
+    ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, nope_dim=128, rope_dim=64, v_dim=128,
+    ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
+    1.05049...
+    """
+    width = (nope_dim + rope_dim + v_dim) / 2
+    return prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width)
+
+
+@formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[absorbed_traffic])
+def latent_decode_time(
+    read_launch_latent,
+    batch,
+    cores,
+    item_time_latent,
+    traffic,
+    hbm_bandwidth,
+    read_efficiency_latent,
+    flops,
+    peak_flops,
+):
+    """`decode_kernel_time` of absorbed attention: all heads read the same latents, so that a sequence is one item.
+
+    >>> 1e6 * latent_decode_time(read_launch_latent="13 us", batch=64, cores=132, item_time_latent="5.6 us",
+    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_latent=0.8, flops="8 GFLOP",
+    ...     peak_flops="989.4 TFLOP/s")
+    386.134328...
+    """
+    return decode_kernel_time.of(
+        launch_time=read_launch_latent,
+        kv_heads=1,
+        item_time=item_time_latent,
+        bandwidth_efficiency=read_efficiency_latent,
+    )
+
+
+_PROMPT = (
+    prefill_context, one_tile, one_core, sixteen_bits, tiled_pairs, busy_pairs, prompt_launch, prompt_efficiency,
+    score_arithmetic,
+)  # fmt: skip
+_DECODED = (one_new_token, one_core, sixteen_bits, queries_as_they_come, full_pairs, attention_flops, kernel_flops)
+
+prompt_attention = Sheet(
+    "prompt_attention", *_PROMPT, queries_as_they_come, append_traffic, least_traffic, grouped_prompt_time,
+    doc="An engine's operator of causal attention over prompts: the cache written, and attention.",
+)  # fmt: skip
+decode_attention = Sheet(
+    "decode_attention", *_DECODED, pair_width_grouped, least_traffic, grouped_read_launch, grouped_read_share,
+    grouped_item, grouped_decode_time,
+    doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+)  # fmt: skip
+decode_attention_by_cores = Sheet(
+    "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(),
+    resident_when_repeated,
+    doc="The same by kernels of which a library says what one core does: mmha and xqa of TensorRT-LLM.",
+)  # fmt: skip
+latent_prompt_attention = Sheet(
+    "latent_prompt_attention", *_PROMPT, latent_append_quantized, latent_prompt_traffic, latent_prompt_time,
+    doc="An engine's operator of latent attention over prompts, with the latents expanded for each head.",
+)  # fmt: skip
+latent_decode_attention = Sheet(
+    "latent_decode_attention", *_DECODED, pair_width_absorbed, absorbed_traffic, latent_read_launch, latent_read_share,
+    latent_item, latent_decode_time,
+    doc="An engine's operator of absorbed attention to cached latents, for one new token of each sequence.",
+)  # fmt: skip
+flash_attention = Sheet(
+    "flash_attention", prefill_context, one_tile, tiled_pairs, sixteen_bits, queries_as_they_come, least_traffic,
+    grouped_read_launch, grouped_read_share, score_arithmetic, flash_kernel_time,
+    doc="A kernel of fused attention by itself, causal; without a mask give pairs, the square of the length.",
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""All-reduces that serving engines bring along: one shot or two over the links, and NCCL's for large messages.
+
+>>> from scalebook.tables import accelerators
+>>> known = dict(ways=8, near_ways=8)
+>>> device = accelerators.h100.running("vllm_sums")
+>>> [round(engine_all_reduce(device, known, collective_bytes=x) * 1e6, 1) for x in ("16 kB", "1 MB", "64 MB")]
+[4.4, 14.6, 310.1]
+"""
+
+from sympy import And, Ge, Gt, Min, Piecewise
+
+from scalebook.language import formula
+from scalebook.machine.collective_rates import FABRIC
+from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot_all_reduce
+from scalebook.machine.collectives import all_reduce
+
+__all__ = ["engine_all_reduce", "sum_rate_of_links", "sum_reach_near"]
+
+
+@formula("sum_reach", "vllm-custom-all-reduce")
+def sum_reach_near(near_efficiency):
+    """An engine's own sum uses links as well as collectives do, where nothing else is said of it.
+
+    >>> sum_reach_near(near_efficiency=0.883)
+    0.883
+    """
+    return near_efficiency
+
+
+@formula("sum_rate", "vllm-custom-all-reduce")
+def sum_rate_of_links(scaleup_bandwidth):
+    """The links limit what is on its way, where nothing else is said of an engine.
+
+    >>> sum_rate_of_links(scaleup_bandwidth="450 GB/s") / 1e9
+    450.0
+    """
+    return scaleup_bandwidth
+
+
+def _is_left_to_library(collective_bytes, library_bytes):
+    return Ge(collective_bytes, library_bytes)
+
+
+def _takes_two_shots(collective_bytes, ways, two_shot_bytes):
+    """A pair reads as much in one shot as in two, and waits once."""
+    return And(Gt(ways, 2), Ge(collective_bytes * ways, two_shot_bytes))
+
+
+@formula(
+    "collective_time", "vllm-custom-all-reduce", "trtllm-all-reduce", given=[sum_reach_near, sum_rate_of_links, *FABRIC]
+)
+def engine_all_reduce(
+    collective_bytes, ways, near_ways, sum_launch, sum_share, sum_peer, sum_reach, sum_rate, two_shot_bytes,
+    library_bytes, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, switch_efficiency, near_latency,
+    scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
+):  # fmt: skip
+    """Every device reads the others' parts, in one shot or in two; large messages are left to NCCL.
+
+    The kernels are launched from a recorded graph, and wait for flags or for the data themselves.  From how many bytes
+    on an engine takes two shots or asks NCCL, and what its kernels reach, stands in the table of libraries.
+
+    >>> from scalebook.tables import accelerators
+    >>> known = dict(collective_bytes="16 KiB", ways=4, near_ways=4)
+    >>> [round(engine_all_reduce(accelerators.h200.running(x), known) * 1e6, 2) for x in ("vllm_sums", "trtllm_sums")]
+    [3.95, 3.14]
+    """
+    rate = Min(sum_reach * scaleup_bandwidth, sum_rate, evaluate=False)
+    own = dict(
+        collective_bytes=collective_bytes, ways=ways, link_bandwidth=rate,
+        link_latency=sum_share * sum_launch + (ways - 2) * sum_peer,
+    )  # fmt: skip
+    library = all_reduce.of(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
+    return Piecewise(
+        (library, _is_left_to_library(collective_bytes, library_bytes)),
+        (two_shot_all_reduce.of(**own), _takes_two_shots(collective_bytes, ways, two_shot_bytes)),
+        (one_shot_all_reduce.of(**own), True),
+    )
