@@ -175,7 +175,8 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
 
 @pytest.mark.parametrize(("text", "key"), [
     ("--tensor-model-parallel-size 8", "megatron"),
-    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
+    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed_zero3"),
+    ('{"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
     ("[parallelism]\ntensor_parallel_degree = 4\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan"),
     ("[parallelism]\ntensor_parallel_degree = 4\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
      "[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan_async"),
@@ -198,7 +199,7 @@ CALIBRATED = [
     ("nanotron", {}, "split_launch", (0, 9e-3)),
     ("nanotron", {}, "stage_launch", (1.4e-3, 5e-3)),
     ("nanotron", {}, "domain_launch", (1.5e-3, 7e-3)),
-    ("nanotron", {}, "stall_time", (0.4, 1.2)),
+    ("nanotron", {}, "stall_time", (0.3, 0.8)),
     ("megatron_bridge", {"model": EXPERTS, "fused": "no", "in_turns": "no"}, "block_launch", (4e-3, 13e-3)),
     ("megatron_bridge", {"model": DENSE, "system": "H100"}, "sustained_rate", (0.74, 0.90)),
     ("bloom_topology", {}, "block_wait", (10e-3, 26e-3)),
@@ -248,5 +249,5 @@ def test_a_run_of_nanotron_is_near_one_of_two_modes_and_as_often_in_the_slower_a
     found = result.confrontation.readings(result.rows)
     apart = np.abs(found.predicted / result.measured - 1)
     unseen = ~result.fitted
-    assert apart.min(axis=0)[unseen].mean() < 0.16 < 0.26 < np.abs(result.errors[unseen]).mean()
+    assert apart.min(axis=0)[unseen].mean() < 0.16 < 0.20 < np.abs(result.errors[unseen]).mean()
     assert (apart[1] < apart[0])[unseen].mean() == pytest.approx(found.chances[1][unseen].mean(), abs=0.05)

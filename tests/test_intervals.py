@@ -15,8 +15,8 @@ from scalebook.language.interval import SPREADS, Ends, interval, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
 from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
-from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.calls import row_of
+from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
 from scalebook.tables import Device, Table, accelerators, frameworks, models
 from scalebook.training import training_step
@@ -276,7 +276,7 @@ def test_rows_that_are_left_out_are_all_rows_once():
 def test_a_row_leans_on_what_is_predicted_not_on_the_roofline_beside_it(name):
     """Of a kernel the elasticities add up to one, less what is a constant; at its peak a launch would have none."""
     found = evidence(name)
-    total = np.sum(list(found.leans.values()), axis=0)
+    total = np.sum([x for c, x in found.leans.items() if c.letter != "assigned_passes"], axis=0)  # which is no rate
     assert total.max() == pytest.approx(1, abs=0.01) and np.median(total) > 0.7  # routing is a constant
     assert max(lean.max() for cause, lean in found.leans.items() if "launch" in cause.letter) > 0.3
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,6 @@ from scalebook.measurements import (
     CONFRONTATIONS,
     confront,
     decode,
-    runs,
-    training_relative,
-    training_tpu,
 )
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.calls import row_of
@@ -29,7 +27,7 @@ from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
-from scalebook.measurements.sets import stanzas
+from scalebook.measurements.sets import bounds, stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
 FOLDER = Path(measurements.__file__).parent
@@ -129,8 +127,8 @@ BOUNDS = {
     ("batch_decode_mi300x", "70B, batch 8 to 32"): (0.042, 0.056),
     ("batch_decode_mi300x", "405B, batch 1 to 4"): (0.122, 0.128),
     ("batch_decode_mi300x", "405B, batch 64 or more"): (0.069, 0.193),
-    ("tpu_training", "dense, v6e, bf16"): (0.083, 0.18),
-    ("tpu_training", "experts, v7, bf16"): (0.165, 0.19),
+    ("tpu_training", "dense, tpu_v6e, bf16"): (0.083, 0.18),
+    ("tpu_training", "experts, tpu_v7, bf16"): (0.165, 0.19),
     ("gemm_xla", "bf16, 10 GFLOP and more"): (0.045, 0.26),
     ("gemm_aiter", "MI300X, fp8, 1,024 and more in each size"): (0.054, 0.354),
     ("gemm_aiter", "MI300X, fp8, a size below 1,024"): (0.139, 0.66),
@@ -328,7 +326,7 @@ def the_command_says_them(name):
 
 
 def errors_stay_within_what_was_found(name):
-    for (_, group), (mean, worst) in ((key, bounds) for key, bounds in BOUNDS.items() if key[0] == name):
+    for (_, group), (mean, worst) in ((key, most) for key, most in BOUNDS.items() if key[0] == name):
         found = confront(name).groups[group]
         assert 0.6 * mean < found["mean"] < mean, group
         assert 0.6 * worst < found["worst"] < worst, group
@@ -339,7 +337,7 @@ def test_every_bound_is_of_a_set():
 
 
 def test_no_prediction_falls_below_what_amd_accepts_of_a_cluster():
-    result = training_relative.THRESHOLDS()
+    result = bounds()["amd_thresholds"].confrontation()()
     assert len(result.rows) == 25 and (result.predicted >= result.measured).all()
 
 
@@ -400,21 +398,22 @@ def test_the_calibrated_numbers_fit_the_rows_they_name():
     ("letter", "device", "steps"),
     [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
 )
-def test_what_tpus_reach_is_best_for_the_rows_it_names(monkeypatch, letter, device, steps):
+def test_what_tpus_reach_is_best_for_the_rows_it_names(letter, device, steps):
     """Further up or down by a step, the rows it was calibrated on are further off."""
-    kept = confront("tpu_training")
+    kept, stanza = confront("tpu_training"), stanzas()["tpu_training"]
     rows = [row for row, fitted in zip(kept.rows, kept.fitted, strict=True) if fitted]
-    names = tuple(row.name for key, row in accelerators.items() if key.startswith(device))
+
+    def priced(call, moved):
+        key, precision = next(x[1:3] for x in call.rows if x[0] == "accelerators")
+        is_asked = key.startswith(device) and (device == "tpu_" or precision == "bf16")
+        tpu, given = accelerators[key].at(precision), call.letters
+        if letter == "grouped_whole":
+            is_asked &= "etp" in given and "capacity_factor" not in given
+        return replace(call, letters={letter: tpu[letter] + moved} | dict(given) if is_asked else given).value
 
     def error(moved):
-        def step(model, tpu, **letters):
-            is_asked = tpu.name.startswith(names) and (device == "tpu_" or tpu.words["precision"] == "bf16")
-            if letter == "grouped_whole":
-                is_asked &= bool(model.get("experts")) and "grouped_efficiency" not in letters
-            return runs.step(model, tpu, **({letter: tpu[letter] + moved} if is_asked else {}) | letters)
-
-        monkeypatch.setattr(training_tpu, "step", step)
-        return np.abs(kept.confrontation.predict(rows).predicted / kept.measured[kept.fitted] - 1).mean()
+        found = np.array([priced(stanza.call(row), moved) for row in rows])
+        return np.abs(found / kept.measured[kept.fitted] - 1).mean()
 
     assert error(0) < min(error(-steps), error(steps))
 

@@ -37,7 +37,7 @@ def test_a_call_says_nothing_but_letters_words_and_rows(name):
     columns = {x for row in confront(name).rows for x in row}
     for row in confront(name).rows[:MOST]:
         call = stanza.call(row)
-        for term in call.terms if isinstance(call, sets.Sum) else [call]:
+        for term in getattr(call, "terms", [call]):
             assert find(term.thing)
             assert all(x in NOTATION or x in WORDS or x in SERVING.words for x in term.letters)
             assert all(kind in KINDS for kind, *_ in term.rows)
@@ -49,7 +49,7 @@ def test_a_call_says_nothing_but_letters_words_and_rows(name):
 
 def test_a_set_that_is_code_has_no_call():
     with pytest.raises(AttributeError, match="predicted by code of its own"):
-        _ = confront("shoeybi_weak").rows[0].call
+        _ = confront("korthikanti_calculon").rows[0].call
 
 
 STANZA = dict(
@@ -90,4 +90,4 @@ def test_an_expression_is_arithmetic_over_columns(text, said):
 
 def test_ten_sets_of_training_at_most_are_code():
     of_training = [x for x, c in CONFRONTATIONS.items() if c.file.startswith("training_") and not c.call]
-    assert len(of_training) <= 6, of_training
+    assert len(of_training) <= 4, of_training

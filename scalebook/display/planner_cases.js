@@ -111,12 +111,13 @@ function planCases(engine) {
     return f ? `${f.name} holds for ${x.words}, not at ${x.letters.map((n) => `${n}=${g(known[n])}`).join(", ")}` : null;
   }
 
-  // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them.
-  function framework({ framework: key = "unnamed", device, model }) {
-    const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...row.letters };
+  // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them: of each
+  // row what `of` takes of it, by letter.
+  function settled({ framework: key = "unnamed", device, model }, of) {
+    const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...of(row) };
     for (const x of Object.values(data.libraries)) {
       const on = x.words.devices.split(" ");
-      if (named.includes(x.words.library) && on.includes(device.key)) Object.assign(found, x.letters);
+      if (named.includes(x.words.library) && on.includes(device.key)) Object.assign(found, of(x));
     }
     for (const x of ["element_passes", "block_wait", "block_launch"]) {
       const own = found[`moe_${x}`];
@@ -125,6 +126,12 @@ function planCases(engine) {
     }
     return found;
   }
+  const framework = (plan) => settled(plan, (row) => row.letters);
+  // How far these may be off, and whose cells they are; null for one that has no ends.
+  const frameworkEnds = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => {
+    const [low, high] = row.ends?.[x] ?? [];
+    return [x, low === undefined ? null : { low, high, origin: row.origin }];
+  })));
   // The words of a strategy that a framework sets where a plan says nothing else.
   function wordsOf({ framework: key = "unnamed" }) {
     const said = data.frameworks[key].words, found = {};
@@ -295,5 +302,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, framework, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, framework, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

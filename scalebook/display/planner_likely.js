@@ -15,6 +15,7 @@ function planLikely(engine, { spreadOf, cases }) {
     }
     for (const [x, own] of Object.entries(engine.reads(model))) if (found.has(own) && !found.has(x)) found.set(x, found.get(own));
     for (const row of [device, model]) for (const x of row.made ?? []) if (x in data.spreads && !found.has(x)) found.set(x, { low: data.spreads[x][0], high: data.spreads[x][1], cell: x, origin: "" });
+    for (const [x, own] of Object.entries(plan.job === "train" ? cases.frameworkEnds(plan) : {})) own ? found.set(x, { ...own, cell: x }) : found.delete(x);
     for (const x of Object.keys(letters)) found.delete(x); // what is given has no spread
     return found;
   }
@@ -23,10 +24,10 @@ function planLikely(engine, { spreadOf, cases }) {
   function likely(plan, answer, asked, level = 0.8) {
     if (plan.job === "train" && (plan.framework ?? "unnamed") === "unnamed") { // both ends, as scalebook.language.interval has them
       const [fast, slow] = ["fastest", "slowest"].map((framework) => cases.training.answer({ ...plan, framework }, answer.laid ?? plan.layout).values);
-      const open = asked.filter((x) => fast[x] !== slow[x]);
-      return { ...drawn(plan, answer, asked.filter((x) => !open.includes(x)), level), ...Object.fromEntries(open.map((x) => {
+      const open = asked.filter((x) => fast[x] !== slow[x]), own = drawn(plan, answer, asked, level);
+      return { ...own, ...Object.fromEntries(open.map((x) => {
         const [a, b, v] = [fast[x], slow[x], answer.values[x]], [low, high] = b >= a ? [0.95 * a, 1.05 * b] : [b / 1.05, a / 0.95];
-        return [x, [Math.min(low, v), Math.max(high, v)]];
+        return [x, [Math.min(low, v, own[x]?.[0] ?? v), Math.max(high, v, own[x]?.[1] ?? v)]]; // never narrower than the cells
       })) };
     }
     return drawn(plan, answer, asked, level);

@@ -264,25 +264,35 @@ def interval(
         )
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
-    if row.between is not None and ends_of is usual_ends and (found := _between(row, letter, level)) is not None:
-        return found
     part = _part(letter, row.cells[letter], ends_of)
     groups = _groups(part)
+    low, high = _drawn(letter, part, groups, typical, level)
+    if (
+        row.between is not None
+        and ends_of is usual_ends
+        and (found := _between(row, letter, level, low, high)) is not None
+    ):
+        return found
+    return Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
+
+
+def _drawn(letter, part: _Part, groups, typical, level: float):
+    """The ends that `level` of the draws lie between."""
     if not groups:
-        return Interval(letter, typical, typical, typical, level, ())
+        return typical, typical
     steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
     tails = (1 - level) / 2, (1 + level) / 2
     low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
     # Where spreads are lopsided the value is not in the middle of the draws; it lies between the ends all the same.
-    low, high = np.minimum(low, typical), np.maximum(high, typical)
-    return Interval(letter, _plain(low), typical, _plain(high), level, _ranked(letter, part, groups, typical))
+    return _plain(np.minimum(low, typical)), _plain(np.maximum(high, typical))
 
 
-def _between(row: Row, letter: str, level: float) -> Interval | None:
+def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
     """The interval of a result that lies between two ends; None for a letter that does not rest on the time of a step.
 
     Both ends are widened by `BEYOND`: of measured steps eight in ten then lie inside.  For another level, the ends move
-    as those of a log-normal law.
+    as those of a log-normal law.  The interval is never narrower than what the row's own cells leave open, from `least`
+    to `most`.
     """
     if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
         return None
@@ -293,6 +303,7 @@ def _between(row: Row, letter: str, level: float) -> Interval | None:
     low, high = np.minimum(np.minimum(first, last), typical), np.maximum(np.maximum(first, last), typical)
     wider = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)
     low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
+    low, high = np.minimum(low, least), np.maximum(high, most)
     moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
     sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
     shares = sizes / (sizes.sum() or 1)

@@ -79,7 +79,15 @@ letter(
 letter("host_launch", "s", "least time in which the host launches a block of this layout", r"\tau_h", _ZERO)
 letter("launched_blocks", "", "blocks that a device runs one after another, with the pipeline's idling", r"n_b")
 letter("host_exposed", "s", "time of a step that waits for the host", r"T_h^{\mathrm{wait}}", _ZERO)
-letter("stall_time", "s", "time that a slow node costs every micro-batch", r"\tau_{\mathrm{stall}}", _ZERO)
+letter(
+    "stall_time",
+    "s",
+    "time that a stage loses with every tensor it receives, if a node is slow",
+    r"\tau_{\mathrm{stall}}",
+    _ZERO,
+)
+letter("stall_ways", "", "tensor-parallel ways beyond which stages always stall", r"n_{\mathrm{stall}}")
+letter("received_tensors", "", "tensors that the busiest stage waits for in a micro-batch", r"n_{\mathrm{recv}}", _ZERO)
 letter("stall_exposed", "s", "time of a step that waits for slow nodes", r"T_{\mathrm{stall}}^{\mathrm{wait}}", _ZERO)
 letter(
     "clamped_experts",

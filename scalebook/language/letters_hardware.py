@@ -61,6 +61,7 @@ letter(
     r"s_{\mathrm{att}}",
     whole=True,
 )
+letter("attention_tile_back", "", "the same of the kernels that go back", r"s_{\mathrm{att}}^{\leftarrow}", whole=True)
 letter("array_tiles", "", "tiles of a weight, each as large as a systolic array", r"n_{\theta,\mathrm{arr}}")
 letter("load_cycles", "", "cycles in which the weights of one tile enter a systolic array", r"n_{\mathrm{load}}")
 letter("array_cycles", "", "cycles that a product takes on one systolic array", r"n_{\mathrm{cyc}}")

@@ -218,6 +218,15 @@ letter(
 )
 letter("attention_efficiency", "%", "achieved over peak rate of fused attention", r"\eta_{\mathrm{att}}", "share")
 letter("attention_backward", "%", "rate of fused attention going back over its rate forward", r"\eta_B", "share")
+letter("backward_reached", "%", "the same with tiles of their own going back", r"\eta_B^{\mathrm{r}}")
+letter(
+    "attended_back",
+    "%",
+    "share of the query-key pairs that attention computes going back",
+    r"\sigma_{qk}^{\leftarrow}",
+    "share",
+)
+letter("capacity_factor", "", "tokens that an expert's buffer holds, over an even share of all", r"f_C")
 letter("attended_share", "%", "share of the query-key pairs that fused attention computes", r"\sigma_{qk}", "share")
 letter("stage_blocks", "", "blocks of a pipeline stage", r"L_i")
 letter("last_blocks", "", "blocks of the last pipeline stage", r"L_p", _ZERO)

@@ -215,7 +215,8 @@ def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, res
     """A benchmark goes through copies of one weight until they are no less than the last-level cache.
 
     If all of them just fit, every read is a hit.  If they are a tenth more, a third of the reads are hits, because the
-    cache throws out first what is needed next.  In a service a layer's weights come around once a step, and none is there.
+    cache throws out first what is needed next.  In a service a layer's weights come around once a step, and none is
+    there.
 
     >>> cached_share(
     ...     rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16,

@@ -18,9 +18,7 @@ from . import (
     pipeline,
     stragglers,
     training_memory,
-    training_relative,
     training_seconds,
-    training_tpu,
 )
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
@@ -33,7 +31,7 @@ _FIRST = (
     offload, offload_published, training_memory, pipeline, stragglers,
 )  # fmt: skip
 _LAST = (
-    training_relative, training_seconds, training_tpu, calculon,
+    training_seconds, calculon,
 )  # fmt: skip
 
 CONFRONTATIONS: dict[str, Confrontation] = {

@@ -1,7 +1,7 @@
 """Public calls that measured rows stand for: as a line of Python, and priced one by one or many together."""
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache, reduce
 
@@ -11,11 +11,12 @@ from scalebook import tables
 from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
+from scalebook.search.plain import searchable
 from scalebook.shell.named import find
 
 from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "row_of", "shown"]
+__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "results", "row_of", "shown"]
 
 TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
@@ -151,14 +152,9 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     """
     if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
-    groups: dict[tuple, list[int]] = {}
-    for place, call in enumerate(calls):
-        words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
-        groups.setdefault((call.thing, call.rows, words, tuple(call.letters), tuple(answers[place])), []).append(place)
     found = np.full((len(answers[0]), len(calls)), np.nan)
-    for (thing, rows, words, letters, wanted), places in groups.items():
-        said = dict(words)
-        said |= {n: np.array([calls[i].letters[n] for i in places], float) for n in letters if n not in said}
+    for (thing, rows, words, letters, wanted), places in _grouped(calls, answers).items():
+        said = _arrays([calls[i] for i in places], letters, dict(words))
         run = called(thing)(*map(row_of, rows), **said)
         if not isinstance(run, Row):  # a formula's number: what it was given is known too
             given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
@@ -167,6 +163,30 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
             if text:
                 found[line, places] = expression(text, run.__getitem__)
     return found
+
+
+def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
+    """The places of calls that can be one call with arrays, by what they share."""
+    groups: dict[tuple, list[int]] = {}
+    for place, call in enumerate(calls):
+        words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
+        groups.setdefault((call.thing, call.rows, words, tuple(call.letters), tuple(answers[place])), []).append(place)
+    return groups
+
+
+def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
+    return words | {n: np.array([x.letters[n] for x in calls], float) for n in letters if n not in words}
+
+
+def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
+    """The results of calls, with the places of the calls and one of them: arrays where a sheet prices many at once."""
+    if not isinstance(called(calls[0].thing), Sheet | Formula):
+        for place, call in enumerate(calls):
+            yield [place], call, call.runs[0]
+        return
+    for (thing, rows, words, letters, _), places in _grouped(calls, [[""]] * len(calls)).items():
+        said, known = _arrays([calls[i] for i in places], letters, dict(words)), tuple(map(row_of, rows))
+        yield places, calls[places[0]], searchable(called(thing), known, said)(*known, **said)
 
 
 def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping) -> np.ndarray:

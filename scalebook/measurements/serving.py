@@ -1,4 +1,4 @@
-"""Serving as published by InferenceX and NVIDIA: what runs rows of serving.csv are of, and what `serve` says of them.
+"""Serving as published by InferenceX and NVIDIA: what rows of serving.csv are runs of, and what `serve` says of them.
 
 The sets are data (`stanzas/serving.toml`).
 

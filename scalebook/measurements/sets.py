@@ -2,7 +2,8 @@
 
 A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
 
-- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them.
+- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them; in
+  `group` keys of tables take the place of columns of their names, and `{at}` is the precision's.
 - `call`: the public thing that is called, `training_step` unless it is said; a text with `{column}` in it names one
   for each row.
 - `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
@@ -28,14 +29,17 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
   was calibrated on; a list where any of several will do.
 - `why`: why the set needs Python, if it does.
-- `extract`: new columns out of others: `[column, pattern]`, an expression, or `{of = text, names = {pattern = text}}`,
-  where `names` may name those of a key; `complete`: a function of this room that adds columns.
+- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
+  expression, or `{of = text, names = {pattern = text}}`, where `names` may name those of a key; `complete`: a function
+  of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
   that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
   `where` an expression holds; `follows`: letters that follow from these.
-- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`.
+- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
+  may name letters of the result with the second value.
+- `bound`: true where figures are lower bounds, which are held apart from the sets.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
@@ -61,7 +65,7 @@ from .confrontation import Confrontation, Priced
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
-__all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
+__all__ = ["Call", "Stanza", "Sum", "bounds", "confrontations", "expression", "stanzas"]
 
 _JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
@@ -125,8 +129,8 @@ class Stanza:
             patterns = how.get("names", {"": text})
             patterns = self.said["names"][patterns] if isinstance(patterns, str) else patterns
             return next((x for pattern, x in patterns.items() if re.search(pattern, text)), "")
-        column, pattern = how
-        found = re.search(pattern, row.get(column, ""))
+        pairs = how if isinstance(how[0], list) else [how]
+        found = next((x for column, pattern in pairs if (x := re.search(pattern, row.get(column, "")))), None)
         return (found[1] if found.re.groups else found[0]) if found else ""
 
     def _labels(self, case: str | Mapping, row: Measurement) -> bool:
@@ -168,6 +172,7 @@ class Stanza:
         """Which kind of row it is."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
+        keys["at"] = self._key("precision", row, said)
         if "{device_name}" in said["group"]:
             keys["device_name"] = row_of(("accelerators", self._key("device", row, said))).name.partition(" (")[0]
         return said["group"].format_map({**row, **keys})
@@ -258,8 +263,10 @@ class Stanza:
         if "blend" in said:
             words = dict(said["blend"])
             share = words.pop("share")
-            share = self._of(share, row, letters) if isinstance(share, str) else share
             [(word, values)] = words.items()
+            if isinstance(share, str):
+                second = Call(thing, rows, letters | {word: values[-1]})
+                share = self._of(share, row, letters, lambda: second.runs[0])
             if share:
                 blend = word, tuple(values), float(share)
             else:
@@ -400,13 +407,26 @@ def _joined(first: Mapping, second: Mapping) -> dict:
     return both
 
 
-@cache
 def stanzas() -> dict[str, Stanza]:
     """All sets that are data, by name.
 
     >>> "mlperf_training" in stanzas()
     True
     """
+    return {name: x for name, x in _all().items() if not x.said.get("bound")}
+
+
+def bounds() -> dict[str, Stanza]:
+    """Files of lower bounds, by name: what is above one is no error.
+
+    >>> list(bounds())
+    ['amd_thresholds']
+    """
+    return {name: x for name, x in _all().items() if x.said.get("bound")}
+
+
+@cache
+def _all() -> dict[str, Stanza]:
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):

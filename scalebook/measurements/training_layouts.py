@@ -58,8 +58,9 @@ def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
     """Either mode of each run, with even nodes or with a slow one: rows do not say whether a node was slow."""
     runs = [stanza.call(row).runs[0] for row in rows]
     even = np.array([x.step_time - x.stall_exposed for x in runs])
-    stalled = np.array([x.stall_time * (x.microbatches + x.pp - 1) for x in runs])
+    stalled = np.array([x.stall_time * x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
     chance = np.array([any_slow(slow_share=x.slow_share, ways=x.devices / x.scaleup_size) for x in runs])
+    chance = np.where([x.tp > x.stall_ways for x in runs], 1.0, chance)
     return Readings(np.array([even, even + stalled]), np.array([1 - chance, chance]))
 
 

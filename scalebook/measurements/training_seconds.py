@@ -1,10 +1,8 @@
 """Table 5 of Korthikanti et al. (2022) as Calculon's own model prices it; ours is the set korthikanti_seconds.
 
-Calculon's figures are not copied: its model, in our letters, is run on the executions and the system it was validated
-with.
+It is code because Calculon is called with documents, not with letters.  Its figures are not copied: its model, in our
+letters, is run on the executions and the system it was validated with.
 """
-
-import re
 
 from scalebook.calculon import execution, library, priced
 
@@ -13,79 +11,48 @@ from .sets import stanzas
 
 __all__ = ["CONFRONTATIONS", "calculon_execution"]
 
-_BATCHES = {"megatron-22B": 4, "gpt3-175B": 64, "turing-530B": 280, "megatron-1T": 512}  # sequences a step, table 3
-_WAYS = {"megatron-22B": (8, 1, 1), "gpt3-175B": (8, 8, 3), "turing-530B": (8, 35, 3), "megatron-1T": (8, 64, 1)}
-
-
-def _ways(row) -> dict[str, int]:
-    """What a configuration says, such as "64 GPUs t8 p8 v3, full"; what it does not say is as in table 3."""
-    found = {x: int(n) for x, n in re.findall(r"\b([tpv])(\d+)\b", row["config"])}
-    tp, pp, chunks = _WAYS[row["model"]]
-    return dict(tp=found.get("t", tp), pp=found.get("p", pp), chunks=found.get("v", chunks))
-
-
-def _is_whole(row) -> bool:
-    return "full" in row["config"]
-
-
-def _batch(row) -> int:
-    return 4 if row["model"] == "megatron-22B" else 1
+_OURS = stanzas()["korthikanti_seconds"]
 
 
 def calculon_execution(row) -> dict:
-    """The document that Calculon was validated with for a row."""
-    ways, whole = _ways(row), _is_whole(row)
+    """The document that Calculon was validated with for a row, whose layout the stanza of our set reads."""
+    said = _OURS.call(_OURS.completed(row)).letters
+    whole = said["recompute"] == "full"
     return library.example | {
-        "num_procs": ways["tp"] * ways["pp"],
-        "tensor_par": ways["tp"],
-        "pipeline_par": ways["pp"],
+        "num_procs": int(said["tp"] * said["pp"]),
+        "tensor_par": int(said["tp"]),
+        "pipeline_par": int(said["pp"]),
         "data_par": 1,
-        "batch_size": _BATCHES[row["model"]],
-        "microbatch_size": _batch(row),
+        "batch_size": said["global_batch"],
+        "microbatch_size": said["batch"],
         "fused_activation": False,
         "activation_recompute": "full" if whole else "attn_only",
-        "pipeline_interleaving": ways["chunks"],
+        "pipeline_interleaving": int(said["chunks"]),
         "optimizer_sharding": False,
         "tensor_par_comm_type": "ar" if whole else "rs_ag",
         "seq_par_ag_redo": not whole,
     }
 
 
-def _theirs(row) -> float:
-    return priced(
-        library.models[row["model"]], execution(calculon_execution(row)), library.systems["a100_80g"]
-    ).step_time
+def _priced(rows):
+    system = library.systems["a100_80g"]
+    runs = [priced(library.models[row["model"]], execution(calculon_execution(row)), system) for row in rows]
+    peaks = _OURS.predicted([_OURS.completed(row) for row in rows])[1:]  # which do not depend on who predicts
+    return Priced([run.step_time for run in runs], *peaks)
 
 
-def _peaks(rows):
-    """What devices do at their peaks, which does not depend on who predicts."""
-    ours = stanzas()["korthikanti_seconds"]
-    return ours.predicted([ours.completed(row) for row in rows])[1:]
-
-
-def _left_out(row):
-    return "" if row["model"] in _BATCHES else "of a run on the A100 with 40 GB, whose strategy the row does not state"
-
-
-def _kind(row):
-    return "all run again" if _is_whole(row) else "sequence parallel, selective"
-
-
-_WHAT = "Time of a step of Megatron-LM on A100, all eight rows of the table"
 CONFRONTATIONS = {
-    c.name: c
-    for c in (
-        Confrontation(
-            "korthikanti_calculon",
-            "training_step_seconds.csv",
-            f"{_WHAT}; priced by Calculon's model with the system file it was validated with.",
-            lambda rows: Priced([_theirs(row) for row in rows], *_peaks(rows)),
-            "measured_s",
-            "s",
-            ("korthikanti2022", "isaev2023-calculon"),
-            _left_out,
-            _kind,
-            optional=("row_id", "calculon_s", "source"),
-        ),
+    "korthikanti_calculon": Confrontation(
+        "korthikanti_calculon",
+        "training_step_seconds.csv",
+        "Time of a step of Megatron-LM on A100, all eight rows of the table; priced by Calculon's model with the "
+        "system file it was validated with.",
+        _priced,
+        "measured_s",
+        "s",
+        ("korthikanti2022", "isaev2023-calculon"),
+        _OURS.left_out,
+        _OURS.group,
+        optional=("row_id", "calculon_s", "source"),
     )
 }

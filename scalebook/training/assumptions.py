@@ -16,7 +16,8 @@ from scalebook.machine.kernels import grouped_hidden
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_tiles", "attended_tiles_chunks",
     "attended_tiles_windows", "attended_whole", "attended_windows", "attention_backward", "attention_efficiency",
-    "collective_cores", "every_expert", "expert_ways_same", "grouped_efficiency_same", "host_efficiency", "one_port",
+    "backward_reached_tiles", "collective_cores", "every_expert", "expert_ways_same",
+    "grouped_efficiency_padded", "grouped_efficiency_same", "host_efficiency", "one_port",
     "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
 ]  # fmt: skip
 
@@ -52,6 +53,16 @@ def grouped_efficiency_same(training_efficiency):
     0.6
     """
     return training_efficiency
+
+
+@formula("grouped_efficiency", "maxtext")
+def grouped_efficiency_padded(training_efficiency, capacity_factor):
+    """Where every expert's buffer is larger than an even share of the tokens, the rest of it is zeros.
+
+    >>> grouped_efficiency_padded(training_efficiency=0.75, capacity_factor=1.25)
+    0.6
+    """
+    return training_efficiency / capacity_factor
 
 
 @formula("training_bf16", "deepseek2024-v3 §3.3.1")
@@ -92,6 +103,16 @@ def attention_backward():
     0.85
     """
     return Rational(17, 20)
+
+
+@formula("backward_reached", "jax-splash")
+def backward_reached_tiles(attention_backward, attended_share, attended_back):
+    """Kernels that go back have tiles of their own, and are slower by what these compute in vain.
+
+    >>> backward_reached_tiles(attention_backward=0.8, attended_share=0.6, attended_back=0.75)
+    0.64
+    """
+    return attention_backward * attended_share / attended_back
 
 
 @formula("attended_share", "dao2022 §3.1")

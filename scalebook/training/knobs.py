@@ -161,7 +161,12 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
         tuple(notes),
         tuple(without),
         tuple(unknown),
-        frozenset(x for x, y in parsed(text, framework).items() if text_of(y) not in ("false", "none")),
+        frozenset(
+            said
+            for x, y in parsed(text, framework).items()
+            if text_of(y) not in ("false", "none")
+            for said in (x, f"{x}={text_of(y)}")
+        ),
     )
 
 

@@ -80,7 +80,8 @@ _PARTS = (
     training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
     training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
     training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed, host.stall_exposed,
+    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed,
+    host.received_tensors, host.stall_exposed,
     model_flops, hardware_flops, mfu, hfu,
     train_rate, step_energy, step_cost, train_time, train_cost, filled,
 )  # fmt: skip
@@ -180,7 +181,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         formulas.append(trained_share_adapters)
     if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
-    formulas = [host.as_run(f) for f in formulas]
+    tiled = any(f.letter == "backward_reached" for f in more)
+    formulas = [host.as_run(f, {"attention_backward": "backward_reached"} if tiled else {}) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
     own = host.of_framework(moe is not None, strategy.schedule, used)
     for _ in range(3):  # what is used by what is used
@@ -249,7 +251,17 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
         by_device["attention_efficiency"] = arrays
     if "grouped_whole" in known:
         by_device["grouped_efficiency"] = grouped_efficiency_arrays
-    return [by_device.get(f.letter, f) for f in assumptions.MEASURED]
+    if "capacity_factor" in known:
+        by_device["grouped_efficiency"] = assumptions.grouped_efficiency_padded
+    going_back = _going_back(by_device["attended_share"]) if "attention_tile_back" in known else []
+    return [by_device.get(f.letter, f) for f in assumptions.MEASURED] + going_back
+
+
+def _going_back(attended: Formula) -> list[Formula]:
+    """The rate of attention going back where its kernels have tiles of their own."""
+    rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
+    own = Formula(f"{attended.name}_back", "attended_back", rhs, attended.sources, attended.__doc__)
+    return [own, assumptions.backward_reached_tiles]
 
 
 def _product_bits(device: Mapping) -> float:

@@ -1,0 +1,122 @@
+"""What the table of frameworks promises: its rows, one fact for a flag and a cell, and what stands before what."""
+
+from dataclasses import replace
+
+import pytest
+
+from scalebook.language.words import WORDS
+from scalebook.tables import Framework, accelerators, clusters, frameworks, libraries, models
+from scalebook.training import training_step
+from scalebook.training.knobs import read
+from scalebook.training.knobs_data import frameworks as knobs_of_frameworks
+
+from .every import every
+
+ROWS = """
+    megatron megatron_overlapped megatron_2021 megatron_2022 megatron_2024 megascale nemo nemo_24_03 nemo_25 nemo_turns
+    nemo_25_turns nemo_26_06 torchtitan torchtitan_compile torchtitan_async llm_foundry deepspeed deepspeed_zero3
+    deepspeed_zero3_2021 megatron_deepspeed nanotron maxtext maxtext_gpu llama3 deepseek primus amd_2024 gaudi neuronx
+    unnamed fastest slowest plain
+"""
+VARIANTS = "v100_dgx2 a100_40gb h100_hbm2e_500w trainium1_core"
+PLAIN = dict(dp=8, batch=1, seq=8192, global_batch=8)
+
+
+def test_every_framework_of_the_field_is_a_row():
+    assert {*ROWS.split()} == {*frameworks}
+    assert {*VARIANTS.split()} <= {*accelerators}
+    assert {"far_efficiency", "far_latency", "slow_share", "stall_time"} <= {*clusters.hf_h100}
+
+
+# A flag's usual value and the framework's cell are one fact
+
+USUAL = [
+    (key, knobs, flag, name, value)
+    for key, knobs in knobs_of_frameworks().items()
+    for flag, knob in knobs.items()
+    if knob.usual and knobs.rows
+    for name, value in knob.says(knob.usual).items()
+]
+
+
+@every(USUAL, name=lambda x: f"{x[0]}: {x[2]} gives {x[3]}")
+def test_a_flags_usual_value_is_what_the_framework_has(key, knobs, flag, name, value):
+    row = frameworks[knobs.rows[-1][1]]  # the one where no flag is given
+    if name in WORDS:
+        usual = WORDS[name].usual
+        assert row.words.get(name, str(usual)) == str(value)
+    elif name in row:
+        assert row[name] == value
+
+
+@pytest.mark.parametrize(("key", "text"), [
+    ("megatron", "--micro-batch-size 1"), ("deepspeed", '{"train_micro_batch_size_per_gpu": 1}'),
+    ("deepspeed_zero3", '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}'),
+    ("torchtitan", "[training]\nlocal_batch_size = 1\nseq_len = 4096\n"),
+])  # fmt: skip
+def test_what_no_flag_says_is_what_the_framework_has(key, text):
+    """Letters and words that follow from flags that are not given, the framework's row says too."""
+    setup = read(text)
+    assert setup.row is frameworks[key]
+    said = setup.knowns
+    row = setup.row
+    assert {n: x for n, x in said.items() if n in row and row[n] != x} == {}
+    for name in WORDS.keys() & said.keys():
+        assert str(said[name]) == row.words.get(name, str(WORDS[name].usual)), name
+    # A call by flags and a call by the row alone are one call.
+    layout = {n: x for n, x in said.items() if n not in row and n not in WORDS}
+    rows = models.llama3_8b, accelerators.h100.at("bf16"), row
+    by_flags, by_row = training_step(*rows, **PLAIN | said), training_step(*rows, **PLAIN | layout)
+    assert by_flags.step_time == by_row.step_time
+
+
+# The order of precedence: letter in the call, flags read, release, framework, library, device, formula
+
+
+def test_what_stands_before_what():
+    device = accelerators.h100.at("bf16")
+    asked = lambda *more, **letters: training_step(  # noqa: E731
+        models.llama3_8b, *more, **PLAIN | {"tp": 2} | letters
+    )
+    bare = accelerators.l40s.at("bf16")
+    assert "attention_efficiency" not in bare and "attention_efficiency" in device
+    formula = training_step(models.llama3_8b, bare, frameworks.plain, **PLAIN).attention_efficiency
+    of_device = asked(device, frameworks.plain)
+    assert of_device.attention_efficiency == device.attention_efficiency != formula
+    # A framework's library stands before the device.
+    of_framework = asked(device, frameworks.torchtitan)
+    assert of_framework.attention_reached < of_device.attention_reached
+    assert of_framework.library_rate == libraries.products_2023.library_rate
+    # A cell of the framework itself stands before the device's and before that of a cluster's device.
+    cells = frameworks.torchtitan.cells | {
+        "far_efficiency": replace(clusters.hf_h100.cells["far_efficiency"], value=0.3)
+    }
+    mine = Framework("mine", cells, frameworks.torchtitan.words)
+    assert asked(device.on(clusters.hf_h100), mine).far_efficiency == 0.3
+    assert asked(device.on(clusters.hf_h100), frameworks.torchtitan).far_efficiency == 0.55
+    # A release stands before what it is like.
+    release = asked(device, frameworks.torchtitan_compile)
+    assert (of_framework.element_passes, release.element_passes) == (2.2, 1)
+    # Flags are letters of the call, which stand before the release.
+    flags = "[parallelism]\ntensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
+    setup = read(flags + "[training]\nlocal_batch_size = 1\nseq_len = 8192\n[activation_checkpoint]\nmode = 'full'\n")
+    assert setup.row is frameworks.torchtitan_async and setup.knowns["recompute"] == "full"
+    by_flags = training_step(models.llama3_8b, device, setup.row, **PLAIN | setup.knowns)
+    assert by_flags.recompute == "full" if "recompute" in by_flags else by_flags.again_flops > 0
+    assert by_flags.tp_overlap == pytest.approx(0.25) == setup.knowns["tp_overlap"]
+    # A letter of the caller stands before the flags.
+    given = training_step(models.llama3_8b, device, setup.row, **PLAIN | setup.knowns | {"tp_overlap": 0.9})
+    assert given.tp_overlap == 0.9 and given.step_time < by_flags.step_time
+
+
+# What follows from a model's row
+
+
+def test_windows_and_further_tokens_follow_from_the_models_row():
+    device, long = accelerators.h100.at("bf16"), PLAIN | {"seq": 32768}
+    sliding = training_step(models.gemma3_12b, device, frameworks.nemo, **long)
+    assert sliding.attended_share < 0.2 and sliding.window == models.gemma3_12b.window
+    everything = training_step(models.gemma3_12b, device, frameworks.nemo, window=32768, **long)
+    assert everything.attended_share == pytest.approx(0.5, abs=1e-4) and everything.step_time > sliding.step_time
+    more = training_step(models.deepseek_v3, accelerators.h800.at("fp8"), frameworks.nemo, ep=8, **PLAIN)
+    assert more.layers == models.deepseek_v3.layers + models.deepseek_v3.mtp_blocks
