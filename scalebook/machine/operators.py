@@ -146,19 +146,20 @@ def quantize_row():
     return Integer(0)
 
 
-@formula("quantize_time", _MEASURED)
+@formula("quantize_time", _MEASURED, given=[results_of_16_bits])
 def quantize_time(
     rows,
     inner,
     copies,
     activation_bits,
+    result_bits,
     quantize_start,
     quantize_passes,
     quantize_row,
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """A kernel reads activations of 16 bits and writes them in the bits of the product; at 16 bits there is none.
+    """A kernel reads activations in the bits of results and writes them in those of the product; none if these are equal.
 
     It takes its start, then as many passes of its traffic as its library needs, or the rows one after another where a
     library gives each row to a block of threads.
@@ -169,10 +170,10 @@ def quantize_time(
     ... ).__round__(7)
     7.81e-05
     """
-    moved = copies * rows * inner * (16 + activation_bits) / 8
+    moved = copies * rows * inner * (result_bits + activation_bits) / 8
     streamed = quantize_passes * moved / (stream_efficiency * hbm_bandwidth)
     taken = quantize_start + Max(streamed, copies * rows * quantize_row, evaluate=False)
-    return Piecewise((0, Ge(activation_bits, 16)), (taken, True))
+    return Piecewise((0, Ge(activation_bits, result_bits)), (taken, True))
 
 
 @formula("operator_time", _MEASURED)
