@@ -159,7 +159,7 @@ def quantize_time(
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """A kernel reads activations in the bits of results and writes them in those of the product; none if these are equal.
+    """A kernel reads activations in the bits of results and writes them in those of the product, if these are fewer.
 
     It takes its start, then as many passes of its traffic as its library needs, or the rows one after another where a
     library gives each row to a block of threads.
