@@ -146,19 +146,20 @@ def quantize_row():
     return Integer(0)
 
 
-@formula("quantize_time", _MEASURED)
+@formula("quantize_time", _MEASURED, given=[results_of_16_bits])
 def quantize_time(
     rows,
     inner,
     copies,
     activation_bits,
+    result_bits,
     quantize_start,
     quantize_passes,
     quantize_row,
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """A kernel reads activations of 16 bits and writes them in the bits of the product; at 16 bits there is none.
+    """A kernel reads activations in the bits of results and writes them in those of the product, if these are fewer.
 
     It takes its start, then as many passes of its traffic as its library needs, or the rows one after another where a
     library gives each row to a block of threads.
@@ -169,10 +170,10 @@ def quantize_time(
     ... ).__round__(7)
     7.81e-05
     """
-    moved = copies * rows * inner * (16 + activation_bits) / 8
+    moved = copies * rows * inner * (result_bits + activation_bits) / 8
     streamed = quantize_passes * moved / (stream_efficiency * hbm_bandwidth)
     taken = quantize_start + Max(streamed, copies * rows * quantize_row, evaluate=False)
-    return Piecewise((0, Ge(activation_bits, 16)), (taken, True))
+    return Piecewise((0, Ge(activation_bits, result_bits)), (taken, True))
 
 
 @formula("operator_time", _MEASURED)
@@ -215,7 +216,8 @@ def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, res
     """A benchmark goes through copies of one weight until they are no less than the last-level cache.
 
     If all of them just fit, every read is a hit.  If they are a tenth more, a third of the reads are hits, because the
-    cache throws out first what is needed next.  In a service a layer's weights come around once a step, and none is there.
+    cache throws out first what is needed next.  In a service a layer's weights come around once a step, and none is
+    there.
 
     >>> cached_share(
     ...     rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16,

@@ -50,8 +50,9 @@ _SETS = {
         megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
         gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
-        gemm gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd gemm_aiter
-        gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products ironwood:products"""),
+        gemm gemm_2026 gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd
+        gemm_aiter gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products
+        ironwood:products"""),
     "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams"),
     "kernels: attention": ("kernel_time", """
         attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
