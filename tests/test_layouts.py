@@ -256,7 +256,7 @@ def test_a_device_that_holds_nothing_is_left_out_and_said():
         (dict(devices=2.5), ValueError, "devices=2.5 is no whole number: devices=2 or 3 would do"),
         (dict(devices=1), ValueError, "the weights fit on no layout of 1 devices or fewer"),
         (dict(tpot=[0.01, 0.02]), TypeError, "tpot is the most that may be, and so one number"),
-        (dict(engine="fast"), ValueError, "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', not 'fast'"),
+        (dict(engine="fast"), ValueError, "engine is 'ideal', 'vllm', 'sglang'"),
         (dict(tp=7), ValueError, r"no strategy can run; .*tp divides heads"),
         (dict(output=None), TypeError, r"this search needs output: give output=\.\.\."),
         (dict(pools="apart"), TypeError, r"serve\.apart\(model, \[devices\], rate=\.\.\.\) searches those of two"),

@@ -52,7 +52,7 @@ REFUSED = {
         "with ep=1 all have every expert: exchange='gather' would do",
     ),
     "an engine": (DENSE, dict(engine="vlm"), "did you mean 'vllm'?"),
-    "no engine": (DENSE, dict(engine=None), "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', or a row of"),
+    "no engine": (DENSE, dict(engine=None), "engine is 'ideal', 'vllm', 'sglang'"),
     "a device as an engine": (DENSE, dict(engine=H200), "or a row of tables.engines, not NVIDIA H200 SXM"),
 }
 

@@ -185,7 +185,7 @@ WRONG = {
     "no model": (["training_step", "h100"], "training_step needs a model's row"),
     "a strategy": ([*STEP[:3], "tp=3", *STEP[4:]], "tp=3 does not divide the 64 heads"),
     "a word": ([*STEP, "recompute=ful"], "recompute is 'none', 'selective' or 'full', not 'ful'"),
-    "an engine": ([*SERVE, "engine=vlm"], "engine is 'ideal', 'vllm', 'sglang' or 'trtllm', not 'vlm'"),
+    "an engine": ([*SERVE, "engine=vlm"], "engine is 'ideal', 'vllm', 'sglang'"),
     "an exchange": ([*SERVE, "exchange=ring"], "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'ring'"),
     "no device to serve on": (["serve", "llama3_70b", *SERVE[3:]], "serve needs a device's row, such as"),
     "no model to serve": (["serve", *SERVE[2:]], "serve needs a model's row"),

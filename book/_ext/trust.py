@@ -23,8 +23,9 @@ an error of a set worse than recorded by more than {100 * TOLERANCE:.0f} % fails
 **How to read it.** An error is |predicted/measured − 1|. *Bias* is its signed mean: below zero, what is predicted is
 too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
 or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
-trouble there. A training row is predicted by the call that a reader would type: the row's layout, its framework, its
-cluster and nothing else. `confront("torchtitan").rows[3].call` prints it. *Within* is the share of rows that lie in
+trouble there. A row is predicted by the call that a reader would type: its layout, the rows of tables that it names (a
+device, a framework or an engine, libraries, a cluster) and nothing else. `confront("torchtitan").rows[3].call` prints
+it, and `confront("serving_ttft").rows[3].call` one of a service. *Within* is the share of rows that lie in
 the interval of `interval()`, which promises
 {100 * LEVEL:.0f} % when all that is uncertain is learnt without the set, without others of its table, and without rows
 that anything was calibrated on; *width* is how far its ends are apart, over the value.

@@ -16,7 +16,7 @@ from sympy import Max
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
-from scalebook.inference.engine_terms import with_engine_terms
+from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
@@ -266,7 +266,7 @@ class Step:
         """
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
-        engine, knowns = _engine_of(knowns, letters.pop("engine", None), self.engine)
+        engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
         overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
@@ -293,6 +293,7 @@ class Step:
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         sheet = with_engine_terms(sheet, self.phase, known)
+        letters = {n: x for n, x in letters.items() if n not in TERMS or n in sheet.letters}
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]
@@ -346,13 +347,16 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
 
 
+_UNSAID = object()
+
+
 def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tuple]:
     """The engine that a call names, as a row or by `engine=`, or the usual one; and the call's other rows."""
-    rows = [x for x in knowns if isinstance(x, Engine)]
-    if len(rows) + (said is not None) > 1:
+    named = [*(x for x in knowns if isinstance(x, Engine)), *([] if said is _UNSAID else [said])]
+    if len(named) > 1:
         raise TypeError("a service is of one engine: name it once")
-    said = rows[0] if rows else usual if said is None else said
-    return None if said is None else _engine(said), tuple(x for x in knowns if not isinstance(x, Engine))
+    others = tuple(x for x in knowns if not isinstance(x, Engine))
+    return None if not named and usual is None else _engine(named[0] if named else usual), others
 
 
 def _by_blocks(row):

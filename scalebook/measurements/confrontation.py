@@ -156,8 +156,8 @@ class Confrontation:
                 raise ValueError(f"{where} has no row to confront {self.name} with: all are {next(reversed(left_out))}")
             kept = [row for row, is_faster in zip(kept, faster, strict=True) if not is_faster]
             priced, measured = Priced(*(x if x is None else x[~faster] for x in priced)), measured[~faster]
-        whole = map(self.completed, own)
-        known = {row["row_id"] for row in whole if not self.left_out(row) and self.calibrates(row)}
+        whole = kept if path is None else [row for row in map(self.completed, own) if not self.left_out(row)]
+        known = {row["row_id"] for row in whole if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted
         with np.errstate(over="ignore"):

@@ -121,8 +121,8 @@ class Stanza:
     def _extracted(self, how, row: Measurement) -> str:
         if isinstance(how, str):
             try:
-                return shown(float(self._of(how, row, {})))
-            except Empty:
+                return shown(float(self._of(how, row, {}, partial(self._cells, row, self.said))))
+            except (Empty, KeyError):
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
@@ -138,9 +138,10 @@ class Stanza:
 
     def left_out(self, row: Measurement) -> str:
         """Why a row is left out, "" for one that is kept."""
-        said = {n: x for n, x in self._whole(row).items() if n != "at_most"}
-        call_of = cache(lambda: self._single(said, row) if "parts" not in said else _first(self.call(row)))
-        known = cache(lambda: self._cells(row, said) | dict(call_of().letters))
+        whole = self._whole(row)
+        said = {n: x for n, x in whole.items() if n != "at_most"}
+        call_of = cache(lambda: self._single(said, row) if "at_most" in whole else _first(self.call(row)))
+        known = cache(lambda: _cells(call_of().rows) | dict(call_of().letters))
         for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
                 if "over" in entry:
@@ -157,9 +158,10 @@ class Stanza:
                 is_out = self._of(condition[0], row, {}, known)
             if is_out:
                 return reason
-        whole = self._whole(row)
         if whole.get("device") and not self._key("device", row, whole):
             return "on a device that is not in the table"
+        if "shape" not in whole and whole.get("model") and not self._key("model", row, whole):
+            return "of a model that is not in the table"
         return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
 
     def _is_refused(self, row: Measurement) -> bool:
@@ -237,6 +239,15 @@ class Stanza:
 
     def call(self, row: Measurement) -> Call | Sum:
         """The public call that a row stands for, or the sum of several."""
+        if (key := tuple(row.values())) not in self._calls:
+            self._calls[key] = self._call(row)
+        return self._calls[key]
+
+    @cached_property
+    def _calls(self) -> dict[tuple[str, ...], Call | Sum]:
+        return {}
+
+    def _call(self, row: Measurement) -> Call | Sum:
         said = self._whole(row)
         parts = said.get("parts")
         if not parts and "figure" not in said:
@@ -249,15 +260,14 @@ class Stanza:
         return Sum(terms, figure, columns)
 
     def _single(self, said: Mapping, row: Measurement) -> Call:
-        letters: dict = {}
+        letters, rows = {}, self._rows(row, said)
         for letter, text in said.get("letters", {}).items():
             try:
-                known = partial(self._cells, row, said)
+                known = partial(_cells, rows)
                 letters[letter] = self._of(text, row, letters, known) if isinstance(text, str) else text
             except Empty:
                 continue
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
-        rows = self._rows(row, said)
         letters |= {n: x.format_map(row) if isinstance(x, str) else x for n, x in said.get("words", {}).items()}
         thing, blend = said.get("call", "training_step").format_map(row), None
         if "blend" in said:
@@ -333,13 +343,6 @@ class Stanza:
             rows.append((kind, *filter(None, (x.format_map(row) for x in (key, *more)))))
         return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
-    def _cells(self, row: Measurement, said: Mapping) -> dict:
-        """What the rows of tables of a call say."""
-        found: dict = {}
-        for x in self._rows(row, {n: x for n, x in said.items() if n != "formulas"}):
-            found |= row_of(x)
-        return found
-
     def _of(self, text: str, row: Measurement, letters: Mapping, known: Callable[[], Mapping] = dict):
         def value(name):
             if name in letters:
@@ -377,6 +380,16 @@ class Stanza:
 
 def _first(call: Call | Sum) -> Call:
     return call.terms[0] if isinstance(call, Sum) else call
+
+
+@cache
+def _cells(rows: tuple[tuple, ...]) -> dict:
+    """What the rows of tables of a call say."""
+    found: dict = {}
+    for x in rows:
+        if x[0] != "formula":
+            found |= row_of(x)
+    return found
 
 
 def _most(call: Call, letter: str, other: str) -> float:
