@@ -59,9 +59,7 @@ class TestBlock:
 
     def test_kept_values(self):
         kept = self.wide(self.block.saved, 1).subs({symbol("activation_bits"): 16, symbol("mask_bits"): 8})
-        stated = offload.saved_activations_kept.rhs.subs(
-            {symbol("kept_values"): 17, symbol("activation_bits"): 16}
-        )
+        stated = offload.saved_activations_kept.rhs.subs({symbol("kept_values"): 17, symbol("activation_bits"): 16})
         assert sympy.simplify(kept - stated / symbol("hidden")) == 0
 
     def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):

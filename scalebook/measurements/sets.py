@@ -40,6 +40,7 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
   may name letters of the result with the second value.
 - `bound`: true where figures are lower bounds, which are held apart from the sets.
+- `readings`: a function of this room, or `{word = [values]}` if rows do not say a word: each value is as likely.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
@@ -61,7 +62,7 @@ from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
 from .calls import TERMS, Call, Sum, is_array, priced_calls, row_of, shown
-from .confrontation import Confrontation, Priced
+from .confrontation import Confrontation, Priced, Readings
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
@@ -101,11 +102,23 @@ class Stanza:
             self.calibrates,
             tuple(said.get("optional", ())),
             self.completed,
-            readings=partial(_named(said["readings"]), self) if "readings" in said else None,
+            readings=self._readings(said["readings"]) if "readings" in said else None,
             alike=lambda row: said.get("alike", "").format_map(row),
             call=lambda row: self.call(row).text,
             why=said.get("why", ""),
         )
+
+    def _readings(self, said: str | Mapping) -> Callable:
+        if isinstance(said, str):
+            return partial(_named(said), self)
+        [(word, values)] = said.items()
+
+        def readings(rows):
+            calls = [self.call(row) for row in rows]
+            read = [[replace(x, letters={**x.letters, word: value}).value for x in calls] for value in values]
+            return Readings(np.array(read), np.full((len(values), len(rows)), 1 / len(values)))
+
+        return readings
 
     def completed(self, row: Measurement) -> Measurement:
         """A row with the columns that are extracted from others."""
@@ -212,7 +225,7 @@ class Stanza:
         if {"training_step"} != {x.thing for x in terms}:
             return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
         values = np.array([x.value for x in calls])
-        if any(isinstance(x, Sum) for x in calls):
+        if any(isinstance(x, Sum) or "step_time" not in names(x.answer) for x in calls):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -362,7 +375,7 @@ class Stanza:
     def _shape(self, shape: Mapping, row) -> tuple:
         own = {}
         for name, text in shape.items():
-            is_word = name in ("name", "norm", "attention", "windows")
+            is_word = name in ("name", "norm", "attention", "windows", "family")
             own[name] = text.format_map(row) if is_word else self._of(text, row, own) if isinstance(text, str) else text
         return tuple(own.items())
 

@@ -9,9 +9,8 @@ from scalebook.inference.tail import any_slow
 
 from .confrontation import Readings
 from .rows import Measurement, number
-from .training_memory import nanotron_stages
 
-__all__ = ["nanotron_readings", "nanotron_stages_of", "own_configuration"]
+__all__ = ["nanotron_readings", "nanotron_stages", "nanotron_stages_of", "own_configuration"]
 
 
 def own_configuration(row: Measurement) -> Measurement:
@@ -29,19 +28,35 @@ def own_configuration(row: Measurement) -> Measurement:
 
 
 @cache
-def _stages(*shape: int) -> tuple[str, str]:
-    stages = nanotron_stages(*shape)
-    return str(max(x[0] for x in stages)), str(stages[-1][0])
+def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> tuple[tuple[int, bool, bool], ...]:
+    """How nanotron deals its blocks out: layers, whether with the embedding and with the head, for each stage.
+
+    A stage is full once its share of the arithmetic is exceeded; the head counts as its matrix does.
+
+    >>> nanotron_stages(16, 2048, 8192, 131072, 4)
+    ((6, True, False), (5, False, False), (5, False, False), (0, False, True))
+    """
+    block, head = 4 * hidden**2 + 3 * hidden * ffn, vocab * hidden
+    total, done, stage = layers * block + head, 0, 0
+    found = [[0, i == 0, False] for i in range(pp)]
+    for _ in range(layers):
+        found[stage][0] += 1
+        done += block
+        stage += done * pp > total * (stage + 1)
+    found[min(stage, pp - 1)][2] = True
+    return tuple(map(tuple, found))
 
 
 def nanotron_stages_of(row: Measurement) -> Measurement:
-    """Blocks of the fullest and of the last stage, as nanotron deals them out."""
+    """Blocks of the first, of the fullest and of the last stage, as nanotron deals them out, and the stages in use."""
     try:
-        shape = (int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp"))
-        most, last = _stages(*shape)
+        stages = nanotron_stages(*(int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp")))
     except ValueError:
         return {}
-    return {"stage_blocks": most, "last_blocks": last}
+    blocks = [x[0] for x in stages]
+    used = 1 + [last for *_, last in stages].index(True)  # behind the head nothing is held
+    found = {"first_blocks": blocks[0], "stage_blocks": max(blocks), "last_blocks": blocks[-1], "used_stages": used}
+    return {name: str(x) for name, x in found.items()}
 
 
 def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
