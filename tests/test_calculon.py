@@ -25,6 +25,7 @@ from scalebook.calculon import (
 )
 from scalebook.calculon.block import block_formulas
 from scalebook.calculon.operations import operations
+from scalebook.calculon.outputs import OUTPUTS
 from scalebook.language import Formula, symbol
 from scalebook.language.units import check
 from scalebook.measurements import calculon, confront
@@ -60,7 +61,7 @@ def test_every_output_of_a_run(name):
     row = ROWS[name]
     ours = calculon.priced(row)
     assert not isinstance(ours, str), ours
-    for letters in calculon.OUTPUTS.values():
+    for letters in OUTPUTS.values():
         for letter, column in letters.items():
             if row[column] not in ("", "None"):
                 assert ours[letter] == pytest.approx(float(row[column]), rel=1e-9, abs=0), (letter, column)
@@ -68,7 +69,7 @@ def test_every_output_of_a_run(name):
 
 def test_all_outputs_are_compared():
     columns = list(ROWS[FINE[0]])
-    known = {column for letters in calculon.OUTPUTS.values() for column in letters.values()}
+    known = {column for letters in OUTPUTS.values() for column in letters.values()}
     given = {"row_id", "tag", "model", "system", "error", *EXAMPLE}
     assert set(columns) - given == known
     assert len(known) == 96

@@ -158,7 +158,7 @@ def test_arithmetic_and_traffic_hide_one_another_in_part(bandwidth):
     )  # fmt: skip
     arithmetic = matmul_time(known | {"traffic": 1e-9}, kernel_launch=0)
     streamed = stream_time(known, kernel_launch=0)
-    for kernel, split in ((matmul_time, {}), (matmul_time_split, {"split_time": 3e-6})):
+    for kernel, split in ((matmul_time, {}), (matmul_time_split, {"split_time": 3e-6, "split_step": 5e-8})):
         found = kernel(known, kernel_launch=0, **split)
         assert max(arithmetic, streamed) * (1 - 1e-12) <= found < arithmetic + streamed
         assert found <= 2**0.25 * max(arithmetic, streamed) * (1 + 1e-12)
@@ -215,7 +215,8 @@ def test_what_is_typical_is_about_the_median_of_what_was_measured():
     said = typical_matmul_efficiency.__doc__
     for value in (min(wide), max(wide), np.median(wide), min(narrow)):
         assert f"{value:.2f}" in said
-    streams = [row["stream_efficiency"] for row in accelerators.values() if "stream_efficiency" in row]
+    own = [row for row in accelerators.values() if len(row.kin) == 1]
+    streams = [row["stream_efficiency"] for row in own if "stream_efficiency" in row]
     assert typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
 
 
@@ -293,9 +294,9 @@ def test_what_a_split_costs_is_where_the_calibration_puts_it():
     narrow = [i for i, x in enumerate(rows) if float(x["n"]) <= 512 and float(x["m"]) <= 512 and float(x["k"]) >= 2048]
     rows, measured = [rows[i] for i in narrow], measured[narrow]
     here = off("gemm_2026", rows, measured)
-    assert len(rows) > 40 and here < 0.2
-    assert here < off("gemm_2026", rows, measured, split_step=1e-6) - 0.05
-    assert here < off("gemm_2026", rows, measured, split_time=9e-6)
+    assert len(rows) > 30 and here < 0.25
+    assert here < off("gemm_2026", rows, measured, split_step=1e-6) / 1.5
+    assert here < off("gemm_2026", rows, measured, split_time=9e-6) / 1.5
 
 
 def test_products_of_xla_start_alone():
@@ -339,8 +340,17 @@ BOUNDS = {
     ("gemm", "h200, bfloat16"): (0.073, 0.17),
     ("gemm", "b200, bfloat16"): (0.085, 0.31),
     ("gemm", "gb300, bfloat16"): (0.063, 0.2),
-    ("gemm", "h100, fp8"): (0.08, 0.35),
-    ("gemm", "h100, bfloat16, vLLM"): (0.072, 0.26),
+    ("gemm", "h100, fp8"): (0.048, 0.17),
+    ("gemm", "h100, bfloat16, vLLM"): (0.093, 0.27),
+    ("gemm", "fewer than 1,024 rows, fp8"): (0.057, 0.89),
+    ("gemm", "fewer than 1,024 rows, nvfp4"): (0.088, 0.4),
+    ("gemm_2026", "SGLang, fp8"): (0.161, 1.1),
+    ("gemm_2026", "TRTLLM, nvfp4"): (0.089, 0.32),
+    ("gemm_2026", "VLLM, fp8"): (0.128, 1.0),
+    ("gemm_2026", "cards, bfloat16"): (0.186, 0.95),
+    ("gemm_cards", "l40s, bfloat16"): (0.143, 0.97),
+    ("gemm_cards", "rtx_pro_6000, nvfp4"): (0.122, 0.77),
+    ("quantize", "TRTLLM, scale_matrix"): (0.159, 1.18),
     ("gemm", "fewer than 1,024 rows, bfloat16"): (0.13, 0.65),
     ("gemm_eleuther", "A100-40GB-SXM, single products"): (0.133, 0.28),
     ("gemm_eleuther", "A100-40GB-SXM, vocabularies"): (0.066, 0.195),
@@ -448,7 +458,12 @@ def test_how_products_of_amd_start_split_and_write_is_where_the_calibration_puts
     assert len(rows) > 800 and is_best("kernel_launch", cells.kernel_launch, rows, far=1.15)
     assert is_best("exposed_write", cells.exposed_write, rows, far=1.1)
     split = [row for row in rows if row["sharing"] == "shared"]
-    assert len(split) > 350 and is_best("split_time", cells.split_time, split, far=1.3)
+    measured, cost = np.array([float(row["tflops"]) for row in split]), cells.split_time
+    assert len(split) > 350 and cost == cells.split_step
+    here, *others = (
+        off("gemm_amd", split, measured, split_time=cost * x, split_step=cost * x) for x in (1, 1.3, 1 / 1.3)
+    )
+    assert here < min(others)
 
 
 def test_hipblaslt_in_training_is_what_steps_take():
@@ -467,10 +482,18 @@ def test_split_and_wait():
 
 
 def test_the_mi300x_in_16_bits_rests_on_all_its_large_products():
-    best = [row | {"batch": "1"} for row in confront("gemm_best").rows if row["device"] == "mi300x"]
-    rows = [*best, *fitted_of("gemm_amd", device="mi300x", precision="bf16")]
-    assert len(rows) == 8 and best_share(accelerators.mi300x.matmul_bf16, rows)
-    assert accelerators.mi300x.matmul_fp16 == accelerators.mi300x.matmul_bf16
+    """Those of AITER, and the best that AMD found, taken as they are."""
+    best, found = fitted_rows("gemm_best", device="mi300x")
+    rows, measured = fitted_rows("gemm_amd", device="mi300x", precision="bf16")
+    assert len(best) + len(rows) == 8
+
+    def error(share):
+        far = off("gemm_best", best, found, matmul_efficiency=share, best_found=1.0)
+        return (len(best) * far + len(rows) * off("gemm_amd", rows, measured, matmul_efficiency=share)) / 8
+
+    here = accelerators.mi300x.matmul_bf16
+    assert error(here) < min(error(here * 1.08), error(here / 1.08))
+    assert accelerators.mi300x.matmul_fp16 == here
 
 
 def share_of_peak(row):
@@ -572,7 +595,7 @@ SMALL = dict(
 @pytest.mark.parametrize("columns", [64, 256, 2048, 65536])
 def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
     sizes = dict(rows=2, columns=columns, inner=inner, traffic=2 * columns * inner)
-    whole, split = matmul_time(SMALL, **sizes), matmul_time_split(SMALL, **sizes, split_time=2e-6)
+    whole, split = matmul_time(SMALL, **sizes), matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8)
     assert split <= whole * (1 + 1e-9)
     if columns / 64 > 54:  # more tiles than half of the cores: nothing to split among
         assert split == pytest.approx(whole, rel=1e-12)
@@ -580,4 +603,4 @@ def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
 
 def test_the_worst_of_small_products_is_split():
     sizes = dict(rows=2, columns=256, inner=12288, traffic=2 * 256 * 12288)
-    assert matmul_time_split(SMALL, **sizes, split_time=2e-6) < 0.5 * matmul_time(SMALL, **sizes)
+    assert matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8) < 0.5 * matmul_time(SMALL, **sizes)

@@ -19,7 +19,6 @@ from scalebook.language import Formula, symbol
 from scalebook.measurements import (
     CONFRONTATIONS,
     confront,
-    decode,
 )
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.calls import row_of
@@ -371,29 +370,6 @@ def test_nothing_is_faster_than_the_floor():
     assert (rates.measured / rates.predicted).max() == pytest.approx(0.87, abs=0.01)
 
 
-def _seconds(function, rows):
-    """Each row's time as t/efficiency + blocks * overhead: t and blocks."""
-    floor = np.array([function(row) for row in rows])
-    return floor, np.array([function(row, overhead=1.0) for row in rows]) - floor
-
-
-def test_the_calibrated_numbers_fit_the_rows_they_name():
-    result = confront("batch1_decode")
-    is_geforce = result.fitted & np.array([decode._class(row) == "GeForce" for row in result.rows])
-    is_geforce &= np.array([not decode._is_shared(row) for row in result.rows])
-    rows = [row for row, fitted in zip(result.rows, is_geforce, strict=True) if fitted]
-    engines = np.array([decode.ENGINES[row["engine"]].family for row in rows])
-    assert set(engines) == set(decode.BLOCK_OVERHEAD)
-    assert {"3090", "4090"} <= {row["gpu"].removeprefix("RTX ").split()[0] for row in rows}
-    measured = 1 / result.measured[is_geforce]
-    traffic, blocks = _seconds(decode.token_seconds, rows)
-    columns = [traffic, *(np.where(engines == e, blocks, 0) for e in decode.BLOCK_OVERHEAD)]
-    columns.append(np.array([decode.turns(row) for row in rows]))
-    found = np.linalg.lstsq(np.column_stack(columns) / measured[:, None], np.ones(len(rows)), rcond=None)[0]
-    assert 1 / found[0] == pytest.approx(decode.BANDWIDTH_EFFICIENCY, rel=0.002)
-    assert found[1:] == pytest.approx([*decode.BLOCK_OVERHEAD.values(), decode.TURN_TIME], rel=0.015)
-
-
 @pytest.mark.parametrize(
     ("letter", "device", "steps"),
     [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
@@ -416,80 +392,6 @@ def test_what_tpus_reach_is_best_for_the_rows_it_names(letter, device, steps):
         return np.abs(found / kept.measured[kept.fitted] - 1).mean()
 
     assert error(0) < min(error(-steps), error(steps))
-
-
-def test_the_overhead_of_metal_fits_the_half_of_the_devices_that_it_names():
-    result = confront("batch1_decode")
-    apple = np.array([decode._class(row) == "Apple" for row in result.rows])
-    assert {True, False} == set(result.fitted[apple])
-    rows = [row for row, x in zip(result.rows, apple & result.fitted, strict=True) if x]
-    traffic, blocks = _seconds(decode.token_seconds, rows)
-    found = _least(traffic / decode.BANDWIDTH_EFFICIENCY, blocks, 1 / result.measured[apple & result.fitted])
-    assert found == pytest.approx(decode.METAL_OVERHEAD, rel=0.01)
-
-
-def _least(known_part, unknown_part, measured):
-    """The number that, times `unknown_part`, brings the sum nearest to what was measured, in relative squares."""
-    a, b = unknown_part / measured, 1 - known_part / measured
-    return (a @ b) / (a @ a)
-
-
-@pytest.mark.parametrize("engine", decode.SHARING_OVERHEAD)
-def test_what_devices_lose_that_share_matrices_fits_the_rows_it_names(engine):
-    result = confront("batch1_decode")
-    picked = [decode._is_shared(r) and decode.ENGINES[r["engine"]].family == engine for r in result.rows]
-    rows = [row for row, fitted in zip(result.rows, result.fitted & picked, strict=True) if fitted]
-    assert {row["gpu"] for row in rows} == {"A10G"}
-    own = [decode.token_seconds(r, decode.reached(r), decode.BLOCK_OVERHEAD.get(engine, 0)) for r in rows]
-    blocks = _seconds(decode.token_seconds, rows)[1]
-    found = _least(np.array(own), blocks, 1 / result.measured[result.fitted & picked])
-    assert found == pytest.approx(decode.SHARING_OVERHEAD[engine], rel=0.01)
-
-
-def test_what_a_core_takes_in_fits_the_rows_it_names():
-    result = confront("batch1_decode")
-    picked = np.array([r["gpu"].startswith("A100") for r in result.rows]) & result.fitted
-    rows = [row for row, x in zip(result.rows, picked, strict=True) if x]
-    assert len(rows) == 3 and {row["n_gpus"] for row in rows} == {"1"}
-    floor, blocks = _seconds(decode.token_seconds, rows)
-    bandwidths = np.array([float(row["spec_bw_gbs"]) * 1e9 for row in rows])
-    each = floor * bandwidths / decode.CORE_CLOCKS["A100"]  # seconds at a byte a clock
-    found = 1 / _least(blocks * decode.BLOCK_OVERHEAD["llama.cpp 2024"], each, 1 / result.measured[picked])
-    assert found == pytest.approx(decode.CORE_BYTES, rel=0.005)
-    h100 = [row for row in result.rows if row["gpu"].startswith("H100") and row["n_gpus"] == "1"]
-    assert h100 and all(decode.reached(row) < decode.BANDWIDTH_EFFICIENCY for row in h100)
-
-
-def _of_mi300x(rows, measured):
-    """Reading at one efficiency, a second of each block and of each byte summed, over what was measured."""
-    read = np.array([decode.batch_seconds(row, decode.BANDWIDTH_EFFICIENCY) for row in rows])
-    blocks, summed = (
-        np.array([decode.batch_seconds(row, decode.BANDWIDTH_EFFICIENCY, **{x: 1.0}) for row in rows]) - read
-        for x in ("overhead", "sum_time")
-    )
-    return read / measured, blocks / measured, summed / measured
-
-
-def test_a_block_and_a_sum_on_the_mi300x_fit_the_rows_they_name():
-    result = confront("batch_decode_mi300x")
-    rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
-    assert all("70B" in row["model"] and "1" in (row["batch"], row["isl"][:1]) for row in rows) and len(rows) == 6
-    read, *parts = _of_mi300x(rows, result.measured[result.fitted])
-    found = np.linalg.lstsq(np.stack(parts, axis=1), 1 - read, rcond=None)[0]
-    assert found == pytest.approx([decode.VLLM_MI300X_OVERHEAD, decode.VLLM_MI300X_SUM], rel=0.01)
-
-
-def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_not_with_sequences():
-    """With a time a sequence and block in its place, fitted on the same rows, the wider model is twice as far off."""
-    result = confront("batch_decode_mi300x")
-    read, blocks, summed = _of_mi300x(result.rows, result.measured)
-    sequences = blocks * [float(row["batch"]) for row in result.rows]
-    off = {}
-    for name, growing in (("bytes", summed), ("sequences", sequences)):
-        parts = np.stack([blocks, growing], axis=1)
-        found = np.linalg.lstsq(parts[result.fitted], 1 - read[result.fitted], rcond=None)[0]
-        off[name] = np.abs(read + parts @ found - 1)[["405B" in row["model"] for row in result.rows]].mean()
-    assert off["sequences"] > 2 * off["bytes"]
 
 
 def test_every_file_has_its_source_and_licence():

@@ -9,19 +9,19 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import offload
+from scalebook import calculon, measurements, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
 from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
-from scalebook.measurements import offload as confronted
 from scalebook.measurements.calculon import priced
-from scalebook.offload import block as offload_block
+from scalebook.measurements.calls import row_of
+from scalebook.measurements.sets import stanzas
 from scalebook.offload import tiers as offload_tiers
-from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading
+from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading, offloading_with_collectives
 from scalebook.tables import accelerators, links, models
 
-OWN = Path(confronted.__file__).with_name("offload_calculon.csv")
+OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
            near_blocks=2, near_states=3, **MIXED)  # fmt: skip
 SQUARE = {
@@ -54,14 +54,12 @@ class TestBlock:
         tp, tokens = symbol("tp"), symbol("batch") * symbol("seq")
         assert sympy.simplify(self.wide(self.block.params, 2) * tp) == 12
         assert sympy.simplify(self.wide(self.block.flops, 2) * tp / tokens) == 24
-        stated = offload_block.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
+        stated = offload.block_flops.rhs.subs(symbol("block_active_params"), 12 * symbol("hidden") ** 2)
         assert sympy.simplify((stated - self.block.flops).subs(SQUARE, simultaneous=True)) == 0
 
     def test_kept_values(self):
         kept = self.wide(self.block.saved, 1).subs({symbol("activation_bits"): 16, symbol("mask_bits"): 8})
-        stated = offload_block.saved_activations_kept.rhs.subs(
-            {symbol("kept_values"): 17, symbol("activation_bits"): 16}
-        )
+        stated = offload.saved_activations_kept.rhs.subs({symbol("kept_values"): 17, symbol("activation_bits"): 16})
         assert sympy.simplify(kept - stated / symbol("hidden")) == 0
 
     def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):
@@ -306,13 +304,16 @@ class TestCalculon:
         result = confront("offload_calculon_weights")
         rows = [row for row, fitted in zip(result.rows, result.fitted, strict=True) if fitted]
         assert {row["system"] for row in rows} == {"a100_80e", "a100_80g"}
-        known = map(confronted._known, rows)
-        said = np.array([offload_block.block_weights(x) for x in known]) / result.measured[result.fitted]
-        arithmetic = np.array([confronted.block_seconds(row, 1, 1e30)[0] for row in rows])
-        network = np.array([confronted.block_seconds(row, 1, 1)[0] for row in rows]) - arithmetic
+        calls = [stanzas()["offload_calculon_weights"].call(row) for row in rows]
+
+        def run(call, **letters):
+            return offloading_with_collectives(*map(row_of, call.rows), **call.letters, **letters)
+
+        said = np.array([run(x).block_weights for x in calls]) / result.measured[result.fitted]
+        arithmetic = np.array([run(x, flops_efficiency=1, link_achieved=1e30).block_forward for x in calls])
+        network = np.array([run(x, flops_efficiency=1).block_forward for x in calls]) - arithmetic
         found = np.linalg.lstsq(np.stack([arithmetic, network], 1) / said[:, None], np.ones(len(rows)), rcond=None)[0]
-        expected = [confronted.FLOPS_EFFICIENCY, confronted.LINK_EFFICIENCY]
-        assert 1 / found == pytest.approx(expected, rel=0.002)
+        assert 1 / found == pytest.approx([calculon.machine("a100_80g").flops_efficiency, 1], rel=0.002)
 
     @pytest.mark.parametrize("system", ["a100_80g", "h100_80g_nvl8"])
     def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system):
@@ -321,7 +322,7 @@ class TestCalculon:
         kind = {"system": system, "tensor_par": "8", "tensor_par_overlap": "none", "tensor_par_comm_type": "rs_ag"}
         rows = [row | networks for row in result.rows if kind.items() <= row.items()][:6]
         near, far = (
-            np.array([result.confrontation.predict([row | dict(tensor_par_net=net)])[0] for row in rows])
+            np.array([result.confrontation.predict([row | dict(network=net)])[0][0] for row in rows])
             for net in ("0", "1")
         )
         theirs = [

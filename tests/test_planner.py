@@ -701,12 +701,12 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
 def test_what_the_page_loads_is_small():
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
-    Rows of frameworks and libraries, a source for every cell, are 3 kB of it.
+    Rows of frameworks and libraries, a source for every cell, are 3 kB of it; blocks that are not fused, by family, 9 kB.
     """
     data = json.loads(planner_json())
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 60_000
-    assert len(gzip.compress(planner_json().encode())) < 102_000
+    assert len(gzip.compress(own.encode())) < 69_000
+    assert len(gzip.compress(planner_json().encode())) < 113_000
 
 
 def test_the_page_itself_is_small():

@@ -262,14 +262,17 @@ def test_the_state_of_a_sequence():
     assert models.qwen3_5_397b.linear_state == shapes.linear_state(models.qwen3_5_397b)
 
 
-@pytest.mark.parametrize("key", engines)
+@pytest.mark.parametrize("key", [key for key, row in engines.items() if "chunk_tokens" not in row])
+def test_an_engine_of_one_user_has_its_letters(key):
+    assert set(engines[key]) >= {"bandwidth_efficiency", "block_overhead", "turn_time"}
+
+
+@pytest.mark.parametrize("key", [key for key, row in engines.items() if "chunk_tokens" in row])
 def test_an_engine_has_every_letter(key):
     row = engines[key]
     times = ("step_overhead", "layer_overhead", "first_overhead")
-    assert (
-        set(row) == {*times, "cache_share", "chunk_tokens", "first_tokens", "scale_kernels"}
-        and 0.5 < row.cache_share <= 1
-    )
+    assert set(row) >= {*times, "cache_share", "chunk_tokens", "first_tokens", "scale_kernels"}
+    assert 0.5 < row.cache_share <= 1
     for letter in times:
         cell = row.cells[letter]
         assert key == "ideal" or cell.value > 0 or "calibrated" in cell.note

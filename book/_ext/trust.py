@@ -149,6 +149,8 @@ def sets() -> list[str]:
         each = [f"`{x}`: {plain(CONFRONTATIONS[x].what)}" for x in names if x in CONFRONTATIONS]
         lines += ["::::{dropdown} What each set is", "", *(f"- {x}" for x in each), "", "::::", ""]
         lines += typed(names)
+        lines += [f"`{x}` needs Python of its own. {CONFRONTATIONS[x].why}\n" for x in names
+                  if x in CONFRONTATIONS and CONFRONTATIONS[x].why]  # fmt: skip
     return lines
 
 

@@ -8,6 +8,7 @@ pass are transformations that return another listing.
 """
 
 from .backward import backward, recomputation, unread_again
+from .eager import FAMILIES, Family, eager, undropped
 from .hybrids import Hybrid, kinds_of, state_core
 from .listing import Block, Collective, parse
 from .models import (
@@ -38,13 +39,25 @@ from .sharding import (
     shard,
     tensor_parallel,
 )
-from .transformations import attention_core, biased, cached, flash, full, fuse, recompute, selective, unbiased
+from .transformations import (
+    attention_core,
+    biased,
+    cached,
+    flash,
+    full,
+    fuse,
+    hold_gathered,
+    recompute,
+    selective,
+    unbiased,
+)
 
 __all__ = [
-    "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Block",
-    "Collective", "Hybrid", "Kernel", "Op", "Tensor", "active_parameters", "attention_core", "backward", "biased",
-    "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "expert_parallel",
-    "expert_tensor_parallel", "flash", "full", "fuse", "kinds_of", "model_active_params", "model_params", "parameters",
-    "parse", "recomputation", "recompute", "selective", "sequence_parallel", "served_blocks", "shard", "state_core",
-    "tensor_parallel", "unbiased", "unread_again",
+    "EMBEDDING", "FAMILIES", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE",
+    "Block", "Collective", "Family", "Hybrid", "Kernel", "Op", "Tensor", "active_parameters", "attention_core",
+    "backward", "biased", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "eager",
+    "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse", "hold_gathered", "kinds_of",
+    "model_active_params", "model_params", "parameters", "parse", "recomputation", "recompute", "selective",
+    "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased", "undropped",
+    "unread_again",
 ]  # fmt: skip

@@ -142,7 +142,9 @@ class Block:
         again keeps to itself, and what a gather would hold whole where its shard is enough."""
         maker = self.makers.get(tensor.name)
         return maker is not None and (
-            maker.function == "all_gather" or self.is_inner(tensor, "kernel") or self.is_inner(tensor, "again")
+            (maker.function == "all_gather" and not maker.held)
+            or self.is_inner(tensor, "kernel")
+            or self.is_inner(tensor, "again")
         )
 
     @cached_property

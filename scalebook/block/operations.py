@@ -81,6 +81,17 @@ RULES = {
     "pick": Rule("", 0, 0),
     "conv": Rule("inputs", 13, 26),  # four tokens, a multiply and an add each, then the activation
     "delta": Rule("inputs", 9, 18),
+    # Steps of blocks that are not fused: what PyTorch runs one by one (`scalebook.block.eager`).
+    "cast": Rule("", 0, 0),
+    "constant": Rule("", 1, 1),  # times or plus what has no gradient: rotary angles, a mask, a number
+    "repeat": Rule("", 0, 0),
+    "mean_square": Rule("inputs", 2, 2, whole=True),
+    "scale": Rule("inputs", 1, 3),
+    "times": Rule("inputs", 1, 2),
+    "power": Rule("inputs", 2, 3),
+    "tanh": Rule("outputs", 1, 3),
+    "silu": Rule("inputs", 4, 8),
+    "route": Rule("outputs", 5, 8, whole=True),
     **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
 }
 
@@ -189,7 +200,8 @@ class Tensor:
 class Op:
     """One line: `outs = function(args) over ways`, or a sum of contractions when there is no function.
 
-    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass.
+    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass; a gather
+    that is `held` is kept for the backward pass, which gathers again otherwise.
     """
 
     outs: tuple[Tensor, ...]
@@ -198,6 +210,7 @@ class Op:
     over: str = ""
     kernel: str = ""
     again: str = ""
+    held: bool = False
 
     def __str__(self):
         right = " + ".join(" ".join(map(str, term)) for term in self.terms)

@@ -10,7 +10,18 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.operations import TOKENS, Op, Tensor, base
 
-__all__ = ["attention_core", "biased", "cached", "flash", "full", "fuse", "recompute", "selective", "unbiased"]
+__all__ = [
+    "attention_core",
+    "biased",
+    "cached",
+    "flash",
+    "full",
+    "fuse",
+    "hold_gathered",
+    "recompute",
+    "selective",
+    "unbiased",
+]
 
 
 def cached(block: Block) -> Block:
@@ -88,7 +99,9 @@ def attention_core(block: Block) -> tuple[str, ...]:
     softmax = [op for op in block.ops if op.function == "softmax"]
     if not softmax:
         raise ValueError("the block has no softmax, hence no attention")
-    names = [t.name for t in softmax[0].args] + [softmax[0].name]
+    names = [*(t.name for t in softmax[0].args), softmax[0].name]
+    while block[names[0]].function:  # steps that are not fused: a scale, a mask
+        names.insert(0, block[names[0]].args[0].name)
     while block[names[-1]].function:
         names.append(block.users[names[-1]][0].name)
     return tuple(names)
@@ -122,6 +135,17 @@ def full(block: Block) -> Block:
     {'x': activation_bits*batch*hidden*seq/8}
     """
     return recompute(block, *(op.name for op in block.ops))
+
+
+def hold_gathered(block: Block, way: str = "tp") -> Block:
+    """Keep what tensor parallelism gathers for the backward pass, which then gathers nothing again.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> from scalebook.block.sharding import sequence_parallel, tensor_parallel
+    >>> sorted(x for x in hold_gathered(LLAMA.then(tensor_parallel, sequence_parallel)).saved_tensors if "all" in x)
+    ['h1_all', 'h2_all']
+    """
+    return Block(tuple(replace(op, held=op.function == "all_gather" and op.over == way) for op in block.ops))
 
 
 def unbiased(block: Block) -> Block:

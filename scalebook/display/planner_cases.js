@@ -149,7 +149,8 @@ function planCases(engine) {
     sheet(plan, words, offload) {
       const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
       const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : words.recompute;
-      const own = `${kind(model, false)}|${kept}|${words.attention}|${words.context_exchange}|${quantized}`;
+      const eager = data.frameworks[plan.framework ?? "unnamed"].words.blocks === "eager" ? [model.words.family ?? "llama"] : [];
+      const own = [kind(model, false), kept, words.attention, words.context_exchange, quantized, ...eager].join("|");
       if (model.letters.linear_layers) throw new Error(`${model.name} has linear attention in some blocks, whose training has no listing; take another model`);
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");

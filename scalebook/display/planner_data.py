@@ -68,7 +68,10 @@ def planner_data() -> dict:
     usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
     trained_with = {x for row in frameworks.values() for x in row.words.get("libraries", "").split()}
     of_training = {k: x for k, x in libraries.items() if x.words["library"] in trained_with}
-    tables_of = dict(models=models, devices=usual, engines=engines, frameworks=frameworks, libraries=of_training)
+    served = {
+        k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
+    }  # no releases, none of one user
+    tables_of = dict(models=models, devices=usual, engines=served, frameworks=frameworks, libraries=of_training)
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["configs"] = configurations()
     formats = {}

@@ -205,6 +205,12 @@ def _shapes(served: bool) -> dict[str, Mapping]:
     return {kind_of(row, served): row for row in reversed(rows)}
 
 
+def families(kind: str) -> list[str]:
+    """Whose code eager blocks of a kind follow: of the table's rows, and Llama's for any other."""
+    rows = (x for x in models.values() if not x.get("linear_layers") and kind_of(x, False) == kind)
+    return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
+
+
 def training(graph: Graph) -> dict:
     """What sheets of training steps are put together of."""
     blocks, words, numbers = {}, {}, lambda formulas: set(map(graph.number, formulas))
@@ -213,8 +219,11 @@ def training(graph: Graph) -> dict:
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
-            own = block_formulas(*blocks_of(row), Strategy(**said).of_block)
-            blocks[f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"] = numbers(map(host.as_run, own))
+            for family in ("", *families(kind)):
+                code = dict(blocks="eager", family=family) if family else {}
+                own = block_formulas(*blocks_of(row), Strategy(**said, **code).of_block)
+                key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
+                blocks[f"{key}|{family}" if family else key] = numbers(map(host.as_run, own))
     dense = blocks_of(models.llama3_8b)
     common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
     common |= {"attention_reached", "launched_blocks", "eager_time"}  # which the model decides

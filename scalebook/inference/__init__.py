@@ -10,9 +10,12 @@ from . import (
     bill,
     disaggregation,
     engine_terms,
+    exchanges,
+    expert_layer,
     experts,
     generations,
     halves,
+    operators,
     pools,
     prefix,
     prompts,
@@ -34,9 +37,12 @@ from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .engine_terms import *
+from .exchanges import *
+from .expert_layer import *
 from .experts import *
 from .generations import *
 from .halves import *
+from .operators import *
 from .pools import *
 from .prefix import *
 from .prompts import *
@@ -53,7 +59,8 @@ from .tail import *
 from .tokens import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, experts, generations, halves, pools, prefix, prompts, queues, room,
-    scaling, served, serving, shared, simulation, speculation, step, tail, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations, halves,
+    operators, pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step,
+    tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

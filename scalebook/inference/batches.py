@@ -7,13 +7,13 @@
 (924, 2769)
 >>> one = serve.static(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, batch=64, prompt=1000, output=200)
 >>> round(one.ttft, 2), round(one.tpot * 1e3, 1)
-(4.18, 20.7)
+(4.13, 16.1)
 """
 
 from functools import cache
 
 import numpy as np
-from sympy import Integer, Max, Min, Rational, ceiling, floor
+from sympy import Integer, Min, Rational, ceiling, floor
 
 from scalebook.inference import queues
 from scalebook.inference.step import decode_step, prefill_step
@@ -57,7 +57,7 @@ def free_share_usual():
 
 @formula("kept_output", "kwon2023")
 def kept_output_usual():
-    """An engine that moves sequences out when memory is full keeps no room ahead: half of an answer is cached on average.
+    """An engine that can move sequences out keeps no room ahead: half of an answer is cached, on average.
 
     An engine that never moves a sequence out keeps room for whole answers: 1.
 
@@ -82,7 +82,8 @@ def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layer
 def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_share):
     """Memory for caches: a share of what weights and work space leave of the memory that the engine may use.
 
-    >>> cache_room_of_free(hbm_reported="85 GB", cache_share=1, held_weights="63.5 GB", workspace="1.5 GB", free_share=0.9)
+    >>> held = dict(held_weights="63.5 GB", workspace="1.5 GB")
+    >>> cache_room_of_free(held, hbm_reported="85 GB", cache_share=1, free_share=0.9)
     18000000000.0
     """
     return free_share * (hbm_reported * cache_share - held_weights - workspace)
@@ -90,7 +91,7 @@ def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_
 
 @formula("batch_limit", "kwon2023")
 def batch_limit_usual():
-    """Most sequences that an engine lets a group run at once: 2,048, what engines are set to where much is asked of them.
+    """Most sequences that an engine lets a group run at once: 2,048, to which engines are set where load is high.
 
     >>> batch_limit_usual()
     2048.0
@@ -120,13 +121,14 @@ def whole_generations(requests, replicas, attention_dp, full_batch):
 
 
 @formula("last_batch", "yu2022")
-def last_batch(requests, replicas, attention_dp, full_batch, whole_generations):
+def last_batch(requests, replicas, attention_dp, full_batch):
     """Requests of a group that are left for its last generation.
 
-    >>> last_batch(requests=3000, replicas=1, attention_dp=1, full_batch=800, whole_generations=3)
+    >>> last_batch(requests=3000, replicas=1, attention_dp=1, full_batch=800)
     600.0
     """
-    return Max(0, requests / (replicas * attention_dp) - whole_generations * full_batch, evaluate=False)
+    each = requests / (replicas * attention_dp)
+    return each - floor(each / full_batch) * full_batch
 
 
 # Time
@@ -172,7 +174,7 @@ def makespan_of_generations(
 
 @formula("tpot", "agrawal2024 §3", given=[no_sequence_overhead, kernel_share_usual])
 def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
-    """Mean time per output token while a group is full: a step, and the prompts that are read in place of ended answers.
+    """Mean time per output token while a group is full: a step, and prompts that are read as answers end.
 
     >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms", sequence_overhead=0,
     ...                        kernel_share=1)
@@ -274,7 +276,7 @@ class _Asked:
         return float(batches[each <= target].max())
 
 
-def offline(serve, *knowns, tpot=None, tpot_p99=None, **letters) -> Row:
+def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Requests of one length that are all there at once: `serve.offline(model, device, requests=3000, prompt=...)`.
 
     As many sequences run together as memory and the engine allow; with a target for the mean `tpot`, or a limit for its
@@ -295,7 +297,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, **letters) -> Row:
         raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
     targets = [] if tpot is None else [quantity("tpot", tpot)]
     if tpot_p99 is not None:
-        tail = {n: x for n, x in letters.items() if n == "tpot_tail"}
+        tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
         targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
     full = asked.within(float(min(targets)), most) if targets else most
     left = asked.priced("whole_generations", "last_batch", full_batch=full)

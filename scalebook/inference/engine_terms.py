@@ -1,4 +1,4 @@
-"""Terms that only some engines add to a step: attention by single heads, launches of a prompt's kernels, sums of their own.
+"""Terms that only some engines add to a step: attention by single heads, launches for prompts, sums of their own.
 
 An engine's row, or the row of a library on a device, that has one of these cells swaps a formula of the step's sheet.
 """
@@ -10,7 +10,9 @@ from sympy import Max
 
 from scalebook.language import Formula, Sheet, formula
 
-__all__ = ["engine_time_reading", "heads_time_alone", "own_sum_time", "with_engine_terms"]
+__all__ = ["TERMS", "engine_time_reading", "heads_time_alone", "own_sum_time", "with_engine_terms"]
+
+TERMS = ("head_efficiency", "prompt_layer_overhead", "shared_heads", "own_sum_rate")  # what some of the steps use
 
 
 @formula("heads_time", "trtllm-performance")
@@ -36,13 +38,14 @@ def engine_time_reading(step_overhead, prompt_layer_overhead, layers):
 
 
 @formula("own_sum_time", "rocm-vllm")
-def own_sum_time(device_batch, hidden, layers, pp, result_bits, sum_byte_time):
+def own_sum_time(device_batch, hidden, layers, pp, result_bits, own_sum_rate):
     """What an engine's own sums over devices take beyond those of the library: two messages a block, byte by byte.
 
-    >>> own_sum_time(device_batch=32, hidden=8192, layers=80, pp=1, result_bits=16, sum_byte_time=2.9e-11).__round__(5)
+    >>> llama = dict(hidden=8192, layers=80, pp=1, result_bits=16)
+    >>> own_sum_time(llama, device_batch=32, own_sum_rate="34.5 GB/s").__round__(5)
     0.00243
     """
-    return 2 * layers / pp * device_batch * hidden * result_bits / 8 * sum_byte_time
+    return 2 * layers / pp * device_batch * hidden * result_bits / 8 / own_sum_rate
 
 
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
@@ -50,7 +53,7 @@ def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
     terms = []
     if phase == "decode" and "head_efficiency" in known and _reads_alone(known):
         terms.append("cache_time")
-    if phase == "decode" and known.get("sum_byte_time") and "exchange_time" in sheet.formulas:
+    if phase == "decode" and "own_sum_rate" in known and "exchange_time" in sheet.formulas:
         terms.append("exchange_time")
     if phase == "prefill" and "prompt_layer_overhead" in known:
         terms.append("engine_time")

@@ -16,7 +16,7 @@ from sympy import Max
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, halves
-from scalebook.inference.engine_terms import with_engine_terms
+from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
@@ -293,6 +293,7 @@ class Step:
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         sheet = with_engine_terms(sheet, self.phase, known)
+        letters = {n: x for n, x in letters.items() if n not in TERMS or n in sheet.letters}
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]

@@ -30,8 +30,8 @@ from scalebook.tables.shapes import (
 __all__ = [
     "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
     "decode_intensity_mla", "decode_intensity_mqa", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting", "token_time_loads", "token_time_overhead",
-    "token_time_sums",
+    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
+    "token_time_loads", "token_time_overhead", "token_time_sums",
 ]  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, turns, turn_time):
-    """A memory-bound step of one engine: its share of the bandwidth, a delay in every block, and devices that take turns.
+    """A memory-bound step of an engine: its share of the bandwidth, a delay in each block, devices that take turns.
 
     Of several devices `readers` read at once, each its part of every matrix; or each has layers of its own, and a token
     passes from one to the next in so many `turns`.
@@ -187,7 +187,7 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0, hbm_bandwidth="1.008 TB/s")
     >>> round(token_time_engine(models.llama2_7b, engines.llama_cpp_2025, one) * 1e3, 2)
-    5.42
+    5.34
     """
     return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + turns * turn_time
 
@@ -202,23 +202,25 @@ def token_time_loads(
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0)
     >>> device = accelerators.a100.running("llama_cpp")
     >>> round(token_time_loads(models.llama2_7b, device, engines.llama_cpp_2025, one) * 1e3, 2)
-    4.82
+    4.75
     """
     reached = Min(bandwidth_efficiency, load_rate / hbm_bandwidth, evaluate=False)
     return memory_time / (reached * readers) + layers * block_overhead + turns * turn_time
 
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
-def token_time_sums(memory_time, bandwidth_efficiency, readers, layers, block_overhead, batch, hidden, sum_byte_time):
+def token_time_sums(
+    memory_time, bandwidth_efficiency, readers, layers, block_overhead, batch, hidden, result_bits, own_sum_rate
+):
     """A memory-bound step of devices that share all matrices, and sum activations twice in a block, byte by byte.
 
     >>> from scalebook.tables import accelerators, engines, models
-    >>> eight = dict(batch=16, context=1024, weight_bits=8, kv_bits=8, readers=8)
+    >>> eight = dict(batch=16, context=1024, weight_bits=8, kv_bits=8, readers=8, result_bits=16)
     >>> round(token_time_sums(models.llama3_70b, accelerators.mi300x, engines.vllm_2025_rocm, eight) * 1e3, 2)
-    10.44
+    10.27
     """
-    summed = 2 * layers * batch * hidden * 2  # activations of 16 bits
-    return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + sum_byte_time * summed
+    summed = 2 * layers * batch * hidden * result_bits / 8
+    return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + summed / own_sum_rate
 
 
 @formula("decode_rate", "pope2022 §2.1", given=[token_time])

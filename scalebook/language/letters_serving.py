@@ -163,20 +163,10 @@ letter("readers", "", "devices that read at once, each a part of every matrix", 
 letter("turns", "", "times that a token passes from one device to the next", r"n_{\mathrm{turn}}", _ZERO)
 letter("turn_time", "s", "time in which a device hands a token over to the next", r"\tau_{\mathrm{turn}}", _ZERO)
 letter("load_rate", "B/s", "bytes a second that the cores of a device ask its memory for", r"W_{\mathrm{load}}")
-letter("heads_time", "s", "time of attention in which each query head reads by itself", r"T_h")
+letter("heads_time", "s", "time of attention in which each query head reads by itself", r"T_{\mathrm{head}}")
+letter("own_sum_time", "s", "time that an engine's own sums take beyond those of the library", r"T_{\Sigma}^{e}", _ZERO)
 letter(
-    "own_sum_time",
-    "s",
-    "time that an engine's own sums over devices take beyond those of the library",
-    r"T_{\Sigma}^{e}",
-    _ZERO,
-)
-letter(
-    "sum_byte_time",
-    "s",
-    "time that each byte of an engine's own sums over devices takes beyond",
-    r"\tau_{\Sigma B}",
-    _ZERO,
+    "own_sum_rate", "B/s", "bytes over the time that an engine's own sums take beyond the library's", r"W_{\Sigma}^{e}"
 )
 
 # Requests that are all there at once.
@@ -185,7 +175,7 @@ letter("full_batch", "", "sequences of a group at once while requests wait", r"b
 letter("whole_generations", "", "times that a group is filled with requests", r"n_{\mathrm{whole}}", _ZERO)
 letter("last_batch", "", "requests of a group in its last generation", r"b_{\mathrm{last}}", _ZERO)
 letter("full_time", "s", "time of a step in which a group is full", r"T_{\mathrm{full}}")
-letter("last_time", "s", "time of a step of the last generation", r"T_{\mathrm{last}}", _ZERO)
+letter("last_time", "s", "time of a step of the last generation", r"T_{\mathrm{end}}", _ZERO)
 letter("makespan", "s", "time until all requests are answered", r"T_{\mathrm{all}}")
 letter("tpot_p99", "s", "99th percentile of the time per output token", r"T_{\mathrm{out}}^{99}")
 letter("tpot_tail", "", "99th percentile of the time per output token over its mean", r"r_{99}")

@@ -235,6 +235,17 @@ letter(
 )
 letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")
 letter("best_time", "s", "time of the best product that a search finds", r"T_{\mathrm{best}}")
+letter("dummy_share", "%", "whether a library keeps gradients beside those that are summed", r"\chi_{g\Box}", "share")
+letter("work_memory", "B", "what a framework and its libraries hold beside the model", r"M_{\mathrm{work}}", _ZERO)
+letter("library_memory", "B", "work space of libraries", r"M_{\mathrm{lib}}", _ZERO)
+letter("vocab_bits", "bit", "held for each parameter of the vocabulary's matrix, beside its state", r"b_{V\Box}", _ZERO)
+letter(
+    "gathered_tensors",
+    "",
+    "tensors that tensor parallelism has gathered whole while a block is at work",
+    r"n_{\mathrm{ag}}",
+    _ZERO,
+)
 letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
 
 # Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.

@@ -86,6 +86,12 @@ letter(
     r"\eta_{\mathrm{host}}",
     "share",
 )
+letter(
+    "host_buffers",
+    "",
+    "memory that a program asks of a host over the state that it keeps there",
+    r"\phi_{\mathrm{host}}",
+)
 letter("block_active_params", "", "parameters of one block that one token uses", r"N_{\mathrm{act}/L}")
 letter("kept_values", "", "values a block keeps for its backward pass, per token and unit of hidden width", r"\kappa_a")
 letter("recomputed", "%", "share of the forward arithmetic that the backward pass runs again", r"\varrho", "share")

@@ -11,34 +11,17 @@ LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_dec
 
 from scalebook.language.notation import nearest, quoted, word
 
-from . import (
-    calculon,
-    offload,
-    offload_published,
-    pipeline,
-    stragglers,
-    training_memory,
-    training_seconds,
-)
+from . import calculon, training_seconds
 from .confrontation import Confrontation, Result
 from .own import Own, confront_own
 from .sets import confrontations
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find"]
 
-# In the order in which the list and the trust page have them; sets that are data stand between the two.
-_FIRST = (
-    offload, offload_published, training_memory, pipeline, stragglers,
-)  # fmt: skip
-_LAST = (
-    training_seconds, calculon,
-)  # fmt: skip
-
+# In the order in which the list and the trust page show them: sets that are data, then those that are code.
 CONFRONTATIONS: dict[str, Confrontation] = {
-    **{name: c for module in _FIRST for name, c in module.CONFRONTATIONS.items()},
-    **confrontations(),
-    **{name: c for module in _LAST for name, c in module.CONFRONTATIONS.items()},
-}
+    **confrontations(), **training_seconds.CONFRONTATIONS, **calculon.CONFRONTATIONS,
+}  # fmt: skip
 
 
 def find(name: str) -> Confrontation:

@@ -3,14 +3,16 @@
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
 
 import numpy as np
 
-from scalebook import tables
+from scalebook import calculon, tables
 from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
+from scalebook.pipeline.simulation import simulate
 from scalebook.search.plain import searchable
 from scalebook.shell.named import find
 
@@ -18,25 +20,27 @@ from .expressions import Empty, expression, names, written
 
 __all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "results", "row_of", "shown"]
 
+FUNCTIONS = {"simulate": simulate}  # public, and no formulas
 TERMS = ("first", "second", "third")  # of a sum, in its figure
 # What calls of one layout differ in, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
 
 
 def called(thing: str):
-    """What a call names: a sheet, a formula, or a function of one, such as `serve.offline`.
+    """What a call names: a sheet, a formula, a function of one, such as `serve.offline`, or a public function.
 
     >>> called("serve.offline").__name__
     'offline'
     """
     name, *inside = thing.split(".")
-    return reduce(getattr, inside, find(name))
+    return FUNCTIONS[name] if name in FUNCTIONS else reduce(getattr, inside, find(name))
 
 
 @lru_cache(4096)
 def _run(thing: str, rows: tuple, letters: tuple) -> Row:
     """What a call gives; rows of a set often repeat one."""
-    return called(thing)(*map(row_of, rows), **dict(letters))
+    plain = _plain if thing in FUNCTIONS else lambda x: x
+    return called(thing)(*map(row_of, rows), **{n: plain(x) for n, x in letters})
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Call:
     """One public call: `text` is what a reader types, `value` what it gives.
 
     `rows` are, by position, table, key, precision (two with experts' own), cluster and libraries of each row, a
-    shape's letters and words, or "formula" and the name of one that takes the place of the sheet's.
+    shape's letters and words, "formula" and the name of one that takes the place of the sheet's, or "calculon", one of
+    the functions that give rows of its documents, and names.
     `answer` is a letter of the result or arithmetic over its letters; of a formula it is the formula's number.  `blend`
     are a word, its two values and the share of the second.
     """
@@ -86,9 +91,11 @@ class Call:
         word, values, _ = self.blend
         return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
-    def answered(self, seconds: float | None = None) -> float:
-        """The answer, or what it would be if a step took so many seconds."""
+    def answered(self, seconds: float | None = None) -> float | Fraction:
+        """The answer, or what it would be if a step took so many seconds; exact where the result is."""
         run = self.runs[0]
+        if self.thing in FUNCTIONS:
+            return expression(self.answer, lambda name: getattr(run, name))
         if not isinstance(run, Row):  # a formula's number
             return float(expression(self.answer, lambda name: run))
 
@@ -105,7 +112,7 @@ class Call:
         return float(expression(self.answer, value))
 
     @property
-    def value(self) -> float:
+    def value(self) -> float | Fraction:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
@@ -140,7 +147,8 @@ class Sum:
 
     def become(self, answers):
         """What the calls' answers, in their order, become."""
-        known = {**self.columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
+        columns = {n: _plain(x) for n, x in self.columns.items()}
+        known = {**columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)
 
 
@@ -238,7 +246,12 @@ def is_array(thing: str) -> bool:
 
 def shown(x) -> str:
     """A value as a reader types it: whole numbers without a point."""
-    return repr(int(x)) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else repr(x)
+    return repr(_plain(x))
+
+
+def _plain(x):
+    """A whole number as an int."""
+    return int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else x
 
 
 def _row_text(row: tuple) -> str:
@@ -247,11 +260,17 @@ def _row_text(row: tuple) -> str:
         return f"models.shaped({', '.join(f'{n}={shown(x)}' for n, x in key)})"
     if kind == "formula":
         return key
+    if kind == "calculon":
+        return f"calculon.{key}({', '.join(map(repr, _numbered(more)))})"
     at, on, running = (*more, "", "", "")[:3]
     dense, *experts = at.split() or [""]
     at = f"{dense!r}, experts={experts[0]!r}" if experts else repr(dense)
     said = f"{kind}.{key}" + (f".at({at})" if dense else "") + (f".on(clusters.{on})" if on else "")
     return said + (f".running({', '.join(map(repr, running.split()))})" if running else "")
+
+
+def _numbered(texts) -> list:
+    return [int(x) if x.isdecimal() else x for x in texts]
 
 
 @cache
@@ -262,6 +281,8 @@ def row_of(said: tuple) -> Row | Formula:
         return tables.models.shaped(**dict(key))
     if kind == "formula":
         return find(key)
+    if kind == "calculon":
+        return getattr(calculon, key)(*_numbered(more))
     row, (at, on, running) = getattr(tables, kind)[key], (*more, "", "", "")[:3]
     row = row.at(*at.split()) if at else row
     row = row.on(tables.clusters[on]) if on else row

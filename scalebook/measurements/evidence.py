@@ -60,7 +60,7 @@ _SETS = {
         collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x
         azure:sums"""),
     "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
-    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory"),
+    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory pytorch_saved"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
         trtllm_max_load azure_engines serving_disaggregated infersim wide_ep h200_slo"""),

@@ -14,7 +14,7 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
   of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
   of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
-  `links.pcie4` is one.
+  `links.pcie4` is one, or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
   patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
@@ -30,8 +30,8 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
   was calibrated on; a list where any of several will do.
 - `why`: why the set needs Python, if it does.
 - `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
-  expression, or `{of = text, names = {pattern = text}}`, where `names` may name those of a key; `complete`: a function
-  of this room that adds columns.
+  expression, or `{of = text}`, with `names = {pattern = text}` its first match, where `names` may name those of a key;
+  `complete`: a function of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
@@ -40,6 +40,7 @@ A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (t
 - `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
   may name letters of the result with the second value.
 - `bound`: true where figures are lower bounds, which are held apart from the sets.
+- `readings`: a function of this room, or `{word = [values]}` if rows do not say a word: each value is as likely.
 - `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
 """
 
@@ -61,7 +62,7 @@ from scalebook.shell.named import find
 from scalebook.training.totals import useful_times
 
 from .calls import TERMS, Call, Sum, is_array, priced_calls, row_of, shown
-from .confrontation import Confrontation, Priced
+from .confrontation import Confrontation, Priced, Readings
 from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 
@@ -101,11 +102,23 @@ class Stanza:
             self.calibrates,
             tuple(said.get("optional", ())),
             self.completed,
-            readings=partial(_named(said["readings"]), self) if "readings" in said else None,
+            readings=self._readings(said["readings"]) if "readings" in said else None,
             alike=lambda row: said.get("alike", "").format_map(row),
             call=lambda row: self.call(row).text,
             why=said.get("why", ""),
         )
+
+    def _readings(self, said: str | Mapping) -> Callable:
+        if isinstance(said, str):
+            return partial(_named(said), self)
+        [(word, values)] = said.items()
+
+        def readings(rows):
+            calls = [self.call(row) for row in rows]
+            read = [[replace(x, letters={**x.letters, word: value}).value for x in calls] for value in values]
+            return Readings(np.array(read), np.full((len(values), len(rows)), 1 / len(values)))
+
+        return readings
 
     def completed(self, row: Measurement) -> Measurement:
         """A row with the columns that are extracted from others."""
@@ -121,8 +134,8 @@ class Stanza:
     def _extracted(self, how, row: Measurement) -> str:
         if isinstance(how, str):
             try:
-                return shown(float(self._of(how, row, {})))
-            except Empty:
+                return shown(float(self._of(how, row, {}, partial(self._cells, row, self.said))))
+            except (Empty, KeyError):
                 return ""
         if isinstance(how, Mapping):
             text = how["of"].format_map(row)
@@ -160,6 +173,8 @@ class Stanza:
                 return reason
         if whole.get("device") and not self._key("device", row, whole):
             return "on a device that is not in the table"
+        if "shape" not in whole and whole.get("model") and not self._key("model", row, whole):
+            return "of a model that is not in the table"
         return self.said["refused"] if "refused" in self.said and self._is_refused(row) else ""
 
     def _is_refused(self, row: Measurement) -> bool:
@@ -210,7 +225,7 @@ class Stanza:
         if {"training_step"} != {x.thing for x in terms}:
             return self._added(calls, np.array([[x.value, *x.at_peaks()] for x in terms]).T)
         values = np.array([x.value for x in calls])
-        if any(isinstance(x, Sum) for x in calls):
+        if any(isinstance(x, Sum) or "step_time" not in names(x.answer) for x in calls):
             return Priced(values)
         least = [[x.answered(seconds) for seconds in useful_times(x.runs[0])] for x in calls]
         return Priced(values, *np.array(least).T)
@@ -286,7 +301,7 @@ class Stanza:
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
-        """The fastest of the choices that runs and fits."""
+        """The fastest of the choices that run and fit, or the smallest where none fits."""
         tuned = dict(tuned)
         best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
@@ -301,7 +316,9 @@ class Stanza:
             option = replace(call, letters=letters | own)
             try:
                 run = option.runs[0]
-                rank = (False, -run[best]) if best else (run.memory > share * run.hbm_capacity, run.step_time)
+                over = not best and run.memory > share * run.hbm_capacity
+                rate = -run[best] if best else run.step_time / run.global_batch
+                rank = (over, run.memory if over else rate)
             except (KeyError, ValueError):
                 continue  # no whole number of micro-batches, a schedule that does not run them, or no room
             found.append((*rank, option))
@@ -334,7 +351,9 @@ class Stanza:
             kinds = ("device", "precision", "cluster", "libraries")
             rows.append(("accelerators", *(self._key(x, row, said) for x in kinds)))
         rows += [(f"{x}s", self._key(x, row, said)) for x in ("framework", "engine") if x in said]
-        rows += [tuple(x.format_map(row).split(".")) for x in said.get("rows", ())]
+        for text in said.get("rows", ()):
+            (kind, key), *more = text.partition(" ")[0].split("."), *text.split(" ")[1:]
+            rows.append((kind, *filter(None, (x.format_map(row) for x in (key, *more)))))
         return (*rows, *(("formula", x.format_map(row)) for x in said.get("formulas", ())))
 
     def _of(self, text: str, row: Measurement, letters: Mapping, known: Callable[[], Mapping] = dict):
@@ -356,7 +375,7 @@ class Stanza:
     def _shape(self, shape: Mapping, row) -> tuple:
         own = {}
         for name, text in shape.items():
-            is_word = name in ("name", "norm", "attention", "windows")
+            is_word = name in ("name", "norm", "attention", "windows", "family")
             own[name] = text.format_map(row) if is_word else self._of(text, row, own) if isinstance(text, str) else text
         return tuple(own.items())
 

@@ -18,10 +18,14 @@ from sympy import Max, Min
 from scalebook.language import Sheet, formula
 from scalebook.offload.block import (
     block_active_params_mean,
+    block_active_params_shape,
     block_backward,
+    block_backward_collectives,
     block_flops,
     block_forward,
+    block_forward_collectives,
     block_params_mean,
+    block_params_shape,
     block_states,
     block_weights,
     saved_activations_kept,
@@ -39,6 +43,7 @@ __all__ = [
     "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
     "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states",
     "offload_bandwidth_weights", "offload_efficiency", "offloading",
+    "offloading_with_collectives",
 ]  # fmt: skip
 
 # Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
@@ -224,6 +229,13 @@ offloading = Sheet(
     offload_efficiency, break_even_tokens,
     held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
     doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",
+)  # fmt: skip
+
+offloading_with_collectives = Sheet(
+    "offloading_with_collectives", block_params_shape, block_active_params_shape, block_weights, block_states,
+    saved_activations_kept, block_flops, block_forward_collectives, block_backward_collectives, offload_bandwidth,
+    held_interleaved_first, offload_memory,
+    doc="Blocks of a shape in a second tier, their times with the collectives of tensor parallelism, none overlapped.",
 )  # fmt: skip
 
 break_even = Sheet(

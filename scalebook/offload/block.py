@@ -4,11 +4,15 @@ The weights come in, the activations that the backward pass reads go out and com
 and optimizer state come and go once a step.  They hide behind the arithmetic of the block.
 """
 
+from sympy import Max
+
 from scalebook.language import formula
 
 __all__ = [
-    "block_active_params_mean", "block_backward", "block_flops", "block_forward", "block_forward_collectives",
-    "block_params_mean", "block_states", "block_weights", "saved_activations_kept",
+    "block_active_params_mean", "block_active_params_shape", "block_backward", "block_backward_collectives",
+    "block_flops", "block_forward", "block_forward_collectives", "block_forward_piped", "block_forward_ring",
+    "block_params_mean", "block_params_shape", "block_states", "block_weights", "recomputed_attention",
+    "saved_activations_kept",
 ]  # fmt: skip
 
 
@@ -33,6 +37,30 @@ def block_active_params_mean(active_params, embeddings, vocab, hidden, layers):
     7.8026696
     """
     return (active_params - embeddings * vocab * hidden) / layers
+
+
+def _matrices(hidden, heads, kv_heads, head_dim, ffn):
+    return 2 * hidden * (head_dim * (heads + kv_heads) + ffn)
+
+
+@formula("block_params", "isaev2023-calculon §2")
+def block_params_shape(hidden, heads, kv_heads, head_dim, ffn):
+    """Four matrices of attention and two of a feed-forward layer without a gate.
+
+    >>> block_params_shape(hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152) / 1e9
+    1.811939328
+    """
+    return _matrices(hidden, heads, kv_heads, head_dim, ffn)
+
+
+@formula("block_active_params", "isaev2023-calculon §2")
+def block_active_params_shape(hidden, heads, kv_heads, head_dim, ffn):
+    """All of a dense model's block: four matrices of attention and two of a feed-forward layer without a gate.
+
+    >>> block_active_params_shape(hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152) / 1e9
+    1.811939328
+    """
+    return _matrices(hidden, heads, kv_heads, head_dim, ffn)
 
 
 @formula("block_weights", "rajbhandari2021 §3", given=[block_params_mean])
@@ -102,8 +130,65 @@ def block_forward_collectives(
     >>> round(block_forward_collectives(**at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
     1.837
     """
-    moved = 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp
-    return block_flops / (peak_flops * flops_efficiency) + moved / link_achieved
+    return block_flops / (peak_flops * flops_efficiency) + _sent(batch, seq, hidden, activation_bits, tp, link_achieved)
+
+
+def _sent(batch, seq, hidden, activation_bits, tp, link_achieved):
+    """Time of a pass's two gathers and two reduce-scatters."""
+    return 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp / link_achieved
+
+
+def _overlapped(
+    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
+    heads, head_dim, ffn,
+):  # fmt: skip
+    """Arithmetic of a block's forward pass, and what is left of its collectives beside the products next to them."""
+    arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
+    each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
+    pace = arithmetic / (block_params + 2 * seq * width)
+    out, wide = pace * hidden * width, pace * hidden * ffn
+    into = pace * block_params - out - 2 * wide  # queries, keys and values
+    return arithmetic, sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
+
+
+_SHAPED = [block_active_params_shape, block_params_shape, block_flops]
+
+
+@formula("block_forward", "isaev2023-calculon §2", given=_SHAPED)
+def block_forward_ring(
+    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
+    heads, head_dim, ffn,
+):  # fmt: skip
+    """Each of the four collectives goes in a ring beside the product next to it, and beside no other.
+
+    >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
+    >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
+    >>> round(block_forward_ring(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    1.796
+    """
+    return sum(_overlapped(
+        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
+        block_params, heads, head_dim, ffn,
+    ))  # fmt: skip
+
+
+@formula("block_forward", "isaev2023-calculon §2", given=_SHAPED)
+def block_forward_piped(
+    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
+    heads, head_dim, ffn,
+):  # fmt: skip
+    """As in a ring, but a pipe of `tp` parts also shows its first part.
+
+    >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
+    >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
+    >>> round(block_forward_piped(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    2.016
+    """
+    shown = _overlapped(
+        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
+        block_params, heads, head_dim, ffn,
+    )  # fmt: skip
+    return sum(shown) + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
 
 
 @formula("block_backward", "narayanan2021 §3", given=[block_forward])
@@ -114,3 +199,26 @@ def block_backward(block_forward, recomputed):
     0.03
     """
     return (2 + recomputed) * block_forward
+
+
+@formula("block_backward", "isaev2023-calculon §2", given=[block_flops])
+def block_backward_collectives(block_forward, block_flops, peak_flops, flops_efficiency, recomputed):
+    """As many collectives run back as forward; the arithmetic is two passes of one, and what is computed again.
+
+    >>> block_backward_collectives(
+    ...     block_forward="12 ms", block_flops="8 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, recomputed=1
+    ... )
+    0.032
+    """
+    return block_forward + (1 + recomputed) * block_flops / (peak_flops * flops_efficiency)
+
+
+@formula("recomputed", "korthikanti2022 §5", given=[block_params_shape])
+def recomputed_attention(block_params, seq, heads, head_dim):
+    """The core of attention alone runs again: its share of a block's arithmetic.
+
+    >>> round(recomputed_attention(block_params=1.8e9, seq=2048, heads=96, head_dim=128), 3)
+    0.027
+    """
+    core = 2 * seq * heads * head_dim
+    return core / (block_params + core)

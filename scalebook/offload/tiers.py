@@ -6,7 +6,7 @@ Near are the blocks in use, arriving and leaving, each in a place of its own; al
 'symbolic'
 """
 
-from sympy import Le, Max, Piecewise, ceiling
+from sympy import Le, Max, Piecewise, Rational, ceiling
 
 from scalebook.language import formula
 from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
@@ -14,6 +14,7 @@ from scalebook.offload.block import block_backward, block_forward, block_states,
 __all__ = [
     "held_interleaved_first", "least_activation_offload", "least_optimizer_offload", "near_blocks_activations",
     "near_blocks_mix", "near_blocks_weights", "near_memory", "near_states_in_place", "offload_memory",
+    "params_of_hosts", "typical_host_buffers",
 ]  # fmt: skip
 
 # How many places there are near.  A place is taken from when its move begins until its block is done with it, and
@@ -177,6 +178,30 @@ def near_memory(
         + (1 - activation_offload) * saved_activations * held_microbatches
     )
     return moving + near_states * optimizer_offload * block_states + staying * layers / pp
+
+
+@formula("host_buffers", "deepspeed-memory")
+def typical_host_buffers():
+    """DeepSpeed's estimator asks for half as much again of a host as the state that lies there, for its buffers.
+
+    >>> typical_host_buffers()
+    1.5
+    """
+    return Rational(3, 2)
+
+
+@formula("params", "deepspeed-memory", given=[typical_host_buffers])
+def params_of_hosts(
+    host_capacity, devices, weight_offload, optimizer_offload, weight_bits, gradient_bits, optimizer_bits, host_buffers
+):
+    """Parameters whose offloaded state fills the memory of the hosts: gradients lie where the optimizer runs.
+
+    >>> params_of_hosts(host_capacity="1.5 TB", devices=1, weight_offload=1, optimizer_offload=1, weight_bits=16,
+    ...                 gradient_bits=32, optimizer_bits=96).__round__(-9)
+    56000000000.0
+    """
+    held = weight_offload * weight_bits + optimizer_offload * (gradient_bits + optimizer_bits)
+    return 8 * devices * host_capacity / (held * host_buffers)
 
 
 # How much must be offloaded: near_memory solved for a share

@@ -203,8 +203,13 @@ class Models(Table):
         _model(title, cells)
         return Row(title, cells, words)
 
-    def shaped(self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", **letters: float) -> Row:
+    def shaped(
+        self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", family: str = "", **letters: float
+    ) -> Row:
         """A dense model of a shape of one's own: its letters, and what is said of its norms and its attention.
+
+        `family` names the published code that its blocks follow where a framework runs them step by step: "llama"
+        where nothing is said.
 
         As many key-value heads as heads, heads that share the hidden width, a feed-forward layer of four times the
         width, two embeddings and no learned positions, where nothing else is said.  The same shape is the same row.
@@ -213,11 +218,11 @@ class Models(Table):
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
         9216.0
         """
-        return _shaped(name, norm, attention, tuple(letters.items()))
+        return _shaped(name, norm, attention, family, tuple(letters.items()))
 
 
 @cache
-def _shaped(name, norm, attention, letters) -> Row:
+def _shaped(name, norm, attention, family, letters) -> Row:
     own = {n: quantity(n, v) for n, v in letters}
     for needed in ("layers", "hidden", "heads", "vocab"):
         if needed not in own:
@@ -225,7 +230,8 @@ def _shaped(name, norm, attention, letters) -> Row:
     usual = dict(kv_heads=own["heads"], head_dim=own["hidden"] / own["heads"], ffn=4 * own["hidden"], gating=1)
     usual |= dict(embeddings=2, learned_positions=0, moe_layers=0, experts=0)
     cells = {n: Cell(float(v), name) for n, v in (usual | own).items()}
-    return Row(name, cells, {"norm": norm, "attention": attention})
+    words = {"norm": norm, "attention": attention} | ({"family": family} if family else {})
+    return Row(name, cells, words)
 
 
 class Accelerators(Table):
@@ -249,11 +255,13 @@ class Accelerators(Table):
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm", "windows"], finish=_model),
+    "models": dict(words=["attention", "norm", "windows", "family"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(row=Engine, words=["exchange"]),
-    "frameworks": dict(row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel"]),
+    "frameworks": dict(
+        row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks"]
+    ),
     "libraries": dict(words=["library", "devices", "precisions"]),
     "clusters": dict(),
     "runs": dict(words=["model", "device"]),

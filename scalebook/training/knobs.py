@@ -40,7 +40,7 @@ _LETTERS = ({*USUAL} - {*HOST}) | {
     "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
 }  # fmt: skip
 _WAYS = ("tp", "cp", "ep", "pp", "chunks")  # one where nothing is said, everywhere
-_FOLLOWING = ("offload", "quantized", "kernels")  # words that nobody sets by a flag
+_FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that nobody sets by a flag
 _PAGE = "../../book/reference/formulas.html"  # from where chapters lie
 
 

@@ -1,8 +1,8 @@
 """The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
 
-Left out as small: the last norm, learned positions, the batch itself.  Left out too: what TransformerEngine keeps of
-dummy gradients, unless `dummy_gradients_kept` is swapped in; work space of libraries, fragments, buffers of
-communication, what tensor parallelism gathers, steps that are not fused.
+Left out as small: the last norm, the batch itself, fragments, buffers of communication.  Dummy gradients of
+TransformerEngine, work space of libraries and what tensor parallelism gathers count where a row of a framework or a
+library says them.
 
 >>> {f.letter: f for f in memory_formulas()}["memory"]
 memory = Max(first_memory, last_memory)
@@ -17,7 +17,7 @@ from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bytes_of", "dummy_gradients_kept", "dummy_gradients_none", "filled", "fullest_stage", "memory_formulas"]
+__all__ = ["bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "work_memory"]
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -42,25 +42,41 @@ def filled(train_memory, hbm_capacity):
     return train_memory / hbm_capacity
 
 
-@formula("dummy_gradients", "korthikanti2022 §4")
-def dummy_gradients_none():
-    """Gradients of weights lie where they are summed, and nowhere else.
-
-    >>> dummy_gradients_none()
-    0.0
-    """
-    return S.Zero
-
-
 @formula("dummy_gradients", "transformer-engine")
-def dummy_gradients_kept(block_params, block_routed_params, experts, ep, weight_bits):
+def dummy_gradients_kept(dummy_share, block_params, weight_bits):
     """TransformerEngine sums gradients into a buffer of their own and hands autograd an empty one instead, which it
-    keeps for each distinct shape: blocks are alike, and so are the experts of one, so that is a block with one expert.
+    keeps for each distinct shape: blocks are alike, so that is one block.  One expert more is left out as small.
 
-    >>> dummy_gradients_kept(block_params=12 * 4096**2, block_routed_params=0, experts=1, ep=1, weight_bits=16) / 1e6
+    >>> dummy_gradients_kept(dummy_share=1, block_params=12 * 4096**2, weight_bits=16) / 1e6
     402.653184
     """
-    return (block_params + block_routed_params * ep / experts) * weight_bits / 8
+    return dummy_share * block_params * weight_bits / 8
+
+
+@formula("work_memory", "megatron-golden", "nanotron-ultrascale")
+def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors, batch, seq, cp, activation_bits):
+    """What a framework and its libraries hold beside the model: work space, tensors for each matrix of the vocabulary,
+    and what tensor parallelism has gathered whole while a block is at work.
+
+    >>> work_memory(library_memory="0.1 GB", vocab_bits=24, vocab=50304, hidden=1024, tp=1, gathered_tensors=2,
+    ...             batch=1, seq=1024, cp=1, activation_bits=16) / 1e9
+    0.254533888
+    """
+    gathered = gathered_tensors * Min(1, tp - 1, evaluate=False) * batch * seq / cp * hidden * activation_bits / 8
+    return library_memory + vocab_bits * vocab * hidden / tp / 8 + gathered
+
+
+# What no framework says holds nothing; a framework's cell stands before these.
+_NONE = tuple(
+    Formula(f"{letter}_none", letter, S.Zero, ("scalebook",), said)
+    for letter, said in {
+        "learned_positions": "Positions are not learned.",
+        "dummy_share": "Gradients of weights lie where they are summed, and nowhere else.",
+        "library_memory": "Work space of libraries is left out as small.",
+        "vocab_bits": "Nothing is held beside the matrices of the vocabulary and their state.",
+        "gathered_tensors": "What tensor parallelism gathers is left out as small.",
+    }.items()
+)
 
 
 def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
@@ -85,13 +101,19 @@ def _where(condition: Boolean, value: Expr = S.One) -> Expr:
     return Piecewise((value, condition), (0, True), evaluate=False)
 
 
+def _at_start(stage: Expr) -> Expr:
+    """Whether a stage is the first."""
+    alone = _where(Le(symbol("pp"), 1, evaluate=False))
+    return {S.One: S.One, symbol("pp"): alone}.get(stage) or _where(Le(stage, 1, evaluate=False))
+
+
 @cache
 def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
     x = symbol
     is_alone = Le(x("pp"), 1, evaluate=False)
     at_end = {S.One: _where(is_alone), x("pp"): S.One}.get(stage) or _where(Le(x("pp"), stage, evaluate=False))
-    at_start = {S.One: S.One, x("pp"): _where(is_alone)}.get(stage) or _where(Le(stage, 1, evaluate=False))
+    at_start = _at_start(stage)
     tied = _where(is_alone, 2 - x("embeddings"))
     if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
@@ -149,7 +171,10 @@ def _parts(
 
     found = {}
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        total = bytes_of(what, sharding, *_params(stage, schedule, what == "weight" or not is_frozen))
+        dense, routed = _params(stage, schedule, what == "weight" or not is_frozen)
+        if what == "weight" or not is_frozen:
+            dense += _at_start(stage) * x("learned_positions") * x("hidden")
+        total = bytes_of(what, sharding, dense, routed)
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
@@ -158,6 +183,7 @@ def _parts(
     found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
     some = Min(1, blocks, evaluate=False)  # the last stage may have none
     found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
+    found["buffer_memory"] += x("work_memory")
     return found
 
 
@@ -167,8 +193,8 @@ _SAID = {
     "optimizer_memory": "Optimizer state, likewise.",
     "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
     "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
-    "buffer_memory": "What a block run again holds while it goes backward, and what is gathered whole: "
-    "blocks or a vocabulary matrix.",
+    "buffer_memory": "What a block run again holds while it goes backward, what is gathered whole (blocks or a "
+    "vocabulary matrix), and work space.",
 }
 
 
@@ -212,7 +238,7 @@ def memory_formulas(
         made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
         made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
-    return (*built, held, fullest_stage, dummy_gradients_none)
+    return (*built, held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
 
 
 _SAID_AWAY = {

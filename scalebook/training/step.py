@@ -355,6 +355,8 @@ class Training:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
         words.setdefault("offload", bool(_offloads(letters)))
         words.setdefault("quantized", any(map(_is_quantized, rows)))
+        if words.get("blocks", "fused") != "fused":
+            words.setdefault("family", getattr(model, "words", {}).get("family", "llama"))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
             words["schedule"] = next(x for x in SCHEDULES.values() if x.plain == WORDS["schedule"].usual)
         strategy, blocks = Strategy(**words), blocks_of(model)

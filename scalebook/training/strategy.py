@@ -12,16 +12,21 @@ ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 from dataclasses import dataclass, fields, replace
 
 from scalebook.block import (
+    FAMILIES,
     Block,
+    Family,
     context_exchanged,
     context_parallel,
+    eager,
     expert_parallel,
     expert_tensor_parallel,
     flash,
     full,
+    hold_gathered,
     selective,
     sequence_parallel,
     tensor_parallel,
+    undropped,
 )
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
@@ -55,6 +60,24 @@ word("schedule", SCHEDULES, "the order of passes in a pipeline", says=lambda pp:
 word("offload", (False, True), "whether tensors lie in a second tier; follows from what is offloaded")
 word("quantized", (False, True), "whether products are of 8 bits or fewer; follows from the device's precision")
 word("kernels", ("measured", "ideal"), "whether kernels take as long as they were measured to, or as the roofline says")
+word(
+    "blocks",
+    ("fused", "eager", "autocast"),
+    "whether element-wise steps are fused, or run one by one: with 16-bit weights, or with 32-bit ones under autocast",
+)
+word(
+    "family",
+    FAMILIES,
+    "whose published code eager blocks follow; follows from the model",
+    says=lambda blocks: blocks != "fused",
+)
+word("dropout", (True, False), "whether blocks that have dropout are trained with it")
+word(
+    "gathered",
+    ("again", "held"),
+    "whether the backward pass gathers again what tensor parallelism gathered, or has held it",
+    says=lambda tp, sequence_parallel: (tp > 1) & sequence_parallel,
+)
 word("trained", TRAINED, "which weights are trained: all, or adapters of low rank beside frozen ones")
 
 CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the usual one first
@@ -76,6 +99,10 @@ class Strategy:
     offload: bool = False
     quantized: bool = False
     kernels: str = "measured"
+    blocks: str = "fused"
+    family: Family | str = "llama"
+    dropout: bool = True
+    gathered: str = "again"
     trained: Trained | str = "all"
 
     def __post_init__(self):
@@ -95,11 +122,18 @@ class Strategy:
     def transformed(self, block: Block) -> Block:
         """The block's listing on one device, in training: as many tokens are attended to as are new."""
         split = context_exchanged if self.context_exchange == "all_to_all" else context_parallel
+        if not self.dropout:
+            block = undropped(block)
+        if self.blocks != "fused":
+            kinds = dict(unfused=self.attention == "unfused", autocast=self.blocks == "autocast")
+            block = eager(block, self.family, **kinds)
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
             if self.sequence_parallel:  # else all devices of tp have the same tokens, and share the experts' widths
                 steps.append(expert_tensor_parallel)
+        if self.gathered == "held":
+            steps.append(hold_gathered)
         if self.attention == "flash":
             steps.append(flash)  # it runs the attention core again by itself
         elif self.recompute == "selective":

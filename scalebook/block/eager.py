@@ -1,0 +1,221 @@
+"""A block as PyTorch runs it without fusion: each element-wise step is a kernel, and keeps what its gradient reads.
+
+Fused blocks keep one copy of a norm's input; the same norm in PyTorch keeps it in 32 bits, keeps the normalised tensor
+and keeps the result.  What each step keeps follows from `RULES`, so kept bytes and traffic come from one listing.
+
+>>> from scalebook.block.models import LLAMA
+>>> [op.name for op in eager(LLAMA).ops[:6]]
+['fp32_h1_wide', 'fp32_h1_rms', 'fp32_h1_normal', 'h1_narrow', 'h1', 'q']
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from scalebook.block.listing import Block
+from scalebook.block.operations import Op, Tensor, base
+
+__all__ = ["FAMILIES", "Family", "eager", "undropped"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the published code of some models differs from Llama's.
+
+    `norms` stand "before" each half of a block, "after" it or "around" it.  With `head_norm` queries and keys are
+    normalised, head by head.  With `wide_gain` the gain is multiplied in 32 bits.  `capped`
+    scores go through a tanh.  With `narrow_softmax` the softmax stays as wide as its input; `written_gelu` is a GELU
+    written out in steps; `one_product` makes queries, keys and values.
+    """
+
+    name: str
+    norms: str = "before"
+    head_norm: bool = False
+    wide_gain: bool = False
+    capped: bool = False
+    narrow_softmax: bool = False
+    written_gelu: bool = False
+    one_product: bool = False
+
+
+FAMILIES = {
+    x.name: x
+    for x in (
+        Family("llama"),
+        Family("gpt2", narrow_softmax=True, written_gelu=True, one_product=True),
+        Family("qwen3", head_norm=True),
+        Family("olmo2", norms="after", head_norm=True, wide_gain=True),
+        Family("gemma2", norms="around", wide_gain=True, capped=True),
+        Family("gemma3", norms="around", head_norm=True, wide_gain=True),
+    )
+}
+
+
+def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = False, autocast: bool = False) -> Block:
+    """Write every element-wise step of a block as the steps that PyTorch runs, one kernel each.
+
+    With `unfused` attention is written out too: keys and values are repeated for the heads that share them, and the
+    softmax is taken in 32 bits.  With `autocast` weights are in 32 bits and products in 16: the tensors between blocks
+    are in 32 bits, and each product keeps a 16-bit copy of its input.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
+    ['active_open', 'fp32_h1_rms', 'fp32_h1_wide']
+    """
+    return _Eager(block, family, unfused, autocast).run()
+
+
+def undropped(block: Block) -> Block:
+    """Leave dropout out of a block.
+
+    >>> from scalebook.block.models import GPT
+    >>> print(undropped(GPT)["x2"])
+    x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
+    """
+    gone = {op.name: op.args[0].name for op in block.ops if op.function == "drop"}
+
+    def read(tensor):
+        return replace(tensor, name=gone.get(tensor.name, tensor.name))
+
+    ops = (op for op in block.ops if op.function != "drop")
+    return Block(tuple(replace(op, terms=tuple(tuple(map(read, t)) for t in op.terms)) for op in ops))
+
+
+def _is_routed(tensors: Iterable[Tensor]) -> bool:
+    return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
+
+
+class _Eager:
+    """The state of one rewriting: lines so far, and the name that each tensor of the block goes by in them."""
+
+    def __init__(self, block: Block, family: Family, unfused: bool, autocast: bool):
+        self.block, self.family, self.unfused, self.autocast = block, family, unfused, autocast
+        self.ops: list[Op] = []
+        self.now: dict[str, str] = {t.name: f"fp32_{t.name}" for t in block.inputs if autocast}
+        self.copies: dict[str, Tensor] = {}
+
+    def run(self) -> Block:
+        for op in self.block.ops:
+            rule = getattr(self, f"_{op.function or 'product'}", self._same)
+            rule(op, [self.read(t) for t in op.args])
+        return Block(tuple(self.ops))
+
+    def read(self, tensor: Tensor) -> Tensor:
+        """A tensor of the block by the name that it goes by now."""
+        return replace(tensor, name=self.now.get(tensor.name, tensor.name))
+
+    def emit(self, out: Tensor, function: str, *args: Tensor) -> Tensor:
+        self.ops.append(Op((out,), (args,), function))
+        return out
+
+    def step(self, function: str, first: Tensor, *others: Tensor, name: str, wide: bool | None = None) -> Tensor:
+        """A step whose result has the shape of its first operand, in 32 bits if any operand is, unless it is said."""
+        wide = any(t.is_fp32 for t in (first, *others)) if wide is None else wide
+        name = name.removeprefix("fp32_")
+        return self.emit(replace(first, name=f"fp32_{name}" if wide else name), function, first, *others)
+
+    def narrow(self, tensor: Tensor, name: str) -> Tensor:
+        return self.step("cast", tensor, name=name, wide=False) if tensor.is_fp32 else tensor
+
+    def made(self, op: Op, found: Tensor):
+        """Let what a line of the block made go by the name of the tensor found."""
+        self.now[op.name] = found.name
+
+    # Lines of a block
+
+    def _same(self, op: Op, args: list[Tensor]):
+        wide = any(t.is_fp32 for t in args)
+        outs = tuple(replace(t, name=f"fp32_{t.name}") if wide and t.kind == "activation" else t for t in op.outs)
+        self.now.update({old.name: new.name for old, new in zip(op.outs, outs, strict=True)})
+        self.ops.append(replace(op, outs=outs, terms=(tuple(args),)))
+
+    def _product(self, op: Op, args: list[Tensor]):
+        is_routed = _is_routed(op.args)  # grouped products are not among those that autocast knows
+        wide = is_routed and any(t.is_fp32 for t in args)
+        of = "qkv" if self.family.one_product and op.name in ("q", "k", "v") else op.name
+
+        def operand(tensor):
+            found = self.repeated(tensor) if self.unfused and self.block.is_attended(tensor) else self.read(tensor)
+            return found if is_routed else self.copy(found, of)
+
+        out = replace(op.outs[0], name=f"fp32_{op.name}") if wide else op.outs[0]
+        terms = tuple(tuple(map(operand, term)) for term in op.terms)
+        self.ops.append(replace(op, outs=(out,), terms=terms))
+        if self.family.head_norm and op.name in ("q", "k"):
+            out = self.norm(out, (), f"{op.name}_normed")
+        if self.family.norms != "before" and op.name in ("attended", "down") and not is_routed:
+            out = self.norm(out, (), f"{op.name}_normed")
+        self.made(op, out)
+
+    def repeated(self, tensor: Tensor) -> Tensor:
+        """Keys or values copied for each of the heads that share them."""
+        found = self.read(tensor)
+        if "kv_heads" not in found.indices:
+            return found
+        at = found.indices.index("kv_heads") + 1
+        indices = (*found.indices[:at], "group_size", *found.indices[at:])
+        return self.emit(Tensor(f"{found.name}_copied", indices), "repeat", found)
+
+    def copy(self, tensor: Tensor, of: str) -> Tensor:
+        """The 16-bit copy that autocast makes of a product's operand, one for each product."""
+        if not tensor.is_fp32:
+            return tensor
+        name = f"{tensor.name.removeprefix('fp32_')}_of_{of}"
+        if name not in self.copies:
+            self.copies[name] = self.narrow(tensor, name)
+        return replace(self.copies[name], indices=tensor.indices)
+
+    def _rmsnorm(self, op: Op, args: list[Tensor]):
+        is_latent = op.outs[0].indices[-1] != "hidden"
+        if self.family.norms == "after" and not is_latent:
+            self.made(op, args[0])
+            return
+        self.made(op, self.norm(args[0], args[1:], op.name))
+
+    def norm(self, tensor: Tensor, gain: tuple | list, name: str) -> Tensor:
+        """An RMS norm in 32 bits: the input, its mean square, the normalised tensor, and the gain."""
+        stream = tensor.is_fp32
+        wide = tensor if stream else self.step("cast", tensor, name=f"{name}_wide", wide=True)
+        rms = self.emit(Tensor(f"fp32_{name}_rms", wide.indices[:-1]), "mean_square", wide)
+        normal = self.step("scale", wide, rms, name=f"{name}_normal")
+        if stream or self.family.wide_gain:
+            gained = self.step("scale", normal, *gain, name=name if stream else f"{name}_gained")
+            return gained if stream else self.narrow(gained, name)
+        return self.step("scale", self.narrow(normal, f"{name}_narrow"), *gain, name=name)
+
+    def _rope(self, op: Op, args: list[Tensor]):
+        [x], name, wide = args, op.name, True if self.autocast else None
+        turned = self.step("constant", self.step("constant", x, name=f"{name}_half"), name=f"{name}_sin", wide=wide)
+        straight = self.step("constant", x, name=f"{name}_cos", wide=wide)
+        self.made(op, self.step("add", straight, turned, name=name))
+
+    def _swiglu(self, op: Op, args: list[Tensor]):
+        up, gate = args
+        self.made(op, self.step("times", self.step("silu", gate, name=f"{op.name}_open"), up, name=op.name))
+
+    _geglu = _swiglu
+
+    def _gelu(self, op: Op, args: list[Tensor]):
+        if not self.family.written_gelu:
+            self._same(op, args)
+            return
+        [x], name = args, op.name
+        half, cube = self.step("constant", x, name=f"{name}_half"), self.step("power", x, name=f"{name}_cube")
+        inner = self.step("add", x, self.step("constant", cube, name=f"{name}_part"), name=f"{name}_sum")
+        bent = self.step("tanh", self.step("constant", inner, name=f"{name}_inner"), name=f"{name}_tanh")
+        self.made(op, self.step("times", half, self.step("constant", bent, name=f"{name}_one"), name=name))
+
+    def _softmax(self, op: Op, args: list[Tensor]):
+        if not self.unfused:
+            self._same(op, args)
+            return
+        scaled = self.step("constant", args[0], name="scores_scaled")
+        if self.family.capped:
+            scaled = self.step("tanh", scaled, name="scores_capped")
+            scaled = self.step("constant", scaled, name="scores_grown")
+        masked = self.step("constant", scaled, name="scores_masked")
+        wide = self.autocast or not self.family.narrow_softmax
+        self.made(op, self.narrow(self.step("softmax", masked, name=op.name, wide=wide), op.name))
+
+    def _topk(self, op: Op, args: list[Tensor]):
+        chances = self.step("route", self.step("cast", args[0], name="chances_wide", wide=True), name="chances")
+        self._same(op, [chances])

@@ -1,0 +1,207 @@
+"""Batches, full load and decoding by traffic: what was calibrated on the rows it names, and rows by hand."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve
+from scalebook.measurements import confront, sets
+from scalebook.measurements.confrontation import TIMES
+from scalebook.tables import accelerators, engines, models
+
+DENSE = models.llama2_70b, accelerators.h200.at("fp8")
+
+
+def moved(call, **letters):
+    """A call with other letters, which stand before the cells of its rows."""
+    if isinstance(call, sets.Sum):
+        return dataclasses.replace(call, terms=tuple(moved(x, **letters) for x in call.terms))
+    return dataclasses.replace(call, letters=dict(call.letters) | letters)
+
+
+def errors(name, picked, **letters):
+    """Relative errors over the calibrated rows whose call is found by a pattern."""
+    result, stanza = confront(name), sets.stanzas()[name]
+    found = []
+    for row, measured, is_fitted in zip(result.rows, result.measured, result.fitted, strict=True):
+        call = stanza.call(row)
+        if is_fitted and re.search(picked, call.text):
+            found.append(moved(call, **letters).value / measured - 1)
+    return np.array(found)
+
+
+GEFORCE = r"^(?!.*(load_rate|metal|sharing|loads))"
+# Set, letter, its value, calls, and a step by which any move makes the rows worse (in the mean, or in squares).
+CALIBRATED = [
+    ("trtllm_static", "head_efficiency", 0.11, "trtllm_0_[58]", 0.3, 1),
+    ("trtllm_first_token", "prompt_layer_overhead", 79e-6, "", 0.1, 2),
+    ("mlperf_interactive", "tpot_tail", 1.6, "", 0.15, 1),
+    ("mi300x_latency", "own_sum_rate", 34.48276e9, "", 0.1, 2),
+    ("mi300x_latency", "layer_overhead", 1.06e-5, "", 0.1, 2),
+    ("mi300x_max_load", "kernel_share", 0.75, "", 0.06, 1),
+    ("trtllm_max_load", "kernel_share", 0.8, "trtllm_0_14", 0.05, 1),
+    ("trtllm_max_load", "sequence_overhead", 24e-6, r"^(?!.*attention_dp=[248])(?=.*h[12]00\.).*trtllm_1_0", 0.15, 1),
+    ("trtllm_max_load", "kernel_share", 0.68, "trtllm_groups", 0.05, 1),
+    ("batch1_decode", "load_rate", 1.0679296875e12, "a100.*llama_cpp_2024", 0.02, 2),
+    ("batch1_decode", "block_overhead", 119e-6, "llama_cpp_metal", 0.05, 2),
+    ("batch1_decode", "block_overhead", 947e-6, "llama_cpp_2023_sharing", 0.05, 2),
+    ("batch1_decode", "block_overhead", 147.6e-6, "mlc_llm_sharing", 0.05, 2),
+    ("batch1_decode", "block_overhead", 525e-6, "vllm_2023_sharing", 0.05, 2),
+    ("batch_decode_mi300x", "block_overhead", 83e-6, "", 0.05, 2),
+    ("batch_decode_mi300x", "own_sum_rate", 23.8095e9, "", 0.05, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "letter", "value", "picked", "step", "power"), CALIBRATED)
+def test_a_cell_is_best_for_the_rows_it_names(name, letter, value, picked, step, power):
+    def off(x):
+        return error(errors(name, picked, **{letter: x}))
+
+    def error(found):  # in the mean, or of times in squares
+        found = 1 / (1 + found) - 1 if power == 2 and confront(name).confrontation.unit not in TIMES else found
+        return (np.abs(found) ** power).mean()
+
+    own = error(errors(name, picked))
+    assert own == pytest.approx(off(value), rel=1e-9)  # the cell is this value
+    assert own < min(off(value * (1 - step)), off(value * (1 + step)))
+
+
+@pytest.mark.parametrize("engine", ["llama_cpp_2023", "llama_cpp_2024", "llama_cpp_2025", "exllamav2", "mlc_llm"])
+def test_blocks_of_engines_of_one_user_fit_the_geforce_cards(engine):
+    """A delay of each engine, one share of the bandwidth and one turn were fitted together, in squares of times."""
+    picked, cell = rf"engine\(.*engines\.{engine},", engines[engine].block_overhead
+
+    def off(**letters):
+        return ((1 / (1 + errors("batch1_decode", picked, **letters)) - 1) ** 2).mean()
+
+    assert off() < min(off(block_overhead=x * cell) for x in (0.85, 1.15))
+    for letter, step in (("bandwidth_efficiency", 0.01), ("turn_time", 0.1)):
+        whole = r"engine\(.*engines\.(?!.*(metal|sharing))"
+        own, value = errors("batch1_decode", whole), engines[engine][letter]
+        for x in (1 - step, 1 + step):
+            other = errors("batch1_decode", whole, **{letter: x * value})
+            assert ((1 / (1 + own) - 1) ** 2).mean() < ((1 / (1 + other) - 1) ** 2).mean()
+
+
+def test_what_is_missing_in_old_runtimes_is_no_time_of_a_sequence():
+    """Eight H200 have as many sequences as two, in steps of half the time: the same time for each would slow them."""
+    result = confront("trtllm_max_load")
+    over = {}
+    for ways in ("TP2", "TP8"):
+        here = [r["trtllm_version"] == "0.14.0" and r["parallel"] == ways and "H200" in r["gpu"] for r in result.rows]
+        here = np.array(here) & np.array([r["model"] == "Llama-3-70B" for r in result.rows])
+        over[ways] = np.median((result.predicted / result.measured)[here])
+    assert over["TP8"] == pytest.approx(over["TP2"], abs=0.15)
+
+
+def test_stages_instead_of_sums():
+    """Eight H100 in stages are 1.2 times as fast as under tensor parallelism, as NVIDIA tells of it."""
+    h100 = models.llama2_70b, accelerators.h100.at("fp8")
+
+    def best(*layouts):
+        return max(serve.offline(*h100, prompt=294, output=294, **x).device_rate for x in layouts)
+
+    stages = best(*(dict(pp=x) for x in (2, 4, 8)))
+    assert stages / best(*(dict(tp=x) for x in (2, 4, 8))) == pytest.approx(1.2, abs=0.04)
+    result = confront("mlperf_offline")
+    here = [r["round"] == "v5.1" and "H100-SXM" in r["accelerator"] for r in result.rows]
+    assert sum(here) == 3 and np.abs(result.errors[here]).max() < 0.05
+
+
+# By hand
+
+
+def test_a_static_batch():
+    """GPT-J on one H100: 64 prompts of 128 tokens read at once, then 127 more steps."""
+    known = models.gptj_6b, accelerators.h100.at("fp8")
+    run = serve.static(*known, engines.trtllm_0_5, batch=64, prompt=128, output=128)
+    read = prefill_step(*known, prompts=64, read_chunk=128).pass_time + 28 * 79e-6
+    assert run.ttft == pytest.approx(read)
+    assert run.device_rate == pytest.approx(64 * 128 / (read + 127 * run.tpot))
+    by_heads = 4 * 64 * 192 * 28 * 16 * 256 / (0.11 * 66.9e12)
+    step = decode_step(*known, batch=64, context=192)
+    assert run.tpot == pytest.approx(step.pass_time + max(0, by_heads - step.cache_time), rel=1e-3)
+
+
+def test_groups_of_eight_query_heads_read_together_since_0_8():
+    known = models.llama2_70b, accelerators.h200.at("fp8")
+    old, new = (decode_step(*known, tp=8, batch=64, context=4096, engine=x) for x in ("trtllm_0_5", "trtllm_0_8"))
+    assert old.cache_time > 3 * new.cache_time == 3 * decode_step(*known, tp=8, batch=64, context=4096).cache_time
+
+
+def test_requests_without_end():
+    """One copy of Llama 2 70B in fp8 on each H200: as many prompts come to a step as answers end with one."""
+    run = serve.offline(*DENSE, prompt=294, output=294)
+    one = decode_step(*DENSE, batch=run.full_batch, context=441).pass_time
+    ending = (run.full_batch - 1) / 293
+    others = run.full_batch - ending
+    both = mixed_step(*DENSE, batch=others, context=441, prompts=ending, read_chunk=294).pass_time
+    each = one + run.full_batch / 294 * (both - one) / ending
+    assert run.device_rate == pytest.approx(run.full_batch / each, rel=1e-3)
+
+
+def test_generations_of_requests():
+    """Two and a half times as many requests as have room: two full generations, and one of the rest."""
+    full = serve.offline(*DENSE, prompt=1000, output=1000).full_batch
+    run = serve.offline(*DENSE, requests=2.5 * full, prompt=1000, output=1000)
+    assert (run.whole_generations, run.last_batch) == (2, full / 2)
+    steps = 2 * run.full_time + run.last_time
+    assert run.makespan == pytest.approx(1000 * steps + 2.5 * full * run.prompt_time)
+    slower = serve.offline(*DENSE, requests=2.5 * full, prompt=1000, output=1000, sequence_overhead=1e-5)
+    assert slower.makespan - run.makespan == pytest.approx(1000 * 2.5 * full * 1e-5)
+
+
+def test_room_is_what_a_driver_reports():
+    known = models.mixtral_8x7b, accelerators.h200.at("fp8")
+    asked = dict(tp=2, prompt=100, output=50, weight_bits=8, kv_bits=8)
+    reported = known[1].hbm_capacity * 2**30 / 1e9
+    said = serve(*known, **asked, users=1, cache_share=0.9, hbm_capacity=reported).max_users
+    assert serve.offline(*known, **asked, engine="vllm", batch_limit=10**6).full_batch == said
+    kept = serve.offline(*known, **asked, engine="vllm", batch_limit=10**6, kept_output=1).full_batch
+    assert kept == pytest.approx(said * 125 / 150, abs=1)
+    l40s = models.llama3_8b, accelerators.l40s.at("fp8")
+    assert serve.offline(*l40s, prompt=100, output=50).hbm_reported == 48.3e9
+
+
+def test_a_limit_for_tokens_takes_the_largest_batch_that_keeps_to_it():
+    asked = dict(prompt=294, output=294)
+    run = serve.offline(*DENSE, **asked, tpot_p99="40 ms")
+    assert run.tpot <= 0.04 / 1.6 < serve.offline(*DENSE, **asked, tpot="26 ms").tpot <= 0.026
+    assert run.full_batch < serve.offline(*DENSE, **asked, tpot_p99="40 ms", tpot_tail=1.2).full_batch
+
+
+@pytest.mark.parametrize(("letters", "said"), [
+    (dict(device="l40s"), "one sequence do not fit"), (dict(tpot="1 ms"), "met by no batch: one sequence alone has"),
+    (dict(tail_exponent=2), "serve.offline does not use tail_exponent"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused(letters, said):
+    device = accelerators[letters.pop("device", "h200")].at("fp8")
+    with pytest.raises((ValueError, TypeError), match=said):
+        serve.offline(models.llama2_70b, device, prompt=294, output=294, **letters)
+
+
+def test_engines_of_one_user_serve_nobody():
+    with pytest.raises(ValueError, match="runs one sequence at a time"):
+        serve(*DENSE, users=1, prompt=100, output=100, engine="llama_cpp_2024")
+
+
+def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_not_with_sequences():
+    """With a time a sequence and block in its place, fitted on the same rows, the wider model is further off."""
+    result, stanza = confront("batch_decode_mi300x"), sets.stanzas()["batch_decode_mi300x"]
+
+    def seconds(**letters):
+        return np.array([moved(stanza.call(row), **letters).value for row in result.rows]) / result.measured
+
+    read = seconds(block_overhead=0, own_sum_rate=1e30)
+    blocks, summed = (
+        seconds(block_overhead=1, own_sum_rate=1e30) - read,
+        seconds(block_overhead=0, own_sum_rate=1) - read,
+    )
+    off = {}
+    for name, growing in (("bytes", summed), ("sequences", blocks * [float(row["batch"]) for row in result.rows])):
+        parts = np.stack([blocks, growing], axis=1)
+        found = np.linalg.lstsq(parts[result.fitted], 1 - read[result.fitted], rcond=None)[0]
+        off[name] = np.abs(read + parts @ found - 1)[["405B" in row["model"] for row in result.rows]].mean()
+    assert off["sequences"] > 2 * off["bytes"]
