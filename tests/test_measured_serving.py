@@ -325,7 +325,8 @@ FP4 = dict(gemm_quant_mode="nvfp4", moe_quant_mode="nvfp4", precision="fp4")
     (dict(system="h100_sxm"), dict(kv_bits=16, ep=1, etp=4), []),
     (LATER | dict(origin="elsewhere"), dict(kv_bits=16, prompt=1024), []),
     # the scheduler looks for requests after 10 steps, or after 30 from 16 users on
-    (SGLANG, dict(kv_bits=8, wait_steps=15), ["sglang_0_5_9"]), (SGLANG | dict(concurrency="8"), dict(wait_steps=5), []),
+    (SGLANG, dict(kv_bits=8, wait_steps=15), ["sglang_0_5_9"]),
+    (SGLANG | dict(concurrency="8"), dict(wait_steps=5), []),
     (SGLANG | dict(system="h200_sxm", backend_version="nightly"), dict(kv_bits=16), ["sglang"]),
     (SGLANG | FP4, dict(weight_bits=7.4, expert_bits=4.5, kv_bits=8), ["fp8 fp4"]),
     (SGLANG | FP4 | dict(model_path="moonshotai/Kimi-K2.5"), dict(weight_bits=12.3), ["bf16 fp4"]),

@@ -217,6 +217,7 @@ def test_words_and_counts(table, key):
         "device",
         "precision",
         "kernel",
+        "exchange",
     }
     assert set(row.words) <= known and all(row.words.values())
     for name, cell in row.cells.items():

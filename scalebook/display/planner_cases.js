@@ -235,6 +235,8 @@ function planCases(engine) {
     const room = at(1)[0], most = Math.max(1, room === Infinity ? 2 ** 53 : room || 0);
     return Math.min(firstWhole((users) => users - (rate * users) / at(users)[1], most), most);
   }
+  // Weights are used in the 8 bits of which each block has a scale.
+  const hasScales = (plan) => plan.job === "serve" && "scale_block" in { ...plan.model.letters, ...plan.letters } && plan.precision === "fp8" && (plan.letters.weight_bits ?? 8) === 8;
   const exchanged = ({ exchange, attention_dp = 1, ep = 1 }) => exchange ?? (attention_dp <= 1 ? "all_reduce" : ep > 1 ? "all_to_all" : "gather");
 
   const serving = {
@@ -243,7 +245,7 @@ function planCases(engine) {
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
       const own = { ...data.engines[plan.engine ?? "ideal"].letters };
-      if (!("scale_block" in given && plan.precision === "fp8" && (given.weight_bits ?? 8) === 8)) delete own.scale_kernels;
+      if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
       const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
       return { usual, given: { ...own, ...given } };
@@ -303,5 +305,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, framework, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, hasScales, framework, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

@@ -10,7 +10,8 @@ function planLikely(engine, { spreadOf, cases }) {
     for (const [x, y] of Object.entries(device.ends ?? {})) found.set(x, { low: y[0], high: y[1], cell: y[2] ?? x, origin: device.origin });
     for (const kind of ["matmul", "training", "grouped"]) {
       found.delete(`${kind}_efficiency`);
-      const own = found.get(`${kind}_${precision}`);
+      const blocks = kind === "matmul" && cases.hasScales(plan) ? found.get("matmul_fp8_block") : null;
+      const own = blocks ?? found.get(`${kind}_${precision}`);
       if (own) found.set(`${kind}_efficiency`, own);
     }
     for (const [x, own] of Object.entries(engine.reads(model))) if (found.has(own) && !found.has(x)) found.set(x, found.get(own));
