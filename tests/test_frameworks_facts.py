@@ -15,7 +15,7 @@ from .every import every
 ROWS = """
     megatron megatron_overlapped megatron_2021 megatron_2022 megatron_2024 megascale nemo nemo_24_03 nemo_25 nemo_turns
     nemo_25_turns nemo_26_06 torchtitan torchtitan_compile torchtitan_async llm_foundry deepspeed deepspeed_zero3
-    deepspeed_zero3_2021 megatron_deepspeed nanotron maxtext maxtext_gpu llama3 deepseek primus amd_2024 gaudi neuronx
+    deepspeed_zero3_2021 megatron_deepspeed nanotron maxtext maxtext_fused maxtext_gpu llama3 deepseek primus amd_2024 gaudi neuronx
     unnamed fastest slowest plain
 """
 VARIANTS = "v100_dgx2 a100_40gb h100_hbm2e_500w trainium1_core"

@@ -65,5 +65,5 @@ def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
     even = np.array([x.step_time - x.stall_exposed for x in runs])
     stalled = np.array([x.stall_time * x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
     chance = np.array([any_slow(slow_share=x.slow_share, ways=x.devices / x.scaleup_size) for x in runs])
-    chance = np.where([x.tp > x.stall_ways for x in runs], 1.0, chance)
+    chance = np.where([x.tp > x.stall_ways for x in runs], 1.0, chance) * (stalled > 0)  # one stage receives nothing
     return Readings(np.array([even, even + stalled]), np.array([1 - chance, chance]))
