@@ -15,7 +15,8 @@ from .every import every
 ROWS = """
     megatron megatron_overlapped megatron_2021 megatron_2022 megatron_2024 megascale nemo nemo_24_03 nemo_25 nemo_turns
     nemo_25_turns nemo_26_06 torchtitan torchtitan_compile torchtitan_async llm_foundry deepspeed deepspeed_zero3
-    deepspeed_zero3_2021 megatron_deepspeed nanotron maxtext maxtext_fused maxtext_gpu llama3 deepseek primus amd_2024 gaudi neuronx
+    deepspeed_zero3_2021 megatron_deepspeed nanotron maxtext maxtext_fused maxtext_gpu llama3 deepseek primus amd_2024
+    gaudi neuronx megatron_local
     unnamed fastest slowest plain
 """
 VARIANTS = "v100_dgx2 a100_40gb h100_hbm2e_500w trainium1_core"
@@ -96,7 +97,8 @@ def test_what_stands_before_what():
     assert asked(device.on(clusters.hf_h100), frameworks.torchtitan).far_efficiency == 0.55
     # A release stands before what it is like.
     release = asked(device, frameworks.torchtitan_compile)
-    assert (of_framework.element_passes, release.element_passes) == (2.2, 1)
+    assert frameworks.torchtitan_compile.words["blocks"] == "fused" and frameworks.torchtitan.words["blocks"] == "eager"
+    assert release.step_time < of_framework.step_time
     # Flags are letters of the call, which stand before the release.
     flags = "[parallelism]\ntensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
     setup = read(flags + "[training]\nlocal_batch_size = 1\nseq_len = 8192\n[activation_checkpoint]\nmode = 'full'\n")
