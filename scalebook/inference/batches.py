@@ -301,9 +301,12 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
         targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
     full = asked.within(float(min(targets)), most) if targets else most
     left = asked.priced("whole_generations", "last_batch", full_batch=full)
-    steps = asked.steps([full, max(1.0, float(left.last_batch))])
-    times = dict(full_time=steps.pass_time[0], last_time=steps.pass_time[1], prompt_time=steps.prompt_time[0])
-    return asked.priced("device_rate", "tpot", "max_users", "request_rate", full_batch=full, **times)
+    step, last = asked.steps(full), asked.steps(max(1.0, float(left.last_batch)))
+    times = dict(full_time=(step, "pass_time"), last_time=(last, "pass_time"), prompt_time=(step, "prompt_time"))
+    values = {n: row[letter] for n, (row, letter) in times.items()}
+    found = asked.priced("device_rate", "tpot", "max_users", "request_rate", full_batch=full, **values)
+    found.made_of = times
+    return found
 
 
 def static(serve, *knowns, batch=1, **letters) -> Row:
@@ -315,8 +318,8 @@ def static(serve, *knowns, batch=1, **letters) -> Row:
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
     >>> run = serve.static(models.llama3_8b, accelerators.h100.at("fp8"), batch=8, prompt=1024, output=129)
-    >>> bool(run.ttft + 128 * run.tpot == run.end_to_end)
-    True
+    >>> bool(run.ttft + 128 * run.tpot == run.end_to_end), bool(run.interval("tpot").low < run.tpot)
+    (True, True)
     """
     given = {n: quantity(n, letters.pop(n)) for n in ("prompt", "output")} | {"batch": quantity("batch", batch)}
     prompt, output = given["prompt"], given["output"]
@@ -324,4 +327,6 @@ def static(serve, *knowns, batch=1, **letters) -> Row:
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
-    return _BATCH(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    found = _BATCH(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
+    return found

@@ -264,7 +264,7 @@ def interval(
         )
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
-    part = _part(letter, row.cells[letter], ends_of)
+    part = _part(letter, row.cells[letter], _with_steps(row, ends_of))
     groups = _groups(part)
     low, high = _drawn(letter, part, groups, typical, level)
     if (
@@ -274,6 +274,19 @@ def interval(
     ):
         return found
     return Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
+
+
+def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
+    """The same, where letters that came from other results are as uncertain as they are there."""
+
+    def ends(name, cell):
+        if name not in row.made_of or cell is not row.cells[name]:
+            return ends_of(name, cell)
+        other, letter = row.made_of[name]
+        found = interval(other, letter, 1 - 2 * TAIL, ends_of)
+        return Ends(found.low / found.typical, found.high / found.typical)
+
+    return ends if row.made_of else ends_of
 
 
 def _drawn(letter, part: _Part, groups, typical, level: float):

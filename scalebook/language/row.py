@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -237,11 +238,13 @@ class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
     `kin` are the keys of a table's row: its own first, then of the row that it is like.  `between` has the two ends of
-    a result that an assumption decides, such as a training step without a framework.
+    a result that an assumption decides, such as a training step without a framework.  `made_of` names, for letters
+    that a result was given, the other result that each came from and its letter there.
     """
 
     kin: tuple[str, ...] = ()
     between: Any = None  # of a result that left something open: the two ends that it lies between
+    made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})
 
     def __init__(
         self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None

@@ -5,7 +5,7 @@ measured over predicted (of a rate the other way round: of the time) and, by cau
 the per cent that it moves where the cause moves by one.
 
 >>> found = evidence("gemm_llmcompass")
->>> cause = next(x for x in found.leans if str(x) == "a100 matmul_bf16")
+>>> cause = next(x for x in found.leans if str(x) == "a100 matmul_fp16")
 >>> float(found.leans[cause].max().round(2))
 1.0
 """
@@ -53,7 +53,7 @@ _SETS = {
         gemm gemm_2026 gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd
         gemm_aiter gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products
         ironwood:products"""),
-    "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams"),
+    "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams quantize"),
     "kernels: attention": ("kernel_time", """
         attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
         attention_cards"""),
@@ -187,17 +187,23 @@ class _Lean(NamedTuple):
 
 
 def _lean(row: Row, letter: str) -> _Lean:
-    """What a letter of a result leans on."""
-    top = row.cells[letter]
+    """What a letter of a result leans on, also through the results that it was made of."""
+    if letter in row.made_of:
+        return _Lean(np.ravel(row[letter]), _lean(*row.made_of[letter]).by_cause)
 
     def ends_of(name, cell):
         name = letter_of_kind(name)
-        is_uncertain = name in PARTS if cell.inputs else name in UNCERTAIN
+        is_uncertain = name in PARTS if cell.inputs else name in UNCERTAIN or name in row.made_of
         return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
-    shape, leaves, found = np.shape(row[letter]), _leaves(top), {}
+    top, found = row.cells[letter], {}
+    shape, leaves = np.shape(row[letter]), _leaves(top)
     for cause in causes(row, letter, ends_of):
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
+        if cause.letter in row.made_of:
+            for which, part in _lean(*row.made_of[cause.letter]).by_cause.items():
+                found[which] = found.get(which, 0) + size * part
+            continue
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
         cell = leaves.get(cause.letter) or leaves.get(names[0])
         which = device_cells().get(id(cell)) or CauseOf("", letter_of_kind(cause.letter))
@@ -219,7 +225,7 @@ def _letter_of(call: Call, row: Row, usual: str) -> str:
     """The letter that a call's answer is made of: of a step the family's, of a kernel the first that was computed."""
     if usual in row and usual in _STEPS:
         return usual
-    return next(x for x in names(call.answer) if x in row and row.cells[x].formula)
+    return next(x for x in names(call.answer) if x in row and (row.cells[x].formula or x in row.made_of))
 
 
 def _leans(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
