@@ -134,7 +134,7 @@ class Stanza:
     def _extracted(self, how, row: Measurement) -> str:
         if isinstance(how, str):
             try:
-                return shown(float(self._of(how, row, {}, partial(self._cells, row, self.said))))
+                return shown(float(self._of(how, row, {}, lambda: _cells(self._rows(row, self.said)))))
             except (Empty, KeyError):
                 return ""
         if isinstance(how, Mapping):
