@@ -25,7 +25,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.training.rules import check
 
-from .browser import browser, open_page, serve
+from .browser import browser, new_page, serve
 from .test_validity import interleaved
 
 ROOT = Path(__file__).parents[1]
@@ -142,7 +142,7 @@ def planner(address, chromium):
     weight = compressed(SITE / "_static" / "planner.js")
     times, speed = [], []
     for _ in range(3):
-        with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
+        with new_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
             start = time.perf_counter()
             shown.goto(f"{address}/book/planner.html", wait_until="commit")
             shown.wait_for_function(PLANNED, timeout=120_000)
@@ -180,7 +180,7 @@ def page(address, chromium):
     """
     times, work, weight = [], [], 0
     for _ in range(5):
-        with open_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
+        with new_page(chromium, viewport={"width": 1300, "height": 900}) as shown:
             fetched = []
             metrics = shown.context.new_cdp_session(shown)
             metrics.send("Performance.enable", {"timeDomain": "threadTicks"})

@@ -16,6 +16,7 @@ NAMES = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # Nothing outside is found, so that pages are not stopped and asked for each of their requests.
 FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
 
 
@@ -41,25 +42,57 @@ def browser():
         try:
             yield chromium
         finally:
+            if chromium in _KEPT:
+                _KEPT.pop(chromium)[0].close()
             chromium.close()
 
 
+# The one page of each browser, from one test to the next: one of its own costs a test a second of a core, for then all
+# that pages share (scripts, styles, fonts) is read and compiled anew.
+_KEPT = {}
+CLEARED = "() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* an empty page has none */ } }"
+
+
 @contextlib.contextmanager
-def open_page(chromium, **settings):
+def open_page(chromium, viewport=None, color_scheme="light"):
+    """The browser's page as if it were new: empty, of this size and colour scheme, with nothing stored or noted.
+
+    Where a test fails on it, the next gets another.
+    """
+    if chromium not in _KEPT:
+        kept = contextlib.ExitStack()
+        context = kept.enter_context(contextlib.closing(chromium.new_context()))
+        _KEPT[chromium] = kept, kept.enter_context(watched(context))
+    kept, page = _KEPT.pop(chromium)
+    with contextlib.ExitStack() as unless_well:
+        unless_well.push(kept)
+        page.set_viewport_size(viewport or {"width": 1280, "height": 720})
+        page.emulate_media(color_scheme=color_scheme, media="null")
+        for noted in (page.outside, page.errors, page.missing):
+            noted.clear()
+        yield page
+        with contextlib.suppress(Exception):  # a page that is just being left cannot be cleared
+            page.evaluate(CLEARED)
+            page.goto("about:blank")
+            page.mouse.move(0, 0)
+            page.context.clear_permissions()
+            page.set_default_timeout(PATIENCE)
+            unless_well.pop_all()
+            _KEPT[chromium] = kept, page
+
+
+@contextlib.contextmanager
+def new_page(chromium, **settings):
     """A page in a fresh profile, which is closed with it."""
-    context = chromium.new_context(**settings)
-    try:
-        with watched(context) as page:
-            yield page
-    finally:
-        context.close()
+    with contextlib.closing(chromium.new_context(**settings)) as context, watched(context) as page:
+        yield page
 
 
 @contextlib.contextmanager
 def watched(context):
     """A page that notes what it should not do: `outside` requests (not met), `errors`, `missing`."""
     page = context.new_page()
-    page.set_default_timeout(120_000)  # the longest page is set for half a minute where other work shares the cores
+    page.set_default_timeout(PATIENCE)
     page.outside, page.errors, page.missing = [], [], []
     page.on("request", lambda one: None if one.url.startswith(OWN) else page.outside.append(one.url))
     page.on("pageerror", lambda error: page.errors.append(str(error)))
@@ -109,9 +142,16 @@ def drag(page, handle, by: float):
     page.mouse.up()
 
 
-def settled(page):
-    """Wait until what was moved is shown: a calculator answers in the next frame."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+def settled(page, milliseconds=0):
+    """Wait until what was moved is shown: a calculator answers in the next frame.
+
+    What the page itself puts off by so many milliseconds is done too, on any machine: it waits in line before us.
+    """
+    page.evaluate(
+        """(later) => new Promise((done) => requestAnimationFrame(() => setTimeout(() =>
+        requestAnimationFrame(() => done()), later)))""",
+        milliseconds,
+    )
 
 
 def chosen(calculator) -> dict:

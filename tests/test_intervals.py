@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -103,11 +102,8 @@ def test_a_rate_is_low_where_the_time_is_high(run):
     assert rate.low / rate.typical == pytest.approx(time.typical / time.high, rel=1e-3)
 
 
-def test_it_is_the_same_every_time_and_quick(run):
-    first = run.interval("step_time")
-    start = perf_counter()
-    again = run.interval("step_time")
-    assert perf_counter() - start < 0.25  # 5 ms on an idle machine
+def test_it_is_the_same_every_time(run):
+    first, again = run.interval("step_time"), run.interval("step_time")
     assert (again.low, again.high) == (first.low, first.high)
 
 
@@ -265,9 +261,8 @@ def test_rows_of_every_device_lie_within():
 
 
 def test_rows_that_are_left_out_are_all_rows_once():
-    found = [(name, len(own.off)) for name, own, _ in coverage.rows_left_out() if name in ("gemm", "torchtitan")]
-    assert sum(n for name, n in found if name == "gemm") == len(evidence("gemm").off)
-    assert len([n for name, n in found if name == "torchtitan"]) == spreads.PARTS_OF_ROWS
+    assert sum(len(own.off) for _, own in coverage.parts_left_out("gemm")) == len(evidence("gemm").off)
+    assert len(coverage.parts_left_out("torchtitan")) == spreads.PARTS_OF_ROWS
     kept, left = (f("gemm", 0) for f in (spreads.kept, spreads.left_out))
     assert len(kept.off) + len(left.off) == len(evidence("gemm").off) and 0.19 < len(left.off) / len(kept.off) < 0.26
 

@@ -14,7 +14,7 @@ import pytest
 
 from scalebook.display.planner_data import planner_json
 
-from .browser import answered, chosen, drag, open_page
+from .browser import PATIENCE, answered, chosen, drag, open_page, settled
 from .support import calculators, python_says
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +29,10 @@ WORDS = "[...document.querySelectorAll('.sb-table td.sb-said')].map((x) => getCo
 LIGHT = """[...document.querySelectorAll(".sb-table :is(td, th), .sb-calculator :is(label, select, .sb-value)")]
   .filter((x) => x.getClientRects().length && !x.closest(".sb-message"))
   .map((x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0))"""
+
+
+# The kernel answers in turn: what it was told of a slider it has answered before this.
+KERNEL_IS_DONE = "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestKernelInfo()"
 
 
 def answers(url: str, server: subprocess.Popen, seconds: float) -> bool:
@@ -67,7 +71,7 @@ def lab(chromium, tmp_path_factory):
     with (home / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=subprocess.STDOUT)
     try:
-        if not answers(f"http://127.0.0.1:{port}/api?token=test", server, 90):
+        if not answers(f"http://127.0.0.1:{port}/api?token=test", server, PATIENCE / 1000):
             pytest.fail(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
         yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}?token=test&reset"
     finally:
@@ -79,16 +83,16 @@ def test_chapter_in_jupyterlab(chromium, lab):
     """Python and the page's JavaScript both answer here, and agree."""
     with open_page(chromium, viewport={"width": 1400, "height": 1600}) as page:
         page.goto(lab)
-        page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
+        page.locator(".jp-Notebook .jp-CodeCell").first.click()
         in_words = page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=")
         in_words.first.wait_for()  # until it is run
         assert page.locator(".sb-calculator, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
         box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
-        box.wait_for(timeout=120_000)
+        box.wait_for()
         # The kernel answers a drag when it is done with the cells, and a curve is drawn when it is seen.
-        page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=120_000)
+        page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
         box.scroll_into_view_if_needed()
         box.locator(".sb-curve path:visible").first.wait_for()
         box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
@@ -96,9 +100,11 @@ def test_chapter_in_jupyterlab(chromium, lab):
             before = answered(box)
             for _ in range(3):  # while later cells run, a page may miss a drag
                 drag(page, handle, -40)
-                page.wait_for_timeout(1000)  # the kernel has answered too
+                settled(page)
                 if answered(box) != before:
                     break
+            page.evaluate(KERNEL_IS_DONE)
+            settled(page)
             assert answered(box) == python_says(calc, chosen(box)) != before
         assert box.locator(".sb-worked .sb-equation mjx-container").count() == 1
         assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
@@ -107,8 +113,7 @@ def test_chapter_in_jupyterlab(chromium, lab):
         page.get_by_text("Theme", exact=True).first.hover()
         page.get_by_text("JupyterLab Dark", exact=True).first.click()
         page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")  # Playwright may hold it for empty
-        page.wait_for_timeout(500)
-        assert min(page.evaluate(LIGHT)) > 0.35, "text that is dark on dark"
+        page.wait_for_function(f"Math.min(...{LIGHT}) > 0.35")  # no text is dark on dark
         assert page.outside == []
 
 
@@ -127,8 +132,8 @@ def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
     with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
         page.goto(lab.replace(NOTEBOOK.name, START.name))
         tab, marked = page.locator(".lm-TabBar-tab.jp-mod-current"), page.locator(".lm-TabBar-tab.jp-mod-dirty")
-        tab.get_by_text(START.name).wait_for(timeout=90_000)
-        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=90_000)
+        tab.get_by_text(START.name).wait_for()
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
         opened = page.evaluate(OPENED)
         assert opened["notebook"] == opened["kernel"] and not opened["unsaved"]
         assert marked.count() == 0
@@ -143,7 +148,7 @@ def test_the_planner_says_why_in_jupyterlab(chromium, lab):
     planner_json()  # the better part of a minute where it is not kept yet
     with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
         page.goto(lab.replace(NOTEBOOK.name, PLANNER))
-        page.locator(".jp-Notebook .jp-CodeCell").first.click(timeout=90_000)
+        page.locator(".jp-Notebook .jp-CodeCell").first.click()
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).first.click()
         number = page.locator(".pl-num[data-letter=tpot]")

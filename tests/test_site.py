@@ -14,7 +14,7 @@ from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
-from .browser import answered, chosen, drag, open_page, settled, watched
+from .browser import answered, chosen, drag, open_page, settled
 from .support import calculators, python_says
 
 BOX = ".sb-calculator:not(.sb-gantt)"
@@ -74,22 +74,14 @@ def test_the_sidebar_leads_to_every_page(site):
         assert sidebar.count(' current active"') == (path != LANDING), path
 
 
-@pytest.fixture(scope="module")
-def phone(chromium):
-    """A phone in a dark room, which keeps the scripts that all pages share."""
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    yield context
-    context.close()
-
-
 @pytest.mark.parametrize("path", pages())
-def test_page(phone, address, path):
+def test_page(chromium, address, path):
     """No error, nothing from outside, no formula or icon left undrawn, readable contrast, and no wider than a phone.
 
     A page is set once, which takes longest, and looked at in both colour schemes: it opens in dark, and follows the
     reader's system to light.
     """
-    with watched(phone) as page:
+    with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
         visit(page, f"{address}/{path}")
         look(page, path, "dark")
         assert page.locator(".katex-error").count() == 0
@@ -257,7 +249,7 @@ def test_everything_in_a_calculator_has_a_name_and_nothing_is_cut(chromium, addr
         for path in (CHAPTER, "notebooks/2-parallelism/adaptive-parallelism"):
             visit(page, f"{address}/{path}.html")
             page.evaluate("document.querySelectorAll('.sb-calculator details').forEach((x) => (x.open = true))")
-            page.wait_for_timeout(300)
+            settled(page, 300)
             for box in page.locator(BOX).all():
                 assert box.evaluate(NAMELESS) == [] and box.evaluate(CUT) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -276,7 +268,7 @@ def test_two_columns_and_on_a_phone_the_answer_stays(chromium, address):
         box = page.locator(BOX).first
         box.locator(".sb-more summary").click()
         box.locator(SLIDERS).last.evaluate("(x) => x.scrollIntoView({ block: 'center' })")
-        page.wait_for_timeout(200)
+        settled(page, 200)
         for part in (".sb-first .sb-value", ".sb-curve svg"):
             place = box.locator(part).bounding_box()
             assert place["y"] >= 40 and place["y"] + place["height"] < 400, f"{part} does not stay in view"
@@ -469,7 +461,7 @@ def test_search_finds_prose_and_formulas(chromium, address, words, first):
     with open_page(chromium) as page:
         page.goto(f"{address}/search.html?q={words.replace(' ', '+')}")
         page.locator("#search-results li").nth(1).wait_for()
-        page.wait_for_timeout(500)  # until the last page is looked into
+        page.locator("#search-results h2", has_text="Search Results").wait_for()  # the last page was looked into
         assert first in page.locator("#search-results li a").first.get_attribute("href")
 
 

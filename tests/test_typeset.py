@@ -10,7 +10,7 @@ import pytest
 from scalebook.display.scheme import on_dark
 from scalebook.language import NOTATION
 
-from .browser import open_page, serve
+from .browser import new_page, open_page, serve
 
 ROOT = Path(__file__).parents[1]
 CHAPTER = "notebooks/2-parallelism/interconnects-and-memory-tiers.html"
@@ -140,7 +140,7 @@ def test_a_letter_says_its_word_meaning_and_unit(chromium, address):
 
 
 def test_a_tap_says_it_too_and_stays_on_the_phone(chromium, address):
-    with open_page(chromium, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as page:
+    with new_page(chromium, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as page:
         page.goto(f"{address}/{FORMULAS}")
         letter = page.locator(".sb-display .katex-html [data-l]").first
         letter.tap()
@@ -167,12 +167,12 @@ def weight(site, urls):
 
 def test_a_cold_visit_is_light(chromium, address, site):
     """What sets equations comes when a worked formula is opened, the search's index when something is searched."""
-    with open_page(chromium) as page:
+    with new_page(chromium) as page:
         asked = []
         page.on("requestfinished", lambda x: asked.append(x.url.removeprefix(address + "/").partition("?")[0]))
         page.goto(f"{address}/{CHAPTER}")
         page.locator("html[data-widgets=live]").wait_for(state="attached")
-        page.wait_for_timeout(500)
+        page.wait_for_load_state("networkidle")
         assert not [x for x in asked if re.search("katex.min.js|searchindex|letters-data|mathjax", x)]
         assert weight(site, set(asked)) < 350_000
         box = page.locator(".sb-calculator").first

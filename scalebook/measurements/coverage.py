@@ -91,16 +91,18 @@ def coverage() -> tuple[Covered, ...]:
     return tuple(found)
 
 
+def parts_left_out(name: str) -> list[tuple[int, Evidence]]:
+    """The rows of a set that are left out together, a fifth of all at a time, each with the number of its fifth."""
+    return [(part, own) for part in range(PARTS_OF_ROWS) if len((own := left_out(name, part)).off)]
+
+
 @cache
 def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
     """Of every set the rows that were left out, a fifth at a time, and the ends of each."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
-            for part in range(PARTS_OF_ROWS):
-                own = left_out(name, part)
-                if len(own.off):
-                    found.append((name, own, _ends(own, letter, Left(part=part))))
+            found += [(name, own, _ends(own, letter, Left(part=part))) for part, own in parts_left_out(name)]
     return tuple(found)
 
 
