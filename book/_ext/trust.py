@@ -16,19 +16,21 @@ from scalebook.tables import accelerators
 LEVEL = 1 - 2 * TAIL
 HEAD = f"""# How far to trust this book
 
-Every figure here is an error of a prediction: of rows that others published, that were measured on real machines, and
-on which nothing was calibrated. `make confront` predicts all of them anew and writes this record; a change that makes
-an error of a set worse than recorded by more than {100 * TOLERANCE:.0f} % fails the tests, which name the set.
+Every figure on this page is the error of a prediction. The measurements were published by others and made on real
+machines, and the rows counted here were not used to calibrate anything. `make confront` predicts all of them again and
+writes this record. If a change makes the error of a set more than {100 * TOLERANCE:.0f} % worse than recorded, a test
+fails and names the set.
 
-**How to read it.** An error is |predicted/measured − 1|. *Bias* is its signed mean: below zero, what is predicted is
-too small. *One number* is the error of the best single number in the place of the model, a constant share of the peak
-or the roofline, where a set has been held against one: where it is smaller than ours, the model is not worth its
-trouble there. A row is predicted by the call that a reader would type: its layout, the rows of tables that it names (a
-device, a framework or an engine, libraries, a cluster) and nothing else. `confront("torchtitan").rows[3].call` prints
-it, and `confront("serving_ttft").rows[3].call` one of a service. *Within* is the share of rows that lie in
-the interval of `interval()`, which promises
-{100 * LEVEL:.0f} % when all that is uncertain is learnt without the set, without others of its table, and without rows
-that anything was calibrated on; *width* is how far its ends are apart, over the value.
+**You can type every call.** A row is predicted by a public call: the model, the device, and the framework, engine,
+libraries or cluster that its source names, then the layout and sizes that the row prints. `confront("torchtitan")
+.rows[3].call` prints such a line, and typing it gives the same number to the last digit. Below each group of sets there
+is one call of each.
+
+**How to read the tables.** An error is |predicted/measured − 1|. *Bias* is the signed mean; below zero, predictions are
+too small. *One number* is the error of the best single number instead of the model, for example one share of the peak
+for all rows. Where it is smaller than ours, the model is not worth its trouble. *Within* is the share of rows inside
+the 80 % interval of `interval()`, learnt without this set, without other sets of its table, and without calibrated
+rows. *Width* is the distance between the ends of the interval over the value.
 """
 
 METHOD = """## Where an interval comes from
@@ -41,28 +43,29 @@ run.interval("step_time")
 ```
 
 A call that names no framework has two ends instead: everything hidden and fused, and nothing hidden with eager
-kernels and libraries of 2023. The interval reaches from 0.95 of the first to 1.05 of the second, and names what
-decides.
+kernels and libraries of 2023. The interval runs from 0.95 of the first to 1.05 of the second, and names the assumption
+that decides.
 
-Shares of peaks, launches and latencies carry a low and a high end beside their typical value, from what they would
-have to be for each measured kernel to be predicted right: the 10th and the 90th percentile. A device of which no
-kernel was measured has the ends of the devices that were. What remains is learnt as one factor for each of step time,
-memory, first tokens, the kinds of kernels, and decoding without and with experts, and stands as *what no formula has*;
-the parts of a decoding step that are kernels of attention, of experts or between devices have the factors of these.
-Four hundred draws are made of all that a result rests on, one for each thing, so that all products of one device and
-precision are slow together; what you give in a call is taken as given. The result names what moves it most.
+Shares of peaks, launch times and latencies have a low and a high end beside their typical value. For each measured
+kernel we compute the value that would make its prediction exact; the ends are the 10th and the 90th percentile of these
+values. A device without measured kernels has the ends of the devices that were measured. The error that remains is
+fitted as one factor for each of step time, memory, first tokens, each kind of kernel, and decoding with and without
+experts. The parts of a decoding step that are kernels of attention, of experts or between devices have the factors of
+those kernels. An interval draws everything uncertain four hundred times, each quantity once per draw, so all products
+of one device and precision are slow together. Whatever you give in a call is taken as given. The result names what
+moves it most.
 
-An interval knows of what the rows behind it know: software as it was published, tuned by those who published it, on
-machines without a fault. It does not know your network's neighbours, your container or your data loader.
+An interval knows only what the rows behind it know: published software, tuned by those who published it, on machines
+without a fault. It does not know your network's neighbours, your container or your data loader.
 """
 
 DEVICES = f"""## By device
 
-The other check is of rows instead of sets: lots divide the rows of every set into {PARTS_OF_ROWS} parts, and each part
-is asked what lies within when all that is uncertain was learnt from the rest. That is what a reader meets who
-measures more of the same on a device of the table. *All* counts every row of the device; a kind with fewer than
-{LEAST_ROWS} rows on it has no figure of its own. Devices whose numbers are the same in our tables count as the first
-of them: an H800's products as an H100's, a GB300's attention as a GB200's.
+The second check leaves out rows instead of sets. The rows of every set are divided at random into {PARTS_OF_ROWS}
+parts, and each part is predicted with everything uncertain learnt from the others. This is what a reader meets who
+measures more of the same on a device of the table. *All* counts every row of the device. A kind of row with fewer than
+{LEAST_ROWS} rows on a device has no figure of its own. Devices with the same numbers in our tables count as one: an
+H800's products count as an H100's, and a GB300's attention as a GB200's.
 """
 
 
@@ -84,13 +87,12 @@ def families() -> list[str]:
         for x in recorded()["families"]
     ]  # fmt: skip
     figures = ["median", "90 %", "bias", "one number"]
-    figures = ["median", "90 %", "bias", "one number"]
-    heads = ["What is predicted", "sets", "rows", *figures, "within", "of a table", "width"]
+    heads = ["What is predicted", "sets", "rows", *figures, "within", "by table", "width"]
     return [
         "## By what is predicted",
         *table(heads, lines),
-        "*Within* counts rows, *of a table* is the mean of the tables; the width is the median of the sets. Of first",
-        "tokens and of streams there are two tables each, of which neither says much of the other: no promise is made.",
+        "*Within* counts rows, *by table* averages over tables, and the width is the median of the sets. First tokens and",
+        "streams each come from two or three tables that say little of each other, so no coverage is promised for them.",
         "",
     ]
 
@@ -175,9 +177,9 @@ def beside() -> list[str]:
     return [
         "## Beside other models, on the same rows",
         *table(["what", "whose", "rows", "median", "90 %"], lines),
-        "AIConfigurator interpolates in tables of measured kernels, of the kind that our kernels were fitted on.",
-        "Calculon's model runs here in its own words, with the system file that its authors validated it with. Of",
-        "SimuMax's published predictions none is on a row that the package holds: it cannot be compared here.",
+        "AIConfigurator interpolates in tables of measured kernels, of the same kind that our kernels were fitted on.",
+        "Calculon's model is reproduced here and runs with the system file that its authors validated it with. None of",
+        "SimuMax's published predictions is on a row that the package holds, so it cannot be compared here.",
         "",
     ]
 
