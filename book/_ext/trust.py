@@ -22,9 +22,9 @@ writes this record. If a change makes the error of a set more than {100 * TOLERA
 fails and names the set.
 
 **You can type every call.** A row is predicted by a public call: the model, the device, and the framework, engine,
-libraries or cluster that its source names, then the layout and sizes that the row prints. `confront("torchtitan")
-.rows[3].call` prints such a line, and typing it gives the same number to the last digit. Below each group of sets there
-is one call of each.
+libraries or cluster that its source names, then the layout and sizes that the row prints.
+`confront("torchtitan").rows[3].call` prints such a line, and typing it gives the same number to the last digit. Below
+each group of sets there is one call of each.
 
 **How to read the tables.** An error is |predicted/measured − 1|. *Bias* is the signed mean; below zero, predictions are
 too small. *One number* is the error of the best single number instead of the model, for example one share of the peak
@@ -91,8 +91,8 @@ def families() -> list[str]:
     return [
         "## By what is predicted",
         *table(heads, lines),
-        "*Within* counts rows, *by table* averages over tables, and the width is the median of the sets. First tokens and",
-        "streams each come from two or three tables that say little of each other, so no coverage is promised for them.",
+        "*Within* counts rows, *by table* averages over tables, and the width is the median of the sets. First tokens",
+        "and streams each come from two or three tables that say little of each other, so no coverage is promised there.",
         "",
     ]
 
