@@ -92,7 +92,8 @@ def families() -> list[str]:
         "## By what is predicted",
         *table(heads, lines),
         "*Within* counts rows, *by table* averages over tables, and the width is the median of the sets. First tokens",
-        "and streams come from two or three tables each, which say little of each other: no coverage is promised there.",
+        "and streams come from two or three tables each, which say little of each other, so no coverage is promised",
+        "for them.",
         "",
     ]
 
