@@ -147,3 +147,9 @@ def test_an_expression_is_arithmetic_over_columns(text, said):
 def test_ten_sets_of_training_at_most_are_code():
     of_training = [x for x, c in CONFRONTATIONS.items() if c.file.startswith("training_") and not c.call]
     assert len(of_training) <= 4, of_training
+
+
+@pytest.mark.parametrize("said", [{"letterz": {}}, {"when": [{"letterz": {}}]}, {"parts": [{"letterz": {}}]}])
+def test_a_mistyped_key_of_a_stanza_is_refused_with_the_nearest(said):
+    with pytest.raises(ValueError, match=r"^mine: a stanza has no key 'letterz'; did you mean 'letters'\?$"):
+        sets._inherited("mine", {"mine": said})

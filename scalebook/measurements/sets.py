@@ -68,6 +68,13 @@ from .rows import Measurement, is_even, is_half, number
 
 __all__ = ["Call", "Stanza", "Sum", "bounds", "confrontations", "expression", "stanzas"]
 
+_KEYS = (
+    "also", "also_left_out", "alike", "answer", "at_most", "blend", "bound", "calibrated", "calibrates", "call",
+    "cluster", "complete", "device", "engine", "extract", "figure", "file", "floor", "follows", "formulas", "framework",
+    "group", "labels", "left_out", "letters", "libraries", "like", "measured", "model", "names", "optional", "parts",
+    "peak", "precision", "readings", "refused", "roofline", "rows", "shape", "sources", "tuned", "unit", "what", "when",
+    "why", "words",
+)  # fmt: skip
 _JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
@@ -465,7 +472,11 @@ def _all() -> dict[str, Stanza]:
 
 
 def _inherited(name: str, said: Mapping) -> dict:
+    """A stanza with the keys of those it is like; raises ValueError, naming it, for a key that no stanza has."""
     own = dict(said[name])
+    for part in (own, *own.get("when", ()), *own.get("also", ()), *own.get("parts", ())):
+        if strange := next((x for x in part if x not in (*_KEYS, "if", "where")), None):
+            raise ValueError(f"{name}: a stanza has no key {quoted(strange)}; {nearest(strange, _KEYS)}")
     if (other := own.pop("like", None)) is None:
         return own
     if other not in said:
