@@ -461,7 +461,7 @@ def test_search_finds_prose_and_formulas(chromium, address, words, first):
     with open_page(chromium) as page:
         page.goto(f"{address}/search.html?q={words.replace(' ', '+')}")
         page.locator("#search-results li").nth(1).wait_for()
-        page.locator("#search-results h2", has_text="Search Results").wait_for()  # the last page was looked into
+        page.locator("#search-results .search-summary", has_text="Search finished").wait_for()
         assert first in page.locator("#search-results li a").first.get_attribute("href")
 
 
