@@ -1,5 +1,6 @@
-"""Lower bounds that hold whatever the letters on axes are.  A sweep fully prices only strategies that could be among
-the best.
+"""Lower bounds that hold whatever the letters on axes are.
+
+A sweep fully prices only strategies that could be among the best.
 
 >>> from scalebook.language import Formula, symbol
 >>> from .plan import Evaluated, Plan

@@ -22,8 +22,9 @@ __all__ = ["Columns", "Held", "Program", "firsts", "numbered", "program"]
 
 
 class Held(NamedTuple):
-    """A value and, as a bit mask, the letters it depends on.  The array has one entry per combination of these
-    letters.
+    """A value and, as a bit mask, the letters it depends on.
+
+    The array has one entry per combination of these letters.
     """
 
     bits: int
@@ -112,8 +113,9 @@ class Program(NamedTuple):
 
 @lru_cache(4096)
 def program(expr: sympy.Basic) -> Program:
-    """Turn an expression into a list of operations, each subexpression once.  Raises NotImplementedError for an
-    operation that has no NumPy counterpart here.
+    """Turn an expression into a list of operations, each subexpression once.
+
+    Raises NotImplementedError for an operation that has no NumPy counterpart here.
 
     >>> from scalebook.language import symbol
     >>> program(symbol("tp") ** 2 / 3).letters
@@ -138,8 +140,9 @@ def program(expr: sympy.Basic) -> Program:
 
 
 def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
-    """Renumber integers below `span` as 0, 1, 2, ... in increasing order.  Return the new numbers and how many there
-    are.
+    """Renumber integers below `span` as 0, 1, 2, ... in increasing order.
+
+    Return the new numbers and how many there are.
     """
     if span > 16 * len(mixed) + 1024:
         values, inverse = np.unique(mixed, return_inverse=True)

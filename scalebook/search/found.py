@@ -86,8 +86,9 @@ def short(x) -> str:
 
 
 def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dict]:
-    """Decode a mixed-radix place into the letters' values (last letter fastest).  Return the quotient left over, and
-    the values.
+    """Decode a mixed-radix place into the letters' values (last letter fastest).
+
+    Return the quotient left over, and the values.
     """
     found = {}
     for name in reversed(names):
@@ -206,8 +207,9 @@ def _cheapest(front: list[Found], problem) -> list[Found]:
 
 
 class Devices(Search):
-    """The joined result of one search on several devices.  Each strategy found has a `device`; `searches` has the
-    results.
+    """The joined result of one search on several devices.
+
+    Each strategy found has a `device`; `searches` has the results.
 
     `note` names the devices on which no strategy is within all limits, and those that an interruption left out.
     """

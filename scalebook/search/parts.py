@@ -20,8 +20,9 @@ WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of P
 def tasks(
     problem: Problem, whole: np.ndarray, combinations: list[tuple[int, dict]], shared: bool = False
 ) -> Iterator[tuple[list, Rows]]:
-    """Split the space into tasks.  Each has all combinations of words, because their sheets share most of their
-    work, and a range of rows.
+    """Split the space into tasks.
+
+    Each has all combinations of words, because their sheets share most of their work, and a range of rows.
 
     If several workers share the tasks, there are a few for each of them.
     """

@@ -37,8 +37,9 @@ class PlainSheet:
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet, the rows and the letters unchanged.  Raises TypeError for a letter that the sheet does
-        not use.
+        """Return the sheet, the rows and the letters unchanged.
+
+        Raises TypeError for a letter that the sheet does not use.
         """
         used = {*self._sheet.inputs, *self._sheet.formulas}
         for name in letters:
@@ -63,8 +64,9 @@ def _again(name, formulas, known):
 
 
 def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
-    """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.  Formulas among `knowns`
-    replace the sheet's own.
+    """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.
+
+    Formulas among `knowns` replace the sheet's own.
 
     Raises TypeError for anything else, and says what a Searchable must have.
     """

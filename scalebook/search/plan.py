@@ -1,5 +1,6 @@
-"""Plan all formulas of a search as one list of operations.  An operation that several strategies' sheets share appears
-once.
+"""Plan all formulas of a search as one list of operations.
+
+An operation that several strategies' sheets share appears once.
 
 Each value depends on some columns and some axes, and is stored with one entry per combination of them.  A kernel's time
 depends on tp and batch, so it is priced a few tens of times for millions of strategies.  The letters alone decide the
@@ -83,8 +84,9 @@ class Plan:
         return self._known[operation, args]
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
-        """Return the place of the sum, product, maximum or minimum of several values.  Values with the fewest
-        dependencies are combined first.
+        """Return the place of the sum, product, maximum or minimum of several values.
+
+        Values with the fewest dependencies are combined first.
         """
         first, *others = sorted(args, key=self._rank)
         for x in others:
@@ -111,8 +113,9 @@ class Plan:
         return self._added[key][0]
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
-        """Return, in order, all operations that the given values need.  Operations for which `but` is true are
-        skipped, with what only they need.
+        """Return, in order, all operations that the given values need.
+
+        Operations for which `but` is true are skipped, with what only they need.
         """
         found, todo = set(), list(places)
         while todo:
@@ -164,8 +167,9 @@ _BUILT: dict[type | None, Callable] = {
 
 
 class Evaluated:
-    """A plan applied to rows of columns.  Values with few distinct combinations are evaluated lazily, once per
-    combination of their columns.
+    """A plan applied to rows of columns.
+
+    Values with few distinct combinations are evaluated lazily, once per combination of their columns.
     """
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):

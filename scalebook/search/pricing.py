@@ -41,8 +41,9 @@ class Priced(NamedTuple):
 
 
 def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """Return the `number` strategies with the lowest values.  Ties keep the order of the space: words, then rows,
-    then axes.
+    """Return the `number` strategies with the lowest values.
+
+    Ties keep the order of the space: words, then rows, then axes.
     """
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 

@@ -170,8 +170,9 @@ def _flat(part: np.ndarray) -> np.ndarray:
 
 
 def layouts(problem: Problem) -> np.ndarray:
-    """Return all combinations of the layout's letters, one per row.  The last letter takes the devices that the
-    others leave.
+    """Return all combinations of the layout's letters, one per row.
+
+    The last letter takes the devices that the others leave.
 
     Without a layout, return one empty row.
     """

@@ -154,8 +154,9 @@ def sweep(
     progress: bool | None = None,
     **letters,
 ) -> Sweep:
-    """Search at each number of devices, pricing what does not depend on it only once.  The best strategies equal
-    those of separate searches to the last digit.
+    """Search at each number of devices, pricing what does not depend on it only once.
+
+    The best strategies equal those of separate searches to the last digit.
 
     Arguments are those of `search`, with a row of one device.  The thing searched must have a layout, as a training
     step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only those that
