@@ -1,4 +1,4 @@
-"""What Calculon does that an account of a step should not, each under a name by which it can be left out.
+"""Quirks: details of Calculon's accounting that we consider wrong.  Each has a name by which it can be left out.
 
 >>> from scalebook.calculon.documents import Choices
 >>> [name for name, quirk in QUIRKS.items() if quirk.concerns(Choices(overlap="pipe", replicated=False))]
@@ -14,7 +14,7 @@ __all__ = ["QUIRKS", "Quirk"]
 
 
 class Quirk(NamedTuple):
-    """What is odd, and whether a set of choices meets it."""
+    """A quirk in words, and a function that says whether it affects a set of choices."""
 
     words: str
     meets: Callable[[Choices], bool]
