@@ -30,8 +30,9 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds for some work, at the share of a rate that work of its size reaches.  Cached, because most choices
-    leave an operation unchanged.
+    """Seconds for some work, at the share of a rate that work of its size reaches.
+
+    Cached, because most choices leave an operation unchanged.
     """
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 
@@ -99,8 +100,9 @@ class _Sums:
         return cost.exchange.sent if there else S.Zero
 
     def linked(self, cost: Cost, name: str, kind: str) -> Expr:
-        """Time of an exchange: the network, plus memory traffic or vector arithmetic.  A repeated exchange counts
-        the network only.
+        """Time of an exchange: the network, plus memory traffic or vector arithmetic.
+
+        A repeated exchange counts the network only.
         """
         exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
         if name == "again":
@@ -113,11 +115,10 @@ class _Sums:
         return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
 
     def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
-        """Time, and exposed exchange time, of a matrix product cut into tp tiles.  Each tile is sent while the next
-        is computed.
+        """Time, and exposed exchange time, of a matrix product cut into tp tiles.
 
-        A running exchange takes a share of the arithmetic units.  The part of the exchange that outlasts the
-        arithmetic is exposed.
+        Each tile is sent while the next is computed.  A running exchange takes a share of the arithmetic units.  The
+        part of the exchange that outlasts the arithmetic is exposed.
         """
         cost = self.costs[number]
         compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
@@ -149,7 +150,7 @@ class _Sums:
         return self.tiled(self.costs.index(cost), name)[1]
 
     def needed(self) -> Expr:
-        """Bandwidth at which exchanging a tile takes as long as the arithmetic it overlaps with."""
+        """Bandwidth that lets the exchange of a tile finish together with the arithmetic it overlaps."""
         rates = [
             self.sent(cost, name, kind) * (1 - symbol("tp_usage")) / self.arithmetic(cost, name)
             for cost in self.costs
@@ -180,8 +181,9 @@ class _Sums:
         return found | {"time": time}
 
     def run_again(self) -> dict[str, Expr]:
-        """Cost of recomputation.  For each recomputed operation Calculon adds up all operations before it too,
-        except in the time.
+        """Cost of recomputation.
+
+        For each recomputed operation Calculon counts all operations up to it as well, except in the time (a quirk).
         """
         again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
         if "running_totals" in self.mended:

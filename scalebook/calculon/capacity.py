@@ -1,6 +1,4 @@
-"""Calculon's memory: bytes in device memory and in the second tier for the first stage, and the bytes moved between
-them.
-"""
+"""Calculon's memory on the first stage: bytes in device memory, in the second tier, and moved between them."""
 
 from sympy import Max, Min
 
@@ -39,8 +37,8 @@ def held_at_most_stages(microbatches, pp):
 
 @formula("held_microbatches", _C)
 def held_chunked(microbatches, pp, chunks):
-    """Micro-batches held by the first stage of an interleaved schedule.  It holds more than 1F1B, by the share of the
-    pipeline that one chunk takes to fill.
+    """Micro-batches held by the first stage of an interleaved schedule: more than in 1F1B, by the share of the pipeline
+    that one chunk takes to fill.
 
     >>> held_chunked(microbatches=64, pp=8, chunks=3)
     10.3333333333
@@ -90,7 +88,7 @@ def stage_checkpoint_memory(block_checkpoint, stage_blocks, held_microbatches):
 
 @formula("gradient_memory", _C)
 def stage_gradient_memory(block_whole_gradients, block_gradients, stage_blocks):
-    """Weight gradients: one block's in fp32 while they accumulate, and the other blocks' after they are converted and
+    """Weight gradients of a stage: one block's, accumulating in fp32, and the other blocks' in their own precision,
     sharded.
 
     >>> stage_gradient_memory(block_whole_gradients=9e8, block_gradients=3e7, stage_blocks=12)
@@ -131,7 +129,7 @@ def near_weights(block_weights):
 
 @formula("near_activations", _C)
 def near_activations(block_working, block_stored):
-    """Activations that stay in device memory under offloading: the working block's, and those of a block leaving or
+    """Activations kept in device memory under offloading: the working block's, and one block's that are leaving or
     arriving.
 
     >>> near_activations(block_working=1e9, block_stored=5e8)
@@ -182,8 +180,7 @@ def near_optimizer(block_optimizer):
 
 @formula("activation_move_needed", _C)
 def activation_move_needed(block_stored, block_checkpoint, forward_hiding_time):
-    """Bandwidth to the second tier that hides a block's stored activations, or its checkpoint, behind the next block's
-    work.
+    """Second-tier bandwidth that hides a block's stored activations, or its checkpoint, behind the next block's work.
 
     >>> activation_move_needed(block_stored=5e8, block_checkpoint=0, forward_hiding_time=5e-3)
     100000000000.0
@@ -193,7 +190,7 @@ def activation_move_needed(block_stored, block_checkpoint, forward_hiding_time):
 
 @formula("weight_move_needed", _C)
 def weight_move_needed(block_weights, forward_hiding_time):
-    """Bandwidth to the second tier that hides the arrival of a block's weights behind the previous block's work.
+    """Second-tier bandwidth that hides the arrival of a block's weights behind the previous block's work.
 
     >>> weight_move_needed(block_weights=4.5e8, forward_hiding_time=5e-3)
     90000000000.0
@@ -203,8 +200,7 @@ def weight_move_needed(block_weights, forward_hiding_time):
 
 @formula("optimizer_move_needed", _C)
 def optimizer_move_needed(block_gradients, block_optimizer, backward_hiding_time):
-    """Bandwidth to the second tier that hides a block's gradients and optimizer state behind another block's backward
-    pass.
+    """Second-tier bandwidth that hides a block's gradients and optimizer state behind another block's backward pass.
 
     >>> optimizer_move_needed(block_gradients=3e7, block_optimizer=1.7e8, backward_hiding_time=1e-2)
     20000000000.0
@@ -214,7 +210,7 @@ def optimizer_move_needed(block_gradients, block_optimizer, backward_hiding_time
 
 @formula("move_needed", _C)
 def move_needed(forward_move_bytes, forward_hiding_time, backward_move_bytes, backward_hiding_time):
-    """Bandwidth to the second tier that hides everything offloaded, in the forward and the backward pass.
+    """Second-tier bandwidth that hides everything offloaded, in the forward and the backward pass.
 
     >>> move_needed(forward_move_bytes=5e8, forward_hiding_time=5e-3, backward_move_bytes=9e8,
     ...             backward_hiding_time=1e-2)

@@ -1,7 +1,7 @@
-"""Choices that are themselves letters, so that one sheet covers both cases.  A search can then put such a letter on an
-axis.
+"""Choices that are themselves letters, so that one sheet covers both cases.
 
-A choice is True or False, a letter that is 1 or 0, or a condition such as pp > 1.
+A search can then put such a letter on an axis.  A choice is True or False, a letter that is 1 or 0, or a condition such
+as pp > 1.
 
 >>> from scalebook.language.notation import symbol
 >>> pick(True, symbol("tp"), symbol("pp")), pick(symbol("dp_overlap"), 0, symbol("pp"))
@@ -60,7 +60,7 @@ def by_tier(way: str, values: Sequence) -> Expr:
 def plain(letter: str, rhs, doc: str) -> Formula:
     """Make a Calculon formula, one object per equation.
 
-    Ten thousand strategies have hundreds of different sheets, which share most of their formulas.  With one object
-    per equation, a shared formula is read, checked and entered into a plan only once.
+    Ten thousand strategies have hundreds of different sheets, which share most of their formulas.  With one object per
+    equation, a shared formula is read, checked and entered into a plan only once.
     """
     return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

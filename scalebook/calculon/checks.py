@@ -79,8 +79,9 @@ def _listed(numbers, most=12):
 
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
-    """Raise ValueError if either memory tier is too small.  `lighter` yields choices that take less memory, with the
-    memory they take.
+    """Raise ValueError if either memory tier is too small.
+
+    `lighter` yields choices that take less memory, with the memory they take.
     """
     near, far = machine.near.capacity, machine.far.capacity
     if run.train_memory > near:

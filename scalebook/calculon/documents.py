@@ -45,8 +45,9 @@ _FLAGS = ("fused_activation", "optimizer_sharding", "seq_par_ag_redo", "data_par
 
 
 def fields(document, kind: str, known) -> dict:
-    """Return the fields of a document, given as a dict or as the path of a JSON file.  `known` lists all field
-    names.
+    """Return the fields of a document, given as a dict or as the path of a JSON file.
+
+    `known` lists all field names.
     """
     if not isinstance(document, Mapping):
         if not isinstance(document, (str, PathLike)):
@@ -82,8 +83,8 @@ def _counts(given, kind, letters):
 def application(document, name: str = "application") -> Row:
     """Read the shape of a model: hidden, ffn, seq, heads, head_dim and layers.
 
-    `document` is the path of a JSON file, or a dict.  Raises ValueError, naming the field, if one is missing,
-    unknown or not a positive whole number.
+    `document` is the path of a JSON file, or a dict.  Raises ValueError, naming the field, if one is missing, unknown
+    or not a positive whole number.
     """
     return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
 

@@ -1,8 +1,7 @@
-"""Calculon's exchange of gradients among data-parallel devices, either after the backward passes or overlapped with
-them.
+"""Calculon's exchange of gradients among data-parallel devices, after or overlapped with the backward passes.
 
-When overlapped, every chunk except the last hides its exchange behind as many backward passes as there are stages.
-The last chunk hides the exchange of all its blocks except one within one pass.  The first block's exchange is always
+When overlapped, every chunk except the last hides its exchange behind as many backward passes as there are stages.  The
+last chunk hides the exchange of all its blocks except one within one pass.  The first block's exchange is always
 exposed.
 """
 
@@ -100,8 +99,8 @@ def chunk_window(chunk_blocks, base_window, edge_window):
 
 @formula("chunk_window", _C)
 def chunk_window_with_update(chunk_blocks, base_window, edge_window, block_update_time, block_update_memory):
-    """Window of a chunk with unsharded optimizer state.  Weights are then updated block by block, and exchanges hide
-    behind that arithmetic too.
+    """Window of a chunk with unsharded optimizer state: weights are updated block by block, and exchanges hide behind
+    that too.
 
     >>> chunk_window_with_update(chunk_blocks=4, base_window=3e-3, edge_window=4e-3, block_update_time=2e-3,
     ...     block_update_memory=1e-3)
@@ -123,8 +122,8 @@ def reduce_compute(block_input_compute, block_weight_compute, block_again_comput
 
 @formula("reduce_compute", _C)
 def reduce_compute_with_update(block_input_compute, block_weight_compute, block_again_compute, block_update_compute):
-    """Arithmetic that an exchange slows down with unsharded optimizer state: both gradients, recomputation and the
-    weight update.
+    """Arithmetic that an exchange slows down with unsharded optimizer state: gradients, recomputation and weight
+    update.
 
     >>> reduce_compute_with_update(block_input_compute=2e-3, block_weight_compute=2e-3, block_again_compute=0,
     ...     block_update_compute=1e-4)
@@ -135,7 +134,7 @@ def reduce_compute_with_update(block_input_compute, block_weight_compute, block_
 
 @formula("collisions", _C)
 def sends_on_one_network(chunk_blocks, block_reduce_time, chunk_backward_time, microbatches, pp):
-    """Pipeline sends that collide with the exchange on a shared network: one per backward pass, at most one per
+    """Pipeline sends that collide with a chunk's exchange on a shared network: one per backward pass, at most one per
     micro-batch of a group.
 
     >>> sends_on_one_network(chunk_blocks=4, block_reduce_time=2e-2, chunk_backward_time=3e-2, microbatches=64, pp=8)
@@ -149,7 +148,8 @@ def sends_on_one_network(chunk_blocks, block_reduce_time, chunk_backward_time, m
 def chunk_excess_one_network(
     chunk_blocks, block_reduce_time, pp, chunk_window, collisions, backward_send_time, reduce_compute, dp_usage
 ):
-    """Time by which a chunk's exchange and the colliding sends exceed the window of `pp` slowed-down backward passes.
+    """Excess of a chunk's exchange and the colliding sends over the window of `pp` slowed-down backward passes;
+    negative if all of it is hidden.
 
     >>> chunk_excess_one_network(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, collisions=2,
     ...     backward_send_time=1e-3, reduce_compute=4e-3, dp_usage=0.02)
@@ -161,8 +161,8 @@ def chunk_excess_one_network(
 
 @formula("chunk_excess", _C)
 def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compute, dp_usage):
-    """Time by which a chunk's exchange exceeds the window of `pp` slowed-down backward passes, if the pipeline has its
-    own network.
+    """Excess of a chunk's exchange over the window of `pp` slowed-down backward passes, on a network without pipeline
+    sends; negative if all of it is hidden.
 
     >>> chunk_excess(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, reduce_compute=4e-3,
     ...              dp_usage=0.02)
@@ -173,7 +173,7 @@ def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compu
 
 @formula("tail_window", _C)
 def tail_window(chunk_blocks, chunk_window, backward_send_time, base_backward_time, edge_backward_time):
-    """Window of the last chunk: without its send, and without one block, taken as half base and half edge.
+    """Window of the last chunk, less its send and the time of one block (taken as half base, half edge).
 
     >>> tail_window(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,
     ...     edge_backward_time=5e-3)
@@ -205,7 +205,8 @@ def tail_window_with_update(
 
 @formula("tail_excess", _C)
 def tail_excess(chunk_blocks, block_reduce_time, reduce_compute, dp_usage, tail_window):
-    """Time by which the exchange of all blocks of the last chunk except one exceeds its window, with the slow-down.
+    """Excess of the last chunk's exchange, one block left out, over its window, with the slow-down; negative if all of
+    it is hidden.
 
     >>> tail_excess(chunk_blocks=4, block_reduce_time=2e-3, reduce_compute=4e-3, dp_usage=0.02, tail_window=4e-3)
     0.00208
@@ -215,8 +216,8 @@ def tail_excess(chunk_blocks, block_reduce_time, reduce_compute, dp_usage, tail_
 
 @formula("dp_exposed", _C)
 def dp_behind(chunks, chunk_blocks, block_reduce_time, dp_usage, chunk_excess, tail_excess):
-    """Exposed time with overlap: the first block's exchange, plus the excess of the other blocks or, if they have none,
-    their slow-down of the arithmetic.
+    """Exposed time with overlap: the first block's exchange, plus the other blocks' excess or, if there is none, their
+    slow-down of the arithmetic.
 
     >>> dp_behind(chunks=3, chunk_blocks=4, block_reduce_time=2e-3, dp_usage=0.02, chunk_excess=-0.01, tail_excess=1e-3)
     0.00332
@@ -254,8 +255,8 @@ def dp_bandwidth_needed_one_network(
     dp_usage,
     backward_send_time,
 ):
-    """Bandwidth that hides the exchange of all chunks except the last, if pipeline sends on the same network shorten
-    the window.
+    """Bandwidth that hides the exchange of all chunks except the last, in a window that pipeline sends on the same
+    network shorten.
 
     >>> dp_bandwidth_needed_one_network(chunks=3, chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, pp=8,
     ...     chunk_window=0.01, reduce_compute=4e-3, dp_usage=0.02, backward_send_time=1e-3)

@@ -43,8 +43,9 @@ class Exchange:
     again: bool
 
     def kind(self, name: str, scattered: bool) -> str:
-        """Return the collective of a pass, or "" if none is needed.  With `scattered`, an all-reduce is split into
-        its two halves.
+        """Return the collective of a pass, or "" if none is needed.
+
+        With `scattered`, an all-reduce is split into its two halves.
         """
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
@@ -56,8 +57,8 @@ class Cost:
     """One operation: FLOPs and bytes by pass, its weights, and the bytes it holds.
 
     `held` are its activations while the block works, unless another operation holds them (`shared`).  `stored` are
-    those kept for the backward pass.  `gradient` are the gradients of its results.  `again` is True if it is
-    recomputed in the backward pass.
+    those kept for the backward pass.  `gradient` are the gradients of its results.  `again` is True if it is recomputed
+    in the backward pass.
     """
 
     name: str
@@ -286,8 +287,9 @@ class _Account:
         )
 
     def overlapped(self, op: Op):
-        """Add a product cut into tp tiles, each exchanged while the next is computed.  Queries, keys and values are
-        one product.
+        """Add a product cut into tp tiles, each exchanged while the next is computed.
+
+        Queries, keys and values are one product.
         """
         (first, weight), out, begins = op.args, op.outs[0], self.enters(op)
         if begins and f"{first.name} passed" in self.seen:

@@ -30,11 +30,10 @@ def shape(name: str) -> Row:
 
 
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
-    """Return the efficiencies of arithmetic and collectives that a block split `tp` ways reaches on a system of
-    Calculon's library.
+    """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
 
-    Collectives run on the first network that is large enough, or on network number `network`.  Raises LookupError for a
-    system that the library does not have.
+    These cover its arithmetic and its collectives.  Collectives run on the first network that is large enough, or on
+    network number `network`.  Raises LookupError for a system that the library does not have.
 
     >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
     35.65

@@ -30,13 +30,12 @@ __all__ = ["calculon_step", "priced", "second_half", "step_sheet", "worth"]
 
 
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that would hide all
-    transfers.
+    """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
     `model`, `strategy` and `machine` are Calculon's application, execution and system.  Each is the path of a JSON
-    file, a dict, or the result of `application`, `execution` or `system`.  `formulas` replace the sheet's own
-    formulas for their letters.  `mended` names quirks to leave out, or is "all".  Raises ValueError for a strategy
-    that cannot run, naming the letter and the values that would work.
+    file, a dict, or the result of `application`, `execution` or `system`.  `formulas` replace the sheet's own formulas
+    for their letters.  `mended` names quirks to leave out, or is "all".  Raises ValueError for a strategy that cannot
+    run, naming the letter and the values that would work.
     """
     model, strategy, machine = _read(model, strategy, machine)
     run = priced(model, strategy, machine, *formulas, mended=mended)
@@ -324,9 +323,7 @@ def _gradients(choices, tables, mended):
 
 
 def _hidden_gradients(choices, network, kinds):
-    """Return the formulas of a gradient exchange behind backward passes, shared with other exchanges on the same
-    network.
-    """
+    """Return the formulas of a gradient exchange behind backward passes, on a network it may share."""
     g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
     windows = [g.base_window_one_network, g.edge_window_one_network], [g.base_window, g.edge_window]

@@ -95,8 +95,7 @@ def base_backward_alone(block_again_time, base_again_exposed, block_input_time, 
 def edge_backward_alone(
     block_again_time, edge_again_exposed, block_input_time, block_weight_time, edge_input_exposed, backward_send_time
 ):
-    """Backward time of an edge block without offloading: recomputation, both gradients, exposed exchanges, and its
-    send.
+    """Backward time of an edge block without offloading: recomputation, both gradients, exposed exchanges, send.
 
     >>> edge_backward_alone(block_again_time=2e-3, edge_again_exposed=0, block_input_time=2e-3, block_weight_time=2e-3,
     ...     edge_input_exposed=1e-4, backward_send_time=1e-4)
@@ -292,8 +291,8 @@ def backward_send_time(backward_send_bytes, pp_bandwidth, pp_latency):
 
 @formula("forward_hiding_time", _C)
 def forward_hiding_time(base_forward_alone, edge_forward_alone, block_forward_memory):
-    """Time behind which forward transfers to the second tier can hide: the shorter of the two kinds of blocks, less its
-    memory traffic.
+    """Forward time behind which transfers to the second tier can hide: the shorter kind of block, less its memory
+    traffic.
 
     >>> forward_hiding_time(base_forward_alone=2e-3, edge_forward_alone=3e-3, block_forward_memory=5e-4)
     0.0015
@@ -303,8 +302,8 @@ def forward_hiding_time(base_forward_alone, edge_forward_alone, block_forward_me
 
 @formula("backward_hiding_time", _C)
 def backward_hiding_time(base_backward_alone, edge_backward_alone, block_input_memory, block_weight_memory):
-    """Time behind which backward transfers to the second tier can hide: the shorter of the two kinds of blocks, less
-    its memory traffic.
+    """Backward time behind which transfers to the second tier can hide: the shorter kind of block, less its memory
+    traffic.
 
     >>> backward_hiding_time(base_backward_alone=4e-3, edge_backward_alone=5e-3, block_input_memory=5e-4,
     ...     block_weight_memory=5e-4)

@@ -1,5 +1,6 @@
-"""The strategies that Calculon's own search tries on a machine, priced by its formulas, for use with
-`scalebook.search`.
+"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`.
+
+Calculon's formulas price them.
 
 >>> from scalebook.calculon import application, library
 >>> from scalebook.search import search
@@ -58,11 +59,11 @@ _WITHIN = (
 class Strategies:
     """A Calculon machine whose strategies can be searched.  Calling it with a strategy prices that strategy.
 
-    `datatype` is the data type of the arithmetic.  The search space is the same as in Calculon: every tp that
-    divides hidden and heads, every pp that divides the layers, every interleaving and micro-batch that divides
-    evenly, each network for each parallel dimension, and all words and offloads.  `fused=True` leaves out unfused
-    activation functions.  The batch of a step is the largest multiple of dp up to global_batch, and the search
-    minimizes the time per sequence.  Raises ValueError for a data type that the machine does not have.
+    `datatype` is the data type of the arithmetic.  The search space is the same as in Calculon: every tp that divides
+    hidden and heads, every pp that divides the layers, every interleaving and micro-batch that divides evenly, each
+    network for each parallel dimension, and all words and offloads.  `fused=True` leaves out unfused activation
+    functions.  The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
+    per sequence.  Raises ValueError for a data type that the machine does not have.
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):
@@ -122,8 +123,9 @@ class Strategies:
         }
 
     def _within(self, problem) -> tuple:
-        """Return the conditions of Calculon's own search space.  Raises ValueError for a value that the machine does
-        not allow.
+        """Return the conditions of Calculon's own search space.
+
+        Raises ValueError for a value that the machine does not allow.
         """
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
@@ -163,8 +165,9 @@ class Strategies:
     # Pricing
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a strategy's words, with other choices as letters, and the rows and letters to call
-        it with.
+        """Return the sheet for a strategy's words, and the rows and letters to call it with.
+
+        Choices other than words are letters of the sheet.
         """
         letters = {n: x for n, x in letters.items() if n != "offload"}
         words = {n: letters.pop(n) for n in _WORDS if n in letters}
@@ -182,8 +185,9 @@ class Strategies:
         return calculon_step(model, self._execution(strategy), self.machine, *formulas)
 
     def _execution(self, given: Mapping) -> Execution:
-        """Convert a strategy to Calculon's document.  Choices that make no difference get the value that Calculon
-        requires.
+        """Convert a strategy to Calculon's document.
+
+        Choices that make no difference get the value that Calculon requires.
         """
         plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
@@ -247,8 +251,9 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """Return one sheet for all choices that are not words.  If a letter or a count decides, a formula holds both
-    cases.
+    """Return one sheet for all choices that are not words.
+
+    If a letter or a count decides, a formula holds both cases.
     """
     choices = Choices(
         **dict(words),

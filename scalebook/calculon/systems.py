@@ -87,9 +87,7 @@ class Tiers:
 
 @dataclass(frozen=True)
 class Tables:
-    """The parts of a machine that formulas contain: how arithmetic and traffic combine, step tables, and network
-    factors.
-    """
+    """The parts of a machine inside formulas: how arithmetic and traffic combine, step tables, network factors."""
 
     mode: str
     matrix: Steps
@@ -112,8 +110,9 @@ class System:
     networks: tuple[Network, ...]
 
     def tables(self, given: Execution) -> Tables:
-        """Return the parts of the machine that an execution's formulas contain.  Raises ValueError for a network or
-        data type that it lacks.
+        """Return the parts of the machine that an execution's formulas contain.
+
+        Raises ValueError for a network or data type that the machine lacks.
         """
         last = len(self.networks) - 1
         for way, tier in zip(("tensor_par_net", "pipeline_par_net", "data_par_net"), given.choices.tiers, strict=True):
@@ -174,11 +173,10 @@ def exact(value: float) -> Expr:
 
 @lru_cache(4096)
 def reached(steps: Steps, size: Expr) -> Expr:
-    """Return the share of the peak that work of a given size reaches, from the largest step that it is large enough
-    for.
+    """Return the share of the peak that work of a given size reaches.
 
-    The share jumps between steps: on Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of
-    127.9 GFLOP reaches 0.9.
+    It is the share of the largest step whose minimum size the work reaches.  The share jumps between steps: on
+    Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of 127.9 GFLOP reaches 0.9.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
@@ -196,8 +194,9 @@ def efficiency(steps: Steps, of: str, letter: str) -> Formula:
 
 
 def system(document, name: str = "system") -> System:
-    """Read a machine from the path of its JSON file, or from a dict.  Raises ValueError, naming the field, for a bad
-    one.
+    """Read a machine from the path of its JSON file, or from a dict.
+
+    Raises ValueError, naming the field, for a bad one.
     """
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
     if not isinstance(given["processing_mode"], str) or given["processing_mode"] not in ("roofline", "no_overlap"):

@@ -238,8 +238,7 @@ def busy_share(useful_flops, microbatches, stage_blocks, peak_flops, step_forwar
 
 @formula("busy_share", _C)
 def busy_share_forward(useful_flops, microbatches, stage_blocks, peak_flops, step_forward):
-    """Utilisation while computing, in inference: the time of the useful FLOPs at peak, over the time of the forward
-    passes.
+    """Utilisation while computing, in inference: the time of the useful FLOPs at peak over the time of the passes.
 
     >>> busy_share_forward(useful_flops=1e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s",
     ...                    step_forward=3)

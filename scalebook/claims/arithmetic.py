@@ -1,5 +1,4 @@
-"""Arithmetic that articles do: totals of racks and platforms, links counted in both directions, one device over
-another.
+"""Arithmetic that articles do: totals of racks, links counted in both directions, one device over another.
 
 Each formula is a line of arithmetic that a data sheet leaves to its reader.
 
@@ -22,8 +21,8 @@ __all__ = [
 
 @formula("rack_links", "nvidia-h100-whitepaper section 4.7")
 def rack_links(devices, directions, scaleup_bandwidth, taper):
-    """Fabric bandwidth as data sheets print it: all links, often in both directions, over the taper between nodes.
-    Bisection bandwidth is half of one direction's total.
+    """Fabric bandwidth as data sheets print it: all links, often in both directions, divided by the taper between
+    nodes.  Bisection bandwidth is half of one direction's total.
 
     >>> rack_links(devices=256, directions=1, scaleup_bandwidth="450 GB/s", taper=2) / 1e12
     57.6

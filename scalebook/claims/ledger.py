@@ -70,8 +70,9 @@ class Claim:
         return self.why()._repr_html_()
 
     def recomputed(self) -> str:
-        """Return the verdict that follows from the current numbers, the gravest if there are several checks; ""
-        without a check.
+        """Return the verdict that follows from the current numbers, or "" for a claim without checks.
+
+        Of several verdicts, the gravest counts.
         """
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
@@ -245,10 +246,10 @@ class Claims(Mapping):
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
-        """Return the claims that a chapter judges, as its table of verdicts.  `chapter` is the name of the chapter's
-        file.
+        """Return the claims that a chapter judges, as its table of verdicts.
 
-        Raises ValueError, as `verdicts` does, if the numbers lead to another verdict.
+        `chapter` is the name of the chapter's file.  Raises ValueError, as `verdicts` does, if the numbers lead to
+        another verdict.
         """
         chapters = sorted({x.chapter for x in self.values() if x.chapter})
         if chapter not in chapters:

@@ -7,14 +7,14 @@
 >>> ridge
 ridge_intensity = peak_flops/hbm_bandwidth
 
-Knowing every letter gives a number; an array of letters, an array of numbers.
+If every letter is known, the result is a number.  If values are arrays, it is an array.
 
 >>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
 295.2238805970149
 >>> ridge(peak_flops=1e15, hbm_bandwidth=[1e12, 4e12])
 array([1000.,  250.])
 
-Knowing less leaves a formula, and every letter can be solved for.
+If some letters are unknown, the result is a formula.  A formula can be solved for any of its letters.
 
 >>> ridge(peak_flops=1e15)
 ridge_intensity = 1000000000000000/hbm_bandwidth
@@ -47,9 +47,9 @@ FORMULAS: dict[str, "Formula"] = {}
 class Formula:
     """The equation `letter = rhs`, with its name, sources and meaning.
 
-    `given` holds default formulas for letters that a caller may not know.  One is substituted if its letter is
-    missing but follows from what is known.  A formula passed by position replaces the default.  Outside its `domain`
-    of conditions, a formula has no value.
+    `given` holds default formulas for letters that a caller may not know.  One is substituted if its letter is missing
+    but follows from what is known.  A formula passed by position replaces the default.  Outside its `domain` of
+    conditions, a formula has no value.
     """
 
     method = "stated"
@@ -150,7 +150,7 @@ class Formula:
         return fitting(self.letter, result, partial(_at, values))
 
     def _check(self, values, result=None):
-        """Raise OutsideDomain where the formula does not hold."""
+        """Raise OutsideDomain if the formula does not hold at these values."""
         if self.domain:
             if result is None:
                 with np.errstate(all="ignore"):
@@ -162,10 +162,10 @@ class Formula:
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
         """Run the decorated function again, with expressions in place of letters, and return its right-hand side.
 
-        Substituting into the earlier result instead would make SymPy compare the arguments of every Max and Min
-        again.  If you call this in another formula's function, pass on that function's parameters: a letter left out
-        stands for the letter itself.  Raises TypeError for an unknown letter, for anything that is not an
-        expression, and for a formula that was not made from a function.
+        Substituting into the earlier result instead would make SymPy compare the arguments of every Max and Min again.
+        If you call this in another formula's function, pass on that function's parameters: a letter left out stands for
+        the letter itself.  Raises TypeError for an unknown letter, for anything that is not an expression, and for a
+        formula that was not made from a function.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
@@ -211,10 +211,10 @@ class Formula:
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
         """Solve the equation for another letter.
 
-        The solution is symbolic if SymPy finds one.  If Max, ceiling or Piecewise stand in the way, or no branch is
-        the inverse everywhere, each call finds the value by bisection, within `between` if given.  `method` says
-        which.  If a range of values solves the equation, bisection returns the smallest.  Raises LookupError for an
-        unknown letter, and ValueError for a letter that the formula does not contain.
+        The solution is symbolic if SymPy finds one.  If Max, ceiling or Piecewise stand in the way, or no branch is the
+        inverse everywhere, each call finds the value by bisection, within `between` if given.  `method` says which.  If
+        a range of values solves the equation, bisection returns the smallest.  Raises LookupError for an unknown
+        letter, and ValueError for a letter that the formula does not contain.
         """
         from .solve import invert
 
@@ -391,9 +391,7 @@ def _parameters(function) -> tuple[str, ...]:
 
 
 def _usual(name, given, known, taken):
-    """Return the default formula for a letter: the first whose inputs are all known, else the last with some known
-    inputs.
-    """
+    """Return the default formula for a letter: the first with all inputs known, else the last with some known."""
     if name in known or name in taken:
         return None
     options = [g for g in given if g.letter == name]

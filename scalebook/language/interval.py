@@ -104,8 +104,9 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or those in `SPREADS` for the formula it came from, or None if it is
-    certain.
+    """Return the ends of a cell: its own, or those of its formula in `SPREADS`.
+
+    Returns None for a cell without spread.
     """
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
@@ -138,8 +139,8 @@ class Cause(NamedTuple):
 class Interval:
     """A value and its prediction interval at `level`.  Numbers, or arrays if the row has arrays.
 
-    `ranked` lists the causes that move the value most.  Each has the result at its own two ends, and its share of
-    the whole spread.
+    `ranked` lists the causes that move the value most.  Each has the result at its own two ends, and its share of the
+    whole spread.
     """
 
     letter: str
@@ -150,8 +151,9 @@ class Interval:
     ranked: tuple[Cause, ...]
 
     def __contains__(self, value) -> bool:
-        """Return True if a value (in base units, or text with a unit) lies between the ends, for an array
-        everywhere.
+        """Return True if a value lies between the ends; for an array, if it does so everywhere.
+
+        The value is in base units, or text with a unit.
         """
         value = quantity(self.letter, value)
         return bool(np.all((self.low <= value) & (value <= self.high)))
@@ -223,7 +225,7 @@ def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -
 
 @lru_cache(64)
 def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], formulas: tuple) -> Callable:
-    """Compile formulas to one NumPy function of the known letters, and of a random factor for each letter in
+    """Compile formulas to one NumPy function of the known letters and of random factors for the letters in
     `factors`.
     """
     statements = []
@@ -254,9 +256,7 @@ def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:
 
 
 def _groups(part: _Part) -> list[tuple[str, ...]]:
-    """Group letters that share a cell, so that they share a draw (for example a device's efficiency at one
-    precision).
-    """
+    """Group letters that share a cell, such as a device's efficiency at one precision, because they share a draw."""
     groups = {}
     for name in part.ends:
         cell = part.cells[name]
@@ -294,9 +294,7 @@ def interval(
 
 
 def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
-    """Return `ends_of`, extended so that letters taken from other results have the intervals computed for those
-    results.
-    """
+    """Extend `ends_of`: letters taken from other results get the intervals computed for those results."""
 
     def ends(name, cell):
         if name not in row.made_of or cell is not row.cells[name]:
@@ -320,12 +318,11 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 
 def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
-    """Return the interval of a result that lies between two bounds, or None if the letter does not depend on the
-    step time.
+    """Return the interval of a result with two bounds; None if the letter does not depend on the step time.
 
     Both bounds are widened by `BEYOND`, so that eight in ten measured steps lie inside.  For another level, the ends
-    move as quantiles of a log-normal distribution.  The interval always includes the interval of the row's own
-    cells, from `least` to `most`.
+    move as quantiles of a log-normal distribution.  The interval always includes the interval of the row's own cells,
+    from `least` to `most`.
     """
     if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
         return None

@@ -33,8 +33,7 @@ SHADES = {
 
 @cache
 def ink_of(shade: str) -> str:
-    """Return the text colour for a shade: the shade itself if its contrast with the page is 4.5 or more, else a darker
-    one.
+    """Return the text colour for a shade: the shade, darkened until its contrast with the page is at least 4.5.
 
     >>> ink_of("#0072B2"), ink_of("#009E73")
     ('#0072B2', '#00865D')

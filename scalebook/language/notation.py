@@ -221,9 +221,7 @@ class _Ordered:
 
 
 class Latex(_Ordered, LatexPrinter):
-    """LaTeX printer that colours terms by `inks` (see `coloured_terms`), in a form that MathJax and KaTeX
-    understand.
-    """
+    """LaTeX printer that colours terms by `inks` (see `coloured_terms`), for MathJax and KaTeX."""
 
     def __init__(self, settings=None, inks: Mapping[sympy.Expr, str] | None = None):
         super().__init__(settings)

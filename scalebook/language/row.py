@@ -1,7 +1,6 @@
 """Rows: letters with values, and where each value came from.
 
-A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be passed to the next
-formula.
+A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be passed to the next formula.
 """
 
 import html
@@ -239,8 +238,8 @@ def with_unit(value: Value, unit: str) -> str:
 class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
-    `kin` holds the keys of a table's row: its own first, then the key of the row that it is like.  `between` holds
-    two bounding results if an assumption was left open, such as a training step without a framework.  `made_of` maps
+    `kin` holds the keys of a table's row: its own first, then the key of the row that it is like.  `between` holds two
+    bounding results if an assumption was left open, such as a training step without a framework.  `made_of` maps
     letters that a result was given to the other result each came from, and its letter there.
     """
 
@@ -296,17 +295,15 @@ class Row(Mapping):
         )
 
     def why(self, name: str) -> "Why":
-        """Show where a number comes from: its formula with the numbers substituted, and the same for each letter
-        used.
-        """
+        """Show where a number comes from: its formula with the numbers, and the same for each letter used."""
         self[name]
         return Why(name, self.cells[name])
 
     def interval(self, letter: str, level: float = 0.8) -> "Interval":
         """Return the prediction interval of a letter: eight in ten cases lie inside at the default `level`.
 
-        Uncertain quantities are drawn at random, as `scalebook.language.interval` describes.  Values given in the
-        call are taken as exact.
+        Uncertain quantities are drawn at random, as `scalebook.language.interval` describes.  Values given in the call
+        are taken as exact.
         """
         from .interval import interval
 

@@ -68,7 +68,7 @@ class Sheet:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that no formula of the sheet gives."""
+        """The letters that the sheet needs: those that none of its formulas gives."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
@@ -89,10 +89,10 @@ class Sheet:
     def __call__(self, *knowns, **letters) -> Row:
         """Compute everything that follows from what is known, as a row.
 
-        Positional arguments are rows, results, and formulas, which replace the sheet's own formulas for their
-        letters.  A letter that is given a value keeps it, whatever its formula says.  A letter is missing from the
-        row if an input is unknown, or if its formula does not hold or gives no finite number of the right sign.
-        Asking for a missing letter says why, and `row.missing` lists them all.
+        Positional arguments are rows, results, and formulas, which replace the sheet's own formulas for their letters.
+        A letter that is given a value keeps it, whatever its formula says.  A letter is missing from the row if an
+        input is unknown, or if its formula does not hold or gives no finite number of the right sign.  Asking for a
+        missing letter says why, and `row.missing` lists them all.
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
@@ -130,9 +130,7 @@ class Sheet:
         return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
-        """Suggest, for each letter that could change, its nearest value at which a formula would hold, as the end of
-        a sentence.
-        """
+        """End the sentence about a formula that does not hold: name each letter's nearest value at which it would."""
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
@@ -267,8 +265,8 @@ class Sheet:
 class _Outputs(tuple):
     """The letters that a plan computes.
 
-    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no
-    further check.
+    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no further
+    check.
     """
 
     def __new__(cls, steps):

@@ -1,8 +1,7 @@
 """Units: read `8 TB/s`, write it back, and check a formula by changing its units.
 
-Internally everything is in bytes, seconds, joules and dollars; FLOP, tokens, parameters and tonnes are counts.
-Prices per hour or per megawatt-hour keep that unit: a price of 2 $/h is 2.  Prefixes are only for reading and
-writing.
+Internally everything is in bytes, seconds, joules and dollars; FLOP, tokens, parameters and tonnes are counts.  Prices
+per hour or per megawatt-hour keep that unit: a price of 2 $/h is 2.  Prefixes are only for reading and writing.
 """
 
 import math
@@ -133,7 +132,7 @@ def show(value: float, unit: str = "") -> str:
     >>> show(2.5, "$/h"), show(0.109375), show(0.109375, "%"), show(2022.5, "year"), show(1.5e28, "FLOP")
     ('2.5 $/h', '0.1094', '10.94 %', '2022-07', '1.5×10²⁸ FLOP')
 
-    Raises TypeError for what is no number, ValueError for one that is not finite and for what is no unit.
+    Raises TypeError for anything that is not a number, and ValueError for NaN, infinity or an unknown unit.
     """
     dimension(unit)  # refuses what is no unit
     try:
@@ -190,9 +189,9 @@ def show_tex(value: float, unit: str = "") -> str:
 def check(formula, trials: int = 64, seed: int = 0) -> None:
     """Raise ValueError unless the formula holds in every system of units.
 
-    The check measures the same quantities in random other units of bytes, seconds, joules and dollars.  The
-    right-hand side must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of
-    their own.  A constant is stated in the unit of its letter, so there is nothing to check.
+    The check measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand
+    side must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.  A
+    constant is stated in the unit of its letter, so there is nothing to check.
     """
     if not formula.inputs:
         return

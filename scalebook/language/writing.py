@@ -1,7 +1,7 @@
 """Write expressions as Python code, quickly, for the operations that formulas use.
 
-SymPy's own printers sort the terms of every sum, and its `cse` rebuilds every subexpression.  Together they took
-most of the time of a first answer.  Here each subexpression is visited once and printed in SymPy's internal order.
+SymPy's own printers sort the terms of every sum, and its `cse` rebuilds every subexpression.  Together they took most
+of the time of a first answer.  Here each subexpression is visited once and printed in SymPy's internal order.
 """
 
 from collections import Counter

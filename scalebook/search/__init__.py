@@ -48,8 +48,7 @@ def search(
     progress: bool | None = None,
     **letters,
 ) -> Search:
-    """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are
-    out.
+    """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
     are rows (a model, a device) and formulas that replace the sheet's own.  `letters` gives everything else that is
@@ -57,30 +56,29 @@ def search(
     too.
 
     For a plain sheet, only the listed letters are searched, and `minimize` or `maximize` names the objective.
-    Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device
-    holds, it must fit the device's capacity.
+    Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device holds,
+    it must fit the device's capacity.
 
     For a training step, `devices` and `global_batch` must be given.  `seq` defaults to the model's longest sequence.
-    The step's `space` lists the other defaults: what is searched, what is minimized, and which rules and limits
-    apply.
+    The step's `space` lists the other defaults: what is searched, what is minimized, and which rules and limits apply.
 
-    `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory
-    <= 70 GB", "mfu >= 0.4", "tp <= 8"), and `lift` drops rules and limits by name.  A letter or word that makes no
+    `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=
+    70 GB", "mfu >= 0.4", "tp <= 8"), and `lift` drops rules and limits by name.  A letter or word that makes no
     difference to a strategy (an overlap of tensor parallelism at tp=1) keeps its first value, so that no strategy is
     counted twice.  Ties go to the strategy that comes first in the order of the choices.
 
     A list of devices may take the place of one device.  Each device is then searched separately, and each strategy
-    found has a `device`.  For `serve`, `devices` is the largest number that may be used, `tpot` and `ttft` are
-    targets, and every layout must be able to serve `rate` requests a second; `scalebook.inference.layouts` says what
-    is searched.
+    found has a `device`.  For `serve`, `devices` is the largest number that may be used, `tpot` and `ttft` are targets,
+    and every layout must be able to serve `rate` requests a second; `scalebook.inference.layouts` says what is
+    searched.
 
     The search first counts the strategies to price and refuses more than `most` (one core prices a billion in a few
     minutes).  `executor` is any executor in the style of concurrent.futures; it does not change the result.  If the
     search is interrupted, or a worker fails, it returns the best strategies so far, and `note` says what is missing.
     `progress` shows a bar; by default it appears in notebooks and terminals.
 
-    Raises LookupError for unknown names, TypeError for missing or unsuitable arguments, and ValueError if no
-    strategy can run.
+    Raises LookupError for unknown names, TypeError for missing or unsuitable arguments, and ValueError if no strategy
+    can run.
     """
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:

@@ -39,9 +39,7 @@ def least_of(plan: Plan, expr: sympy.Basic, formulas: Mapping[str, Formula], let
 
 
 class _Between:
-    """Lower and upper bounds of expressions over all values of the axes, as pairs of places; None for an unknown
-    bound.
-    """
+    """Lower and upper bounds of expressions over all values of the axes, as pairs of places (None if unknown)."""
 
     def __init__(self, plan: Plan, formulas: Mapping[str, Formula], letters: Mapping[str, int]):
         self.plan, self.formulas, self.letters = plan, formulas, letters
@@ -85,8 +83,10 @@ class _Between:
         return low, high
 
     def _cases(self, expr):
-        """Bound a Piecewise: select the case if no condition depends on an axis, else bound all cases if none of
-        them does.
+        """Bound a Piecewise.
+
+        If no condition depends on an axis, select the case.  Otherwise the bounds are known only if no value depends on
+        an axis.
         """
         values = [x.expr for x in expr.args]
         holds = [self.plan.add(x.cond, self.letters) for x in expr.args]

@@ -102,8 +102,8 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 class Program(NamedTuple):
     """An expression as a list of operations.
 
-    Each operation has a kind and the places of its arguments, which index the letters, then the constants, then
-    earlier results.  A single letter or number becomes one operation of kind None.
+    Each operation has a kind and the places of its arguments, which index the letters, then the constants, then earlier
+    results.  A single letter or number becomes one operation of kind None.
     """
 
     letters: tuple[str, ...]
@@ -189,9 +189,7 @@ class Columns:
     # Combinations
 
     def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first row of each combination of the letters in `bits`, and for each row the place of its
-        combination.
-        """
+        """Return each combination's first row, and each row's combination, for the letters in `bits`."""
         if bits not in self._keys:
             mixed, span = np.zeros(self.size, np.int64), 1
             for place, (codes, count) in enumerate(self._codes):
@@ -204,9 +202,7 @@ class Columns:
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
-        """Map each combination of the letters in `more` to the place of its combination of the fewer letters in
-        `bits`.
-        """
+        """Map each combination of the letters in `more` to its combination of the letters in `bits`, a subset."""
         if (bits, more) not in self._maps:
             self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
         return self._maps[bits, more]

@@ -139,9 +139,7 @@ class Search:
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
-        """List each single change to a strategy (by default the best), what it costs, and why it is worse or
-        impossible.
-        """
+        """List each single change to a strategy, by default the best: its cost, and why it is worse or impossible."""
         from .neighbours import Neighbours
 
         return Neighbours(self.best[place]._search, self.best[place])
@@ -160,9 +158,7 @@ class Search:
 
     @property
     def _several(self) -> dict[str, tuple]:
-        """Letters and words with more than one value, and layout letters that are above 1 in one of the best
-        strategies.
-        """
+        """Letters and words with several values, and layout letters above 1 in one of the best strategies."""
         several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
         layout = self.problem.space.layout
         names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]

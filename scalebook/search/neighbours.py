@@ -24,8 +24,7 @@ __all__ = ["Neighbours"]
 class Neighbours:
     """Steps away from a strategy: possible ones first, the least bad first, then the impossible ones.
 
-    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is
-    worse.
+    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse.
     """
 
     def __init__(self, search: Search, found: Found):
@@ -132,8 +131,8 @@ def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
     """Yield what each step changes and the strategy after it.
 
-    A step moves a prime factor from one parallel dimension to another, moves a letter to its next value, or changes
-    one word.
+    A step moves a prime factor from one parallel dimension to another, moves a letter to its next value, or changes one
+    word.
     """
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}

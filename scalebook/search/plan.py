@@ -29,11 +29,10 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 
 
 class Plan:
-    """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends
-    on.
+    """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
 
-    `columns` are letters with a value in each row.  `axes` are letters with few values, all of which are tried in
-    every row.  `solved` are letters whose values are found later.  `letters` maps all of these to their places.
+    `columns` are letters with a value in each row.  `axes` are letters with few values, all of which are tried in every
+    row.  `solved` are letters whose values are found later.  `letters` maps all of these to their places.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -182,8 +181,9 @@ class Evaluated:
         self._paths: dict[int, list[int]] = {}
 
     def is_late(self, place: int) -> bool:
-        """Return True if a value is evaluated row by row: it depends on axes, and has about as many combinations as
-        rows.
+        """Return True if a value is evaluated row by row.
+
+        Such a value depends on axes, and has about as many combinations as there are rows.
         """
         bits = self.plan.bits[place]
         if bits not in self._late:

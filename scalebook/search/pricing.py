@@ -1,7 +1,7 @@
 """Price strategies.  This is one task of a search, and another process may run it.
 
-A task is a problem, some combinations of words and some layouts.  Its result is the best strategies, the Pareto
-front, and counts.
+A task is a problem, some combinations of words and some layouts.  Its result is the best strategies, the Pareto front,
+and counts.
 """
 
 import math
@@ -78,11 +78,10 @@ class _Built(NamedTuple):
 
 
 def built(problem: Problem, words: dict, offload: bool) -> _Built:
-    """Build the formulas that a search needs from a strategy's sheet, in order, and the letters that are the same
-    for all rows.
+    """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
 
-    Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by
-    position that the sheet does not use.
+    Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by position
+    that the sheet does not use.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
@@ -162,8 +161,7 @@ class _Sheet(NamedTuple):
 
     `conditions` are the domains of its formulas, in order.  Each is a name with a Condition and the places of its
     letters, or with a letter that must have a value of its sign, and its place.  `last` are the places that no later
-    sheet needs.  `least` is the place of a lower bound of the objective that depends on no axis; only a sweep uses
-    it.
+    sheet needs.  `least` is the place of a lower bound of the objective that depends on no axis; only a sweep uses it.
     """
 
     place: int
@@ -220,9 +218,7 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the plan of a task.  It is cached for the next task of the same problem (or of the same question,
-    `of`).
-    """
+    """Return the plan of a task, cached for the next task of the same problem (or of the same question, `of`)."""
     key = pickle.dumps((problem if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()
@@ -285,8 +281,9 @@ class Pricing:
         return joined(found, Priced(best, front, Counter(), int(count.sum())), self.problem.best)
 
     def valued(self, block, fits):
-        """Return the first objective (infinite where a strategy does not fit), the second objective, and the
-        entries' places.
+        """Return the first objective, the second objective, and the places of the entries.
+
+        The first objective is infinite where a strategy does not fit.
         """
         first, second = (block.value(self.sheet.letters[x]) for x in self.problem.axes)
         first = -first if self.problem.is_rising else first

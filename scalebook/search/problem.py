@@ -1,6 +1,4 @@
-"""The problem of a search, and the strategies it goes through: words, layouts of devices, and letters with few
-values.
-"""
+"""The problem of a search, and its strategies: words, layouts of devices, and letters with few values."""
 
 import itertools
 import math
@@ -40,8 +38,8 @@ class Limit(NamedTuple):
 class Problem:
     """The arguments of a search, small enough to send to another process.
 
-    `values` are the known letters; `words` and `letters` have several values each.  `axes` are the two objectives:
-    the first is minimized, or maximized if `is_rising`.
+    `values` are the known letters; `words` and `letters` have several values each.  `axes` are the two objectives: the
+    first is minimized, or maximized if `is_rising`.
     """
 
     sheet: Searchable
@@ -120,8 +118,8 @@ def distinct(
 ) -> list[np.ndarray]:
     """Find the strategies that repeat no other, over rows and the letters on axes.
 
-    Returns boolean arrays that must all hold; each spans axes of its own.  Without a slab, only what the words alone
-    decide is returned.  `said` caches truth values for calls with the same rows and other words.
+    Returns boolean arrays that must all hold.  No two of them depend on the same axis.  If there is no slab, they cover
+    only what words decide by themselves.  `said` caches truth values for calls with the same rows and other words.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
@@ -192,7 +190,9 @@ def layouts(problem: Problem) -> np.ndarray:
 
 
 class Rows(NamedTuple):
-    """A range of rows of a search: layouts, the place of the first layout, and places among the layouts'
+    """A range of rows of a search.
+
+    `layouts` are the layouts it needs, `start` is the place of the first of them, and `places` are places among their
     combinations with other letters.
     """
 
@@ -249,8 +249,9 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, rows: Rows) -> Iterator[tuple["Slab", dict[str, "Slab"]]]:
-    """Yield the rows that pass the rules without words, and for each rule the rows it rejects, a bounded number at a
-    time.
+    """Yield the rows that pass the rules without words, and the rows that each of these rules rejects.
+
+    Rows are checked a bounded number at a time.
     """
     for place in range(rows.places.start, rows.places.stop, CANDIDATES):
         slab = _candidates(problem, rows, np.arange(place, min(place + CANDIDATES, rows.places.stop)))

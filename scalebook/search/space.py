@@ -128,15 +128,15 @@ class Searchable(Protocol):
     """Protocol of a thing that a search can search.  Sheets and formulas need none of it.
 
     `name` is what error messages call it, and `space` describes its strategies.  `sheet(knowns, letters)` takes rows
-    (and formulas that replace the sheet's own), letters and words (searched ones at any of their values).  It
-    returns the Sheet that prices strategies with these words, the rows to call it with, and the letters that are not
-    words.  A call with rows, letters and words returns the Row of one strategy.  To be searched in other processes,
-    the thing must pickle.
+    (and formulas that replace the sheet's own), letters and words (searched ones at any of their values).  It returns
+    the Sheet that prices strategies with these words, the rows to call it with, and the letters that are not words.  A
+    call with rows, letters and words returns the Row of one strategy.  To be searched in other processes, the thing
+    must pickle.
 
-    It may have `posed(cases, letters)`, which interprets a call itself if its letters are not choices of the thing
-    as it stands.  It returns the thing to search instead, and the remaining letters.  That thing may have
-    `unmet(cases, letters, rejected)`, which returns the sentence to raise if nothing was found and `rejected` kept
-    everything out.  `cases` are the positional rows, once per device.
+    It may have `posed(cases, letters)`, which interprets a call itself if its letters are not choices of the thing as
+    it stands.  It returns the thing to search instead, and the remaining letters.  That thing may have `unmet(cases,
+    letters, rejected)`, which returns the sentence to raise if nothing was found and `rejected` kept everything out.
+    `cases` are the positional rows, once per device.
     """
 
     name: str

@@ -78,9 +78,7 @@ class _Asked(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """The result at one size: the best strategies, the number with a price, and the number that each rule or limit
-    rejects.
-    """
+    """The result at one size: the best strategies, how many have a price, and how many each rule or limit rejects."""
 
     devices: float
     best: np.ndarray
@@ -92,9 +90,9 @@ class Sweep(Mapping):
     """The result of a sweep: a mapping from number of devices to its `Search`, whose Pareto front is not kept.
 
     `values` maps each size to the best value of the objective.  A size at which no strategy is within all limits has
-    neither a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are
-    within all limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is
-    empty if the sweep `is_whole`.
+    neither a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are within
+    all limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is empty if
+    the sweep `is_whole`.
     """
 
     def __init__(self, question: _Asked, sizes: list[Sized], seconds: float, note: str):
@@ -160,12 +158,12 @@ def sweep(
 
     Arguments are those of `search`, with a row of one device.  The thing searched must have a layout, as a training
     step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only those that
-    could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are priced
-    in full.
+    could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are priced in
+    full.
 
-    `executor` is any executor in the style of concurrent.futures (for Dask, `client.get_executor()`).  If the sweep
-    is interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what
-    `search` raises for unsuitable arguments, and ValueError if no strategy can run at any size.
+    `executor` is any executor in the style of concurrent.futures (for Dask, `client.get_executor()`).  If the sweep is
+    interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`
+    raises for unsuitable arguments, and ValueError if no strategy can run at any size.
     """
     from scalebook.search import check_executor, shown
 
@@ -337,8 +335,8 @@ class _Pricing(Pricing):
             self._best(Block(self.evaluated, rows[some]), fits[..., places[some]], swept)
 
     def _alike(self, rows):
-        """Number the rows so that rows with equal inputs to the limits share a number, and return how many numbers
-        there are.
+        """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there
+        are.
 
         Only one row of each number is then checked against the limits.
         """
