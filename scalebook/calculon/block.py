@@ -1,7 +1,7 @@
-"""Calculon's sums over the operations of a block, as formulas of one sheet.
+"""Calculon's sums over the operations of a block, as the formulas of one sheet.
 
-What depends on a choice or on a step table is made here: the arithmetic, traffic and times of the passes, the
-tensor-parallel exchanges and their overlap, and what a block holds.
+The formulas made here depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
+tensor-parallel exchanges and their overlap, and the bytes that a block holds.
 
 >>> from scalebook.calculon import Choices, library
 >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
@@ -30,18 +30,21 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds of work at the share of a rate that its size reaches; kept: most choices leave an operation alone."""
+    """Seconds for some work, at the share of a rate that work of its size reaches.
+
+    Cached, because most choices leave an operation unchanged.
+    """
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 
 
 @lru_cache(1 << 14)
 def _sum(*terms: Expr) -> Expr:
-    """Kept, likewise: most choices change few of the sums over operations."""
+    """Add terms.  Cached, because most choices change few of the sums over operations."""
     return Add(*terms)
 
 
 class _Sums:
-    """The expressions of a block, for one set of choices and tables; `mended` names the quirks to leave out."""
+    """The expressions of a block for one set of choices and tables.  `mended` names the quirks to leave out."""
 
     def __init__(self, choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()):
         self.choices, self.tables, self.mended = choices, tables, mended
@@ -53,7 +56,7 @@ class _Sums:
     # One operation
 
     def flops(self, cost: Cost, name: str) -> Expr:
-        """The update of a weight takes 11 operations, shared out."""
+        """FLOPs of an operation in a pass.  Updating a weight takes 11 operations, shared by the optimizer's shards."""
         if name == "update":
             return 11 * cost.weights / symbol("optimizer_shards")
         return cost.flops.get(name, S.Zero)
@@ -75,13 +78,13 @@ class _Sums:
         return self.compute(self.flops(cost, name), "vector" if name == "update" else cost.engine)
 
     def joined(self, compute: Expr, memory: Expr) -> Expr:
-        """A sum, or the larger of both, as the machine's document says."""
+        """Arithmetic and memory time together: their sum, or the larger of the two, as the machine's document says."""
         if self.tables.mode == "no_overlap" or compute == 0 or memory == 0:
             return compute + memory
         return Max(compute, memory, evaluate=False)
 
     def processing(self, cost: Cost, name: str) -> Expr:
-        """Time of an operation, its exchange beside it where it is overlapped."""
+        """Time of an operation, together with its exchange if the two overlap."""
         if cost.exchange and cost.engine == "matrix" and name != "update":
             return self.tiled(self.costs.index(cost), name)[0]
         return self.joined(self.arithmetic(cost, name), self.memory(self.traffic(cost, name)))
@@ -97,7 +100,10 @@ class _Sums:
         return cost.exchange.sent if there else S.Zero
 
     def linked(self, cost: Cost, name: str, kind: str) -> Expr:
-        """Time of an exchange with what it takes of memory and vector units; repeated, the network alone."""
+        """Time of an exchange: the network, plus memory traffic or vector arithmetic.
+
+        A repeated exchange counts the network only.
+        """
         exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
         if name == "again":
             return self.link.time(sort, exchange.sent, "tp") if sort and exchange.again else S.Zero
@@ -109,9 +115,10 @@ class _Sums:
         return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
 
     def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
-        """Time and exposed exchange of a product cut into tp tiles, each sent while the next is computed.
+        """Time, and exposed exchange time, of a matrix product cut into tp tiles.
 
-        While an exchange runs it takes a share of the arithmetic units; what outlasts the arithmetic is exposed.
+        Each tile is sent while the next is computed.  A running exchange takes a share of the arithmetic units.  The
+        part of the exchange that outlasts the arithmetic is exposed.
         """
         cost = self.costs[number]
         compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
@@ -137,13 +144,13 @@ class _Sums:
         if name == "again":
             if not cost.exchange.again:
                 return S.Zero
-            if "again_exposed" in self.mended:  # beside the gradient of the weights, where it is computed
+            if "again_exposed" in self.mended:  # the exchange overlaps with the gradient of the weights
                 return self.tiled(self.costs.index(cost), "weight")[1]
             name = "forward"
         return self.tiled(self.costs.index(cost), name)[1]
 
     def needed(self) -> Expr:
-        """The bandwidth at which the exchange of a tile takes as long as the arithmetic beside it."""
+        """Bandwidth that lets the exchange of a tile finish together with the arithmetic it overlaps."""
         rates = [
             self.sent(cost, name, kind) * (1 - symbol("tp_usage")) / self.arithmetic(cost, name)
             for cost in self.costs
@@ -174,7 +181,10 @@ class _Sums:
         return found | {"time": time}
 
     def run_again(self) -> dict[str, Expr]:
-        """What is run again.  For each such operation Calculon adds all operations up to it, but to the time."""
+        """Cost of recomputation.
+
+        For each recomputed operation Calculon counts all operations up to it as well, except in the time (a quirk).
+        """
         again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
         if "running_totals" in self.mended:
             times = dict.fromkeys(again, 1)
@@ -190,7 +200,7 @@ class _Sums:
         }
 
     def holds(self) -> dict[str, Expr]:
-        """Bytes a block holds, by kind."""
+        """Bytes that a block holds, by kind."""
         choices, costs = self.choices, self.costs
         weights = sum(c.weights for c in costs)
         whole = symbol("activation_bits") * symbol("batch") * symbol("seq") * symbol("hidden") / 8
@@ -214,7 +224,7 @@ class _Sums:
 
 
 def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
-    """The formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
+    """Return the formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
 
     `mended` names quirks (of `scalebook.calculon.quirks`) to leave out.
     """
@@ -222,7 +232,7 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
 
 
 def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
-    """The same without what changes nothing in a block."""
+    """Reset choices and tables that make no difference to a block."""
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 

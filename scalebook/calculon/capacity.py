@@ -1,4 +1,4 @@
-"""Calculon's memory: what a device of the first stage holds near, what in the second tier, and what moves between."""
+"""Calculon's memory on the first stage: bytes in device memory, in the second tier, and moved between them."""
 
 from sympy import Max, Min
 
@@ -17,7 +17,7 @@ _C = "isaev2023-calculon §3"
 
 @formula("optimizer_shards", _C)
 def shared_out(dp):
-    """Data-parallel devices share gradients and optimizer state out among themselves.
+    """Number of shards of gradients and optimizer state: one per data-parallel device.
 
     >>> shared_out(dp=16)
     16.0
@@ -27,7 +27,7 @@ def shared_out(dp):
 
 @formula("held_microbatches", _C)
 def held_at_most_stages(microbatches, pp):
-    """One forward, one backward: as many as there are stages, at most all.
+    """Micro-batches held by the first stage of a 1F1B schedule: one per stage, at most all of them.
 
     >>> held_at_most_stages(microbatches=64, pp=8)
     8.0
@@ -37,7 +37,8 @@ def held_at_most_stages(microbatches, pp):
 
 @formula("held_microbatches", _C)
 def held_chunked(microbatches, pp, chunks):
-    """Interleaving holds more, by the part of a pipeline that one chunk takes to fill.
+    """Micro-batches held by the first stage of an interleaved schedule: more than in 1F1B, by the share of the pipeline
+    that one chunk takes to fill.
 
     >>> held_chunked(microbatches=64, pp=8, chunks=3)
     10.3333333333
@@ -47,7 +48,7 @@ def held_chunked(microbatches, pp, chunks):
 
 @formula("weight_memory", _C)
 def stage_weight_memory(stage_blocks, block_weights):
-    """The weights of the blocks of a stage.
+    """Weights of all blocks of a stage.
 
     >>> stage_weight_memory(stage_blocks=12, block_weights=4.5e8)
     5400000000.0
@@ -57,7 +58,7 @@ def stage_weight_memory(stage_blocks, block_weights):
 
 @formula("activation_memory", _C)
 def stage_activation_memory(block_working, block_stored, stage_blocks, held_microbatches):
-    """What the working block holds, and what all others keep, for every micro-batch held.
+    """Activations of the working block, plus the stored activations of all other blocks and micro-batches held.
 
     >>> stage_activation_memory(block_working=1e9, block_stored=5e8, stage_blocks=12, held_microbatches=8)
     48500000000.0
@@ -67,7 +68,7 @@ def stage_activation_memory(block_working, block_stored, stage_blocks, held_micr
 
 @formula("activation_memory", _C)
 def one_block_activation_memory(block_working):
-    """Where every block is run again, or nothing goes back, only the working block holds activations.
+    """Activations of the working block only, under full recomputation or in inference.
 
     >>> one_block_activation_memory(block_working=1e9)
     1000000000.0
@@ -77,7 +78,7 @@ def one_block_activation_memory(block_working):
 
 @formula("checkpoint_memory", _C)
 def stage_checkpoint_memory(block_checkpoint, stage_blocks, held_microbatches):
-    """The input of every block, for every micro-batch held.
+    """Checkpoints: the input of every block, for every micro-batch held.
 
     >>> stage_checkpoint_memory(block_checkpoint=5e7, stage_blocks=12, held_microbatches=8)
     4800000000.0
@@ -87,7 +88,8 @@ def stage_checkpoint_memory(block_checkpoint, stage_blocks, held_microbatches):
 
 @formula("gradient_memory", _C)
 def stage_gradient_memory(block_whole_gradients, block_gradients, stage_blocks):
-    """One block's gradients as they add up, in fp32; those of the others as they are sent and shared out.
+    """Weight gradients of a stage: one block's, accumulating in fp32, and the other blocks' in their own precision,
+    sharded.
 
     >>> stage_gradient_memory(block_whole_gradients=9e8, block_gradients=3e7, stage_blocks=12)
     1230000000.0
@@ -97,7 +99,7 @@ def stage_gradient_memory(block_whole_gradients, block_gradients, stage_blocks):
 
 @formula("activation_gradient_memory", _C)
 def one_block_gradients(block_activation_gradients):
-    """Gradients of activations are held for one block.
+    """Gradients of activations, held for one block at a time.
 
     >>> one_block_gradients(block_activation_gradients=8e8)
     800000000.0
@@ -107,7 +109,7 @@ def one_block_gradients(block_activation_gradients):
 
 @formula("optimizer_memory", _C)
 def stage_optimizer_memory(block_optimizer, stage_blocks):
-    """The optimizer state of the blocks of a stage.
+    """Optimizer state of all blocks of a stage.
 
     >>> stage_optimizer_memory(block_optimizer=1.7e8, stage_blocks=12)
     2040000000.0
@@ -117,7 +119,7 @@ def stage_optimizer_memory(block_optimizer, stage_blocks):
 
 @formula("near_weights", _C)
 def near_weights(block_weights):
-    """The weights of two blocks stay near: one at work, one arriving.
+    """Weights that stay in device memory under offloading: two blocks, one working and one arriving.
 
     >>> near_weights(block_weights=4.5e8)
     900000000.0
@@ -127,7 +129,8 @@ def near_weights(block_weights):
 
 @formula("near_activations", _C)
 def near_activations(block_working, block_stored):
-    """The working block's activations stay near, and those of the block that is leaving or arriving.
+    """Activations kept in device memory under offloading: the working block's, and one block's that are leaving or
+    arriving.
 
     >>> near_activations(block_working=1e9, block_stored=5e8)
     1500000000.0
@@ -137,7 +140,7 @@ def near_activations(block_working, block_stored):
 
 @formula("near_checkpoints", _C)
 def near_checkpoints(block_checkpoint):
-    """The inputs of two blocks stay near.
+    """Checkpoints that stay in device memory under offloading: the inputs of two blocks.
 
     >>> near_checkpoints(block_checkpoint=5e7)
     100000000.0
@@ -147,7 +150,7 @@ def near_checkpoints(block_checkpoint):
 
 @formula("near_activation_gradients", _C)
 def near_activation_gradients(activation_gradient_memory):
-    """All of them stay near: they live for one block only, and are never offloaded.
+    """Gradients of activations stay in device memory.  They live for one block only, so Calculon never offloads them.
 
     >>> near_activation_gradients(activation_gradient_memory=8e8)
     800000000.0
@@ -157,7 +160,7 @@ def near_activation_gradients(activation_gradient_memory):
 
 @formula("near_gradients", _C)
 def near_gradients(block_whole_gradients, block_gradients):
-    """One block's gradients as they add up, and one block's as they leave.
+    """Weight gradients that stay in device memory under offloading: one block's accumulating, and one block's leaving.
 
     >>> near_gradients(block_whole_gradients=9e8, block_gradients=3e7)
     930000000.0
@@ -167,7 +170,7 @@ def near_gradients(block_whole_gradients, block_gradients):
 
 @formula("near_optimizer", _C)
 def near_optimizer(block_optimizer):
-    """The optimizer state of two blocks stays near.
+    """Optimizer state that stays in device memory under offloading: two blocks.
 
     >>> near_optimizer(block_optimizer=1.7e8)
     340000000.0
@@ -177,7 +180,7 @@ def near_optimizer(block_optimizer):
 
 @formula("activation_move_needed", _C)
 def activation_move_needed(block_stored, block_checkpoint, forward_hiding_time):
-    """A block's kept activations, or its input, leave while the next block works.
+    """Second-tier bandwidth that hides a block's stored activations, or its checkpoint, behind the next block's work.
 
     >>> activation_move_needed(block_stored=5e8, block_checkpoint=0, forward_hiding_time=5e-3)
     100000000000.0
@@ -187,7 +190,7 @@ def activation_move_needed(block_stored, block_checkpoint, forward_hiding_time):
 
 @formula("weight_move_needed", _C)
 def weight_move_needed(block_weights, forward_hiding_time):
-    """A block's weights arrive while the block before works.
+    """Second-tier bandwidth that hides the arrival of a block's weights behind the previous block's work.
 
     >>> weight_move_needed(block_weights=4.5e8, forward_hiding_time=5e-3)
     90000000000.0
@@ -197,7 +200,7 @@ def weight_move_needed(block_weights, forward_hiding_time):
 
 @formula("optimizer_move_needed", _C)
 def optimizer_move_needed(block_gradients, block_optimizer, backward_hiding_time):
-    """A block's gradients and optimizer state move while another block goes back.
+    """Second-tier bandwidth that hides a block's gradients and optimizer state behind another block's backward pass.
 
     >>> optimizer_move_needed(block_gradients=3e7, block_optimizer=1.7e8, backward_hiding_time=1e-2)
     20000000000.0
@@ -207,7 +210,7 @@ def optimizer_move_needed(block_gradients, block_optimizer, backward_hiding_time
 
 @formula("move_needed", _C)
 def move_needed(forward_move_bytes, forward_hiding_time, backward_move_bytes, backward_hiding_time):
-    """All that is offloaded, hidden in both directions.
+    """Second-tier bandwidth that hides everything offloaded, in the forward and the backward pass.
 
     >>> move_needed(forward_move_bytes=5e8, forward_hiding_time=5e-3, backward_move_bytes=9e8,
     ...             backward_hiding_time=1e-2)

@@ -1,6 +1,7 @@
-"""Choices that are letters themselves, so that one sheet holds for both of them: a search puts such letters on an axis.
+"""Choices that are themselves letters, so that one sheet covers both cases.
 
-A choice is True or False; or a letter, 1 or 0; or a condition such as pp > 1.
+A search can then put such a letter on an axis.  A choice is True or False, a letter that is 1 or 0, or a condition such
+as pp > 1.
 
 >>> from scalebook.language.notation import symbol
 >>> pick(True, symbol("tp"), symbol("pp")), pick(symbol("dp_overlap"), 0, symbol("pp"))
@@ -23,7 +24,7 @@ __all__ = ["by", "by_tier", "pick", "plain"]
 
 
 def pick(choice, yes: Expr, no: Expr) -> Expr:
-    """One expression or the other."""
+    """Return one of two expressions, or an expression that selects between them by `choice`."""
     if choice in (True, False):
         return yes if choice else no
     if choice.is_Symbol:
@@ -32,7 +33,7 @@ def pick(choice, yes: Expr, no: Expr) -> Expr:
 
 
 def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
-    """The formulas of one choice or of the other, letter by letter; one that only one of them needs stands as it is."""
+    """Combine the formulas of two cases letter by letter.  A formula that only one case has is kept as it is."""
     if choice in (True, False):
         return list(yes if choice else no)
     a, b = ({f.letter: f for f in x} for x in (yes, no))
@@ -48,7 +49,7 @@ def _either(choice, yes: Formula, no: Formula) -> Formula:
 
 
 def by_tier(way: str, values: Sequence) -> Expr:
-    """The value of the network that a parallel dimension runs on."""
+    """Select the value of the network that a parallel dimension runs on."""
     *others, last = map(sympify, values)
     if all(x == last for x in others):
         return last
@@ -57,7 +58,9 @@ def by_tier(way: str, values: Sequence) -> Expr:
 
 @lru_cache(1 << 14, typed=True)
 def plain(letter: str, rhs, doc: str) -> Formula:
-    """A formula of Calculon's that is made here: one object for one equation, so that what the sheets of many
-    strategies share, of which there are hundreds in ten thousand, is read, checked and entered into a plan once.
+    """Make a Calculon formula, one object per equation.
+
+    Ten thousand strategies have hundreds of different sheets, which share most of their formulas.  With one object per
+    equation, a shared formula is read, checked and entered into a plan only once.
     """
     return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

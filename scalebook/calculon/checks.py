@@ -1,4 +1,4 @@
-"""Why a strategy cannot run: one sentence that names the letter and the values that would do.
+"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work.
 
 >>> from scalebook.calculon import calculon_step, library
 >>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3},
@@ -50,7 +50,7 @@ def refuse(model: Row, strategy: Execution, machine: System) -> None:
 
 
 def _networks(model, strategy, machine):
-    """The devices on a network must fit it, and fill a part of it evenly where it asks for that."""
+    """Raise ValueError unless the devices on each network fit it and, where the network demands it, fill it evenly."""
     ways = dict(zip(("tp", "pp", "dp"), strategy.choices.tiers, strict=True))
     for tier in sorted(set(ways.values())):
         network = machine.networks[tier]
@@ -79,7 +79,10 @@ def _listed(numbers, most=12):
 
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
-    """Raise ValueError where either tier is too small.  `lighter` gives other choices and the memory they take."""
+    """Raise ValueError if either memory tier is too small.
+
+    `lighter` yields choices that take less memory, with the memory they take.
+    """
     near, far = machine.near.capacity, machine.far.capacity
     if run.train_memory > near:
         fits = next(

@@ -1,4 +1,4 @@
-"""Calculon's three JSON documents, application, execution and system, read into rows of our letters.
+"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters.
 
 >>> row = application({"hidden": 12288, "feedforward": 49152, "seq_size": 2048, "attn_heads": 96, "attn_size": 128,
 ...                    "num_blocks": 96})
@@ -26,7 +26,7 @@ from scalebook.language.row import Cell
 __all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
 
 SOURCE = "calculon-runs"
-MOST = 10**12  # of what an application or an execution counts
+MOST = 10**12  # largest count allowed in an application or an execution
 BITS = {"float8": 8, "float16": 16, "bfloat16": 16, "float32": 32}
 _SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_heads": "heads", "attn_size": "head_dim",
           "num_blocks": "layers"}  # fmt: skip
@@ -45,7 +45,10 @@ _FLAGS = ("fused_activation", "optimizer_sharding", "seq_par_ag_redo", "data_par
 
 
 def fields(document, kind: str, known) -> dict:
-    """The fields of a document, given as a dict or as the path of a JSON file; `known` names all of them."""
+    """Return the fields of a document, given as a dict or as the path of a JSON file.
+
+    `known` lists all field names.
+    """
     if not isinstance(document, Mapping):
         if not isinstance(document, (str, PathLike)):
             raise TypeError(f"{kind} is given as a path or a dict, not as {type(document).__name__}")
@@ -78,19 +81,19 @@ def _counts(given, kind, letters):
 
 
 def application(document, name: str = "application") -> Row:
-    """The shape of a model: hidden, ffn, seq, heads, head_dim and layers.
+    """Read the shape of a model: hidden, ffn, seq, heads, head_dim and layers.
 
-    `document` is the JSON file's path or its dict.  Raises ValueError, naming the field, for one that is missing,
-    unknown or no positive whole number.
+    `document` is the path of a JSON file, or a dict.  Raises ValueError, naming the field, if one is missing, unknown
+    or not a positive whole number.
     """
     return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of an execution that pick formulas; `tiers` are the networks of tp, pp and dp.
+    """The choices of an execution that select formulas.  `tiers` are the networks of tp, pp and dp.
 
-    The last four say which parallel dimensions there are at all.
+    The last four fields say which parallel dimensions are used at all.
     """
 
     recompute: str = "none"
@@ -118,7 +121,7 @@ class Choices:
 
 
 class Execution(Row):
-    """A strategy: its counts as letters, its `choices`, and the `datatype` it computes in."""
+    """A strategy: its counts as letters, its `choices`, and the `datatype` of its arithmetic."""
 
     def __init__(self, name, cells, choices: Choices, datatype: str):
         super().__init__(name, cells)
@@ -126,10 +129,10 @@ class Execution(Row):
 
 
 def execution(document, name: str = "execution") -> Execution:
-    """A strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
+    """Read a strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
 
-    Raises ValueError, naming the field or the letter and what would do, for a bad field and for a strategy that
-    contradicts itself.
+    Raises ValueError for a bad field and for a strategy that contradicts itself.  The error names the field or letter,
+    and what would work.
 
     >>> from scalebook.calculon.library import example
     >>> execution({**example, "tensor_par": 7})
@@ -232,7 +235,7 @@ def _refuse(given):
 
 
 def divisors(*numbers: int, most: int = 12) -> str:
-    """The numbers that divide all of these, in words.
+    """List the common divisors of some numbers, in words.
 
     >>> divisors(96, 64)
     '1, 2, 4, 8, 16 or 32'

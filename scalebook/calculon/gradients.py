@@ -1,7 +1,8 @@
-"""Calculon's exchange of gradients among data-parallel devices, after the backward passes or behind them.
+"""Calculon's exchange of gradients among data-parallel devices, after or overlapped with the backward passes.
 
-Of each chunk but the last all blocks hide behind as many backward passes as there are stages; of the last chunk all
-but one block hide within one pass; the first block's exchange is always waited for.
+When overlapped, every chunk except the last hides its exchange behind as many backward passes as there are stages.  The
+last chunk hides the exchange of all its blocks except one within one pass.  The first block's exchange is always
+exposed.
 """
 
 from sympy import Min, Piecewise, ceiling, floor
@@ -20,7 +21,7 @@ _C = "isaev2023-calculon §3"
 
 @formula("dp_link_time", _C)
 def dp_link_time(stage_blocks, block_reduce_time):
-    """Every block's gradients are exchanged once.
+    """Time to exchange every block's gradients once.
 
     >>> dp_link_time(stage_blocks=12, block_reduce_time=2e-3)
     0.024
@@ -30,7 +31,7 @@ def dp_link_time(stage_blocks, block_reduce_time):
 
 @formula("dp_exposed", _C)
 def dp_after(dp_link_time):
-    """Nothing is hidden.
+    """Exposed time without overlap: the whole exchange.
 
     >>> dp_after(dp_link_time=0.024)
     0.024
@@ -40,7 +41,7 @@ def dp_after(dp_link_time):
 
 @formula("base_window", _C)
 def base_window(base_backward_time, block_input_memory, block_weight_memory, block_again_memory):
-    """Gradients are exchanged beside a block's backward pass, but not beside its memory traffic.
+    """Time of a base block's backward pass in which gradients can be exchanged: all of it except the memory traffic.
 
     >>> base_window(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
     0.003
@@ -50,7 +51,7 @@ def base_window(base_backward_time, block_input_memory, block_weight_memory, blo
 
 @formula("edge_window", _C)
 def edge_window(edge_backward_time, block_input_memory, block_weight_memory, block_again_memory):
-    """The same of the last block of a chunk.
+    """Time of an edge block's backward pass in which gradients can be exchanged: all of it except the memory traffic.
 
     >>> edge_window(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
     0.004
@@ -62,7 +63,7 @@ def edge_window(edge_backward_time, block_input_memory, block_weight_memory, blo
 def base_window_one_network(
     base_backward_time, block_input_memory, block_weight_memory, block_again_memory, base_again_link, base_input_link
 ):
-    """On one network with tensor parallelism, nor beside its exchanges.
+    """Window of a base block if tensor parallelism uses the same network: its exchanges are subtracted too.
 
     >>> base_window_one_network(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
     ...     block_again_memory=0, base_again_link=0, base_input_link=1e-3)
@@ -76,7 +77,7 @@ def base_window_one_network(
 def edge_window_one_network(
     edge_backward_time, block_input_memory, block_weight_memory, block_again_memory, edge_again_link, edge_input_link
 ):
-    """The same of the last block of a chunk.
+    """Window of an edge block if tensor parallelism uses the same network: its exchanges are subtracted too.
 
     >>> edge_window_one_network(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
     ...     block_again_memory=0, edge_again_link=0, edge_input_link=1e-3)
@@ -88,7 +89,7 @@ def edge_window_one_network(
 
 @formula("chunk_window", _C)
 def chunk_window(chunk_blocks, base_window, edge_window):
-    """The windows of a chunk's blocks together.
+    """Window of a chunk: the windows of all its blocks.
 
     >>> chunk_window(chunk_blocks=4, base_window=3e-3, edge_window=4e-3)
     0.013
@@ -98,7 +99,8 @@ def chunk_window(chunk_blocks, base_window, edge_window):
 
 @formula("chunk_window", _C)
 def chunk_window_with_update(chunk_blocks, base_window, edge_window, block_update_time, block_update_memory):
-    """State that is not shared out is updated block by block, and exchanges hide behind that arithmetic too.
+    """Window of a chunk with unsharded optimizer state: weights are updated block by block, and exchanges hide behind
+    that too.
 
     >>> chunk_window_with_update(chunk_blocks=4, base_window=3e-3, edge_window=4e-3, block_update_time=2e-3,
     ...     block_update_memory=1e-3)
@@ -110,7 +112,7 @@ def chunk_window_with_update(chunk_blocks, base_window, edge_window, block_updat
 
 @formula("reduce_compute", _C)
 def reduce_compute(block_input_compute, block_weight_compute, block_again_compute):
-    """The arithmetic that slows down: both gradients and what is run again.
+    """Arithmetic that an exchange slows down: both gradients and recomputation.
 
     >>> reduce_compute(block_input_compute=2e-3, block_weight_compute=2e-3, block_again_compute=0)
     0.004
@@ -120,7 +122,8 @@ def reduce_compute(block_input_compute, block_weight_compute, block_again_comput
 
 @formula("reduce_compute", _C)
 def reduce_compute_with_update(block_input_compute, block_weight_compute, block_again_compute, block_update_compute):
-    """The same with the update of the weights, where state is not shared out.
+    """Arithmetic that an exchange slows down with unsharded optimizer state: gradients, recomputation and weight
+    update.
 
     >>> reduce_compute_with_update(block_input_compute=2e-3, block_weight_compute=2e-3, block_again_compute=0,
     ...     block_update_compute=1e-4)
@@ -131,7 +134,8 @@ def reduce_compute_with_update(block_input_compute, block_weight_compute, block_
 
 @formula("collisions", _C)
 def sends_on_one_network(chunk_blocks, block_reduce_time, chunk_backward_time, microbatches, pp):
-    """On one network with the pipeline, sends fall into the exchange: one a backward pass, at most a group of them.
+    """Pipeline sends that collide with a chunk's exchange on a shared network: one per backward pass, at most one per
+    micro-batch of a group.
 
     >>> sends_on_one_network(chunk_blocks=4, block_reduce_time=2e-2, chunk_backward_time=3e-2, microbatches=64, pp=8)
     2.0
@@ -144,7 +148,8 @@ def sends_on_one_network(chunk_blocks, block_reduce_time, chunk_backward_time, m
 def chunk_excess_one_network(
     chunk_blocks, block_reduce_time, pp, chunk_window, collisions, backward_send_time, reduce_compute, dp_usage
 ):
-    """A chunk's exchange against what as many backward passes as there are stages leave it, slowed down.
+    """Excess of a chunk's exchange and the colliding sends over the window of `pp` slowed-down backward passes;
+    negative if all of it is hidden.
 
     >>> chunk_excess_one_network(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, collisions=2,
     ...     backward_send_time=1e-3, reduce_compute=4e-3, dp_usage=0.02)
@@ -156,7 +161,8 @@ def chunk_excess_one_network(
 
 @formula("chunk_excess", _C)
 def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compute, dp_usage):
-    """The same where the pipeline has a network of its own.
+    """Excess of a chunk's exchange over the window of `pp` slowed-down backward passes, on a network without pipeline
+    sends; negative if all of it is hidden.
 
     >>> chunk_excess(chunk_blocks=4, block_reduce_time=2e-2, pp=8, chunk_window=1e-3, reduce_compute=4e-3,
     ...              dp_usage=0.02)
@@ -167,7 +173,7 @@ def chunk_excess(chunk_blocks, block_reduce_time, pp, chunk_window, reduce_compu
 
 @formula("tail_window", _C)
 def tail_window(chunk_blocks, chunk_window, backward_send_time, base_backward_time, edge_backward_time):
-    """The last chunk's window without its send and without one block, half base and half edge.
+    """Window of the last chunk, less its send and the time of one block (taken as half base, half edge).
 
     >>> tail_window(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,
     ...     edge_backward_time=5e-3)
@@ -187,7 +193,7 @@ def tail_window_with_update(
     block_update_time,
     block_update_memory,
 ):
-    """The same with one more block's update, where state is not shared out.
+    """Window of the last chunk with unsharded optimizer state: one more block's update is added.
 
     >>> tail_window_with_update(chunk_blocks=4, chunk_window=0.013, backward_send_time=1e-4, base_backward_time=4e-3,
     ...     edge_backward_time=5e-3, block_update_time=2e-3, block_update_memory=1e-3)
@@ -199,7 +205,8 @@ def tail_window_with_update(
 
 @formula("tail_excess", _C)
 def tail_excess(chunk_blocks, block_reduce_time, reduce_compute, dp_usage, tail_window):
-    """The exchange of the last chunk's blocks but one against its window, slowed down.
+    """Excess of the last chunk's exchange, one block left out, over its window, with the slow-down; negative if all of
+    it is hidden.
 
     >>> tail_excess(chunk_blocks=4, block_reduce_time=2e-3, reduce_compute=4e-3, dp_usage=0.02, tail_window=4e-3)
     0.00208
@@ -209,7 +216,8 @@ def tail_excess(chunk_blocks, block_reduce_time, reduce_compute, dp_usage, tail_
 
 @formula("dp_exposed", _C)
 def dp_behind(chunks, chunk_blocks, block_reduce_time, dp_usage, chunk_excess, tail_excess):
-    """The first block's exchange, and of the others what stands out, or else what they slow down.
+    """Exposed time with overlap: the first block's exchange, plus the other blocks' excess or, if there is none, their
+    slow-down of the arithmetic.
 
     >>> dp_behind(chunks=3, chunk_blocks=4, block_reduce_time=2e-3, dp_usage=0.02, chunk_excess=-0.01, tail_excess=1e-3)
     0.00332
@@ -224,7 +232,8 @@ def dp_behind(chunks, chunk_blocks, block_reduce_time, dp_usage, chunk_excess, t
 def dp_bandwidth_needed(
     chunks, chunk_blocks, block_reduce_bytes, reduce_scale, pp, chunk_window, reduce_compute, dp_usage
 ):
-    """What all chunks but the last send over the time behind which it hides; none where there is none.
+    """Bandwidth that hides the exchange of all chunks except the last: their bytes over their window.  Zero without a
+    window.
 
     >>> dp_bandwidth_needed(chunks=3, chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, pp=8, chunk_window=0.01,
     ...     reduce_compute=4e-3, dp_usage=0.02)
@@ -246,7 +255,8 @@ def dp_bandwidth_needed_one_network(
     dp_usage,
     backward_send_time,
 ):
-    """The same on one network with the pipeline, whose sends take time away.
+    """Bandwidth that hides the exchange of all chunks except the last, in a window that pipeline sends on the same
+    network shorten.
 
     >>> dp_bandwidth_needed_one_network(chunks=3, chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, pp=8,
     ...     chunk_window=0.01, reduce_compute=4e-3, dp_usage=0.02, backward_send_time=1e-3)
@@ -258,7 +268,7 @@ def dp_bandwidth_needed_one_network(
 
 @formula("dp_tail_needed", _C)
 def dp_tail_needed(chunk_blocks, block_reduce_bytes, reduce_scale, block_reduce_time, dp_usage, tail_window):
-    """What the last chunk sends over the time behind which it hides; none where there is none.
+    """Bandwidth that hides the exchange of the last chunk: its bytes over its window.  Zero without a window.
 
     >>> dp_tail_needed(chunk_blocks=4, block_reduce_bytes=9e8, reduce_scale=2, block_reduce_time=2e-3, dp_usage=0.02,
     ...     tail_window=4e-3)

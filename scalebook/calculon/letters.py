@@ -1,4 +1,4 @@
-r"""The letters of Calculon's account of a step that the rest of the book does without, entered into the notation.
+r"""Letters that only Calculon's account of a step needs, entered into the notation.
 
 >>> from scalebook.language import NOTATION
 >>> NOTATION["block_input_traffic"]

@@ -1,7 +1,7 @@
-"""The models and systems that come with Calculon and with its reference runs, and its example of an execution.
+"""Models and systems that come with Calculon or its reference runs, and Calculon's example execution.
 
-From Calculon (https://github.com/calculon-ai/calculon) at caa4b11, Apache License 2.0: 13 models and 3 systems as
-they are, the others variants of them (the twelve shapes of its poster, machines with another second tier).
+Source: Calculon (https://github.com/calculon-ai/calculon) at caa4b11, Apache License 2.0. 13 models and 3 systems are
+unchanged.  The others are variants of them: the twelve shapes of its poster, and machines with another second tier.
 
 >>> sorted(models)[:3]
 ['anthropic-52B', 'chinchilla', 'gopher-280B']

@@ -1,7 +1,7 @@
-"""What Calculon charges for each operation of a block, read off the block's listing.
+"""Calculon's charges for each operation of a block, read from the block's listing.
 
-The listing is GPT's without biases, sharded as in `scalebook.block`; to its lines come the forks, where a tensor is
-read several times and its gradients are added, and the exchanges around what tensor parallelism splits.
+The listing is GPT without biases, sharded as in `scalebook.block`.  Two kinds of operations are added: forks, where
+several operations read a tensor and its gradients are summed, and the exchanges around what tensor parallelism splits.
 
 >>> from scalebook.calculon.documents import Choices
 >>> [cost.name for cost in operations(Choices(exchange="rs_ag"))][:6]
@@ -26,16 +26,16 @@ __all__ = ["Cost", "Exchange", "listing", "operations"]
 
 # FLOPs per element: forward, for the gradient of the inputs, for the gradient of the weights.
 VECTOR = {"layernorm": (9, 14, 7), "softmax": (5, 8, 0), "drop": (1, 1, 0), "gelu": (8, 13, 0), "add": (1, 2, 0)}
-# As many key heads as query heads, and every token is attended to.
+# Calculon assumes as many key heads as query heads, and full (not causal) attention.
 _OURS = {symbol("kv_heads"): symbol("heads"), symbol("context"): symbol("seq")}
 TP = symbol("tp")
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """An exchange among the tensor-parallel devices: before what they split, or (`after`) behind it.
+    """An exchange among tensor-parallel devices, before the split operations or (`after`) behind them.
 
-    `again` says whether it is repeated in the backward pass.
+    `again` is True if the exchange is repeated in the backward pass.
     """
 
     sent: Expr
@@ -43,7 +43,10 @@ class Exchange:
     again: bool
 
     def kind(self, name: str, scattered: bool) -> str:
-        """What is exchanged in a pass; "" where a tensor passes as it is.  `scattered`: in halves of an all-reduce."""
+        """Return the collective of a pass, or "" if none is needed.
+
+        With `scattered`, an all-reduce is split into its two halves.
+        """
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
         return "all_gather" if scattered else ""
@@ -51,10 +54,11 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Cost:
-    """One operation: FLOPs and bytes by pass, the weights it has, and the bytes it holds.
+    """One operation: FLOPs and bytes by pass, its weights, and the bytes it holds.
 
-    `held` are its activations while the block works, unless another operation holds them (`shared`); `stored` those
-    kept for the backward pass; `gradient` the gradients of its results.  `again`: it is run again in the backward pass.
+    `held` are its activations while the block works, unless another operation holds them (`shared`).  `stored` are
+    those kept for the backward pass.  `gradient` are the gradients of its results.  `again` is True if it is recomputed
+    in the backward pass.
     """
 
     name: str
@@ -71,12 +75,12 @@ class Cost:
 
     @property
     def is_exchange(self) -> bool:
-        """Whether it does nothing but exchange: an overlapped product does both."""
+        """True for a pure exchange.  An overlapped matrix product also exchanges, but computes too."""
         return self.exchange is not None and self.engine == "vector"
 
 
 def listing(choices: Choices) -> Block:
-    """The block that an execution runs on one device.
+    """Return the block that an execution runs on one device.
 
     >>> print(listing(Choices(attention="multiquery"))["k"])
     k[batch seq head_dim] = h1[batch seq hidden] Wk[hidden head_dim]
@@ -95,7 +99,7 @@ def listing(choices: Choices) -> Block:
 
 
 def _one_key_head(op: Op) -> Op:
-    """Keys and values of one head, which every device makes whole."""
+    """Replace keys and values by those of a single head, which every device computes in full."""
 
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t
@@ -107,9 +111,9 @@ _KEYS = ("k", "v", "Wk", "Wv")
 
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
-    """Every operation of the block in Calculon's order, with what it charges."""
+    """Return every operation of the block with its charges, in Calculon's order."""
     exchange = "rs_ag" if choices.sequence_parallel else "ar"
-    overlap = "none" if choices.overlap == "none" else "ring"  # how it is overlapped, an account does not ask
+    overlap = "none" if choices.overlap == "none" else "ring"  # the charges do not depend on the kind of overlap
     return _operations(replace(choices, exchange=exchange, overlap=overlap), mended)
 
 
@@ -129,7 +133,7 @@ def _elements(tensor: Tensor) -> Expr:
 
 
 class _Account:
-    """The operations so far, and the tensors that were forked or exchanged."""
+    """The operations so far, and the tensors already forked or exchanged."""
 
     def __init__(self, choices: Choices, mended: frozenset[str]):
         self.choices, self.mended, self.block = choices, mended, listing(choices)
@@ -154,25 +158,25 @@ class _Account:
         return self.costs
 
     def enters(self, op: Op) -> bool:
-        """Whether a line is the product with which tensor parallelism begins: whole in, split out."""
+        """Return True for the product at the start of tensor parallelism: whole input, split output."""
         return not op.function and "/tp" in str(op.outs[0]) and "/tp" not in str(op.args[0])
 
     def leaves(self, op: Op) -> bool:
-        """Whether a line is the product with which it ends."""
+        """Return True for the product at the end of tensor parallelism."""
         return op.name.endswith("_partial")
 
     def gathers_again(self, tensor: Tensor) -> bool:
-        """Whether what is gathered for tensor parallelism is gathered again in the backward pass."""
+        """Return True if a tensor gathered for tensor parallelism is gathered again in the backward pass."""
         again = ("full", "attn_only") if tensor.name.startswith("h1") else ("full",)
         return self.choices.recompute in again or self.choices.gather_again
 
     def keeps(self, tensor: Tensor) -> bool:
-        """Whether what tensor parallelism needs whole is kept whole."""
+        """Return True if the whole tensor that tensor parallelism needs is stored."""
         shard = self.choices.split and self.choices.sequence_parallel
         return not self.gathers_again(tensor) or ("dropped_input" in self.mended and not shard)
 
     def enter(self, op: Op):
-        """What stands before a line: an exchange where an all-reduce passes the input as it is, and forks."""
+        """Add what precedes a line: an exchange, if an all-reduce leaves the input unchanged, and forks."""
         passing = not self.tiled and not self.choices.sequence_parallel and self.enters(op)
         if passing and f"{op.args[0].name} passed" not in self.seen:
             self.seen.add(f"{op.args[0].name} passed")
@@ -195,7 +199,7 @@ class _Account:
             )
 
     def exchange(self, tensor: Tensor, after: bool):
-        """An exchange that stands alone: its buffer is read and written, and a sum is taken."""
+        """Add a separate exchange, which reads and writes its buffer and adds up values."""
         scattered = self.choices.sequence_parallel
         elements = prod(size(i.split("/")[0]) for i in tensor.indices)
         moved = elements * tensor.width
@@ -237,12 +241,12 @@ class _Account:
         )
 
     def repeated(self, tensor: Tensor) -> bool:
-        """Whether a line that is run again makes the tensor, so that it is not kept."""
+        """Return True if a recomputed line makes the tensor, so that the tensor is not stored."""
         maker = self.block.makers.get(tensor.name)
         return maker is not None and bool(maker.again)
 
     def attention(self, op: Op):
-        """Scores and weighted values; a head's keys are read for each head of queries."""
+        """Add scores and weighted values.  The keys of a head are read once for each head of queries."""
         out, flops = op.outs[0], op.flops.subs(_OURS)
         copies = [i for i in out.indices if i in ("batch", "group_size") or i.startswith("kv_heads")]
         read = {t: _bytes(t) * prod(size(i).subs(_OURS) for i in copies if i not in t.indices) for t in op.args}
@@ -283,7 +287,10 @@ class _Account:
         )
 
     def overlapped(self, op: Op):
-        """A product cut into tp tiles, each exchanged beside the next; queries, keys and values are one product."""
+        """Add a product cut into tp tiles, each exchanged while the next is computed.
+
+        Queries, keys and values are one product.
+        """
         (first, weight), out, begins = op.args, op.outs[0], self.enters(op)
         if begins and f"{first.name} passed" in self.seen:
             return

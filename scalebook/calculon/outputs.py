@@ -1,4 +1,4 @@
-"""What Calculon calls each of its outputs, by our letter.
+"""Calculon's name for each of its outputs, by our letter.
 
 >>> OUTPUTS["times of a step"]["bubble_time"]
 'bubble_time'
@@ -23,7 +23,7 @@ def _of_exchanges(letter, column, of=0):
     }
 
 
-# Our letter and Calculon's output, by kind.
+# Our letters and Calculon's names of the outputs, by kind.
 OUTPUTS = {
     "FLOPs of a block": {**_of_passes("flops", "flops"), "useful_flops": "useful_flops"},
     "bytes of a block": _of_passes("traffic", "mem_accessed"),

@@ -1,4 +1,4 @@
-"""Shapes and systems of Calculon's documents as rows, with what its blocks reach of a system in our account of them.
+"""Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach.
 
 >>> shape("gpt3-175B").hidden, round(machine("a100_80g", 8).link_achieved / 1e9, 1)
 (12288.0, 154.5)
@@ -13,13 +13,13 @@ from .library import models, systems
 
 __all__ = ["machine", "shape"]
 
-# By least squares of predicted/reported time - 1 on the A100 runs of offload_calculon; a test fits them again.
+# Least-squares fit of predicted/reported time - 1 on the A100 runs of offload_calculon; a test repeats it.
 _FLOPS_EFFICIENCY, _LINK_EFFICIENCY = 0.902, 0.515
 _FITTED = "calibrated by us on the time of the forward pass in the runs on the A100 of offload_calculon"
 
 
 def shape(name: str) -> Row:
-    """The shape of a model of Calculon's library.  Raises LookupError for a model that it does not have.
+    """Return the shape of a model of Calculon's library.  Raises LookupError for a model that it does not have.
 
     >>> shape("turing-530B").layers
     105.0
@@ -30,10 +30,10 @@ def shape(name: str) -> Row:
 
 
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
-    """What a block split `tp` ways reaches on a system of Calculon's library: its arithmetic and its collectives.
+    """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
 
-    They run on the first network that is large enough, or on the one that is named by its number.  Raises LookupError
-    for a system that it does not have.
+    These cover its arithmetic and its collectives.  Collectives run on the first network that is large enough, or on
+    network number `network`.  Raises LookupError for a system that the library does not have.
 
     >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
     35.65
@@ -44,7 +44,7 @@ def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     networks = system.networks
     fits = (i for i, x in enumerate(networks) if x.size >= tp)
     used = networks[next(fits, len(networks) - 1) if network is None else network]
-    # Beside the first network, by the bytes that a gather sends on each.
+    # Relative to the first network, by the bytes that an all-gather sends on each.
     rates = [x.bandwidth / _sent(x, tp) for x in (used, networks[0])]
     cells = {
         "peak_flops": Cell(system.matrix["float16"].peak, name, "calculon-systems"),

@@ -30,18 +30,18 @@ __all__ = ["calculon_step", "priced", "second_half", "step_sheet", "worth"]
 
 
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """What Calculon says of a step: times, memory of both tiers, bandwidths that would hide what moves.
+    """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
-    `model`, `strategy` and `machine` are Calculon's application, execution and system: paths of its JSON files, dicts,
-    or what `application`, `execution` and `system` made of them.  `formulas` replace those of their letters; `mended`
-    names quirks to leave out, or says "all".  Raises ValueError for a strategy that cannot run, naming the letter and
-    the values that would do.
+    `model`, `strategy` and `machine` are Calculon's application, execution and system.  Each is the path of a JSON
+    file, a dict, or the result of `application`, `execution` or `system`.  `formulas` replace the sheet's own formulas
+    for their letters.  `mended` names quirks to leave out, or is "all".  Raises ValueError for a strategy that cannot
+    run, naming the letter and the values that would work.
     """
     model, strategy, machine = _read(model, strategy, machine)
     run = priced(model, strategy, machine, *formulas, mended=mended)
 
     def lighter():
-        """More of the block run again: words and the memory they take."""
+        """Yield choices with more recomputation, and the memory they take."""
         words = ["none", "attn_only", "full"] if strategy.choices.training else []
         for word in words[words.index(strategy.choices.recompute) + 1 :] if words else ():
             gathers = strategy.choices.gather_again and word != "full"
@@ -54,7 +54,7 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
 
 def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """The same, whether or not memory holds it."""
+    """Compute the same as `calculon_step`, even if the memory is too small."""
     model, strategy, machine = _read(model, strategy, machine)
     refuse(model, strategy, machine)
     tables, letters = machine.tables(strategy), machine.row(strategy)
@@ -76,7 +76,7 @@ def _read(model, strategy, machine):
 
 
 def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
-    """What each quirk that a run meets is worth: the change of step time and of memory when it alone is left out.
+    """Return, for each quirk that affects a run, how much step time and memory change if this quirk alone is left out.
 
     >>> from scalebook.calculon import library
     >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
@@ -96,9 +96,9 @@ def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
 
 
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """The sheet of Calculon's model for one set of choices and one kind of machine.
+    """Return the sheet of Calculon's model for one set of choices and one kind of machine.
 
-    `mended` names quirks to leave out, or says "all".  Raises LookupError, naming the nearest, for an unknown one.
+    `mended` names quirks to leave out, or is "all".  Raises LookupError, naming the nearest, for an unknown quirk.
     """
     return _sheet(choices, tables, _concerned(choices, mended))
 
@@ -121,19 +121,20 @@ def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """What follows from the block's formulas."""
+    """Return all formulas except those of the block."""
     parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     return parts + (_training(choices, tables, mended) if choices.training else _inference())
 
 
 def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
-    """The same in two sheets: many choices change only the second, which is quickly built."""
+    """Return the step's sheet in two parts.  Many choices change only the second part, which is quick to build."""
     return _half(*of_block(choices, tables), _concerned(choices, mended)), second_half(choices, tables, mended)
 
 
 def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """What follows from the block's letters; some choices may be letters themselves,
-    as `scalebook.calculon.cases` says.
+    """Return the sheet of everything that follows from the block's letters.
+
+    Some choices may be letters, as `scalebook.calculon.cases` explains.
     """
     rest = replace(
         choices,
@@ -162,7 +163,7 @@ def _nothing(*letters):
 
 
 def _shared():
-    """What no choice changes."""
+    """Return the formulas that no choice changes."""
     t = totals
     return [
         stages.rounded_stage_blocks,
@@ -214,7 +215,7 @@ def _sends(choices, mended):
 
 
 def _memory(choices, tables):
-    """What both tiers hold and what moves between them, by what is offloaded."""
+    """Return the formulas of both memory tiers and the transfers between them, which depend on what is offloaded."""
     parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
     full, training = choices.recompute == "full" and choices.training, choices.training
     kept = full or not training
@@ -269,7 +270,7 @@ def _far_time(moved, tables):
 
 
 def _training(choices, tables, mended):
-    """The backward passes, the update and the exchange of gradients."""
+    """Return the formulas of the backward passes, the update and the gradient exchange."""
     t, c = totals, capacity
     return [
         t.all_backward,
@@ -299,7 +300,7 @@ def _gradients(choices, tables, mended):
     g, network = gradients, tables.networks[2]
     kinds = ("reduce_scatter", "all_gather") if choices.sharded else ("all_reduce",)
     sent = {kind: symbol("block_reduce_bytes") for kind in kinds}
-    if "narrow_gradients" in mended:  # gradients add up in fp32; weights come back as they are
+    if "narrow_gradients" in mended:  # gradients are reduced in fp32; weights come back in their own precision
         wide = "all_reduce" if "all_reduce" in sent else "reduce_scatter"
         sent[wide] = sent[wide] * 32 / symbol("weight_bits")
     parts = [
@@ -322,7 +323,7 @@ def _gradients(choices, tables, mended):
 
 
 def _hidden_gradients(choices, network, kinds):
-    """Exchanged behind backward passes, of which exchanges on the same network take their part."""
+    """Return the formulas of a gradient exchange behind backward passes, on a network it may share."""
     g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
     windows = [g.base_window_one_network, g.edge_window_one_network], [g.base_window, g.edge_window]
@@ -343,7 +344,7 @@ def _hidden_gradients(choices, network, kinds):
 
 
 def _inference():
-    """Forward passes alone."""
+    """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
     zeros = (
         "step_again",

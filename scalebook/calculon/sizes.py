@@ -1,9 +1,9 @@
-"""Calculon's study over system sizes: the best strategy of all at each multiple of eight devices, for its three models
-on the three machines of its authors' poster.
+"""Calculon's study over system sizes: the best strategy at every multiple of eight devices.
 
-`python -m scalebook.calculon.sizes` computes it anew and writes sizes.csv: 18 billion strategies that have a price, in
-4 min 14 s on two idle cores of an x86 server (443 CPU seconds; a sweep takes 11 s for turing-530B to 46 s for
-gpt3-175B), at most 0.3 GiB a process (2026-11-23).
+The study covers the three models and three machines of its authors' poster.  `python -m scalebook.calculon.sizes`
+recomputes it and writes sizes.csv.  It prices 18 billion strategies in 4 min 14 s on two idle cores of an x86 server
+(443 CPU seconds; a sweep takes from 11 s for turing-530B to 46 s for gpt3-175B), with at most 0.3 GiB per process
+(2026-11-23).
 
 >>> work = kept()["megatron-1T", SYSTEMS[0]]
 >>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer
@@ -32,15 +32,16 @@ _STUDY = {f"{model} on {system}": (model, system) for model, system in itertools
 
 
 def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress: bool | None = None) -> Sweep:
-    """The sweep of one model on one machine."""
+    """Sweep one model on one machine."""
     thing = Strategies(systems[system])
     given = dict(devices=devices, global_batch=BATCH, executor=executor, progress=progress)
     return sweep(thing, application(models[model]), **given)
 
 
 def kept() -> dict[tuple[str, str], dict[int, float]]:
-    """What sizes.csv has: of a model on a system, by devices, the least time of them all together for one sequence; a
-    column without values is a sweep that was not run.
+    """Read sizes.csv: for each model and system, the best time per sequence times the number of devices, by devices.
+
+    A column without values belongs to a sweep that was not run.
     """
     with (files(__package__) / "sizes.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -49,7 +50,7 @@ def kept() -> dict[tuple[str, str], dict[int, float]]:
 
 
 def written(found: dict[tuple[str, str], dict[int, float]]) -> str:
-    """Sweeps' values as sizes.csv has them: times of all devices together, to five digits."""
+    """Format the values of sweeps as sizes.csv: time per sequence times the number of devices, to five digits."""
     lines = [",".join(["devices", *_STUDY])]
     for n in EACH:
         values = (found[own].get(n) for own in _STUDY.values())

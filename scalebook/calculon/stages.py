@@ -1,6 +1,6 @@
-"""Calculon's pipeline: blocks and chunks of a stage, the time of each, the bubble, and the moves to a second tier.
+"""Calculon's pipeline: blocks and chunks of a stage, their times, the bubble, and transfers to a second tier.
 
-A chunk is made of equal base blocks and one edge block, which pays for the send to the next stage.
+A chunk consists of equal base blocks and one edge block.  The edge block pays for the send to the next stage.
 """
 
 from sympy import Max, Min, Piecewise, ceiling
@@ -21,7 +21,7 @@ _C = "isaev2023-calculon §3"
 
 @formula("stage_blocks", _C)
 def rounded_stage_blocks(layers, pp):
-    """Stages are filled from the first: the fullest holds the blocks over the stages, rounded up.
+    """Blocks of the fullest stage: layers over stages, rounded up.
 
     >>> rounded_stage_blocks(layers=105, pp=8)
     14.0
@@ -31,7 +31,7 @@ def rounded_stage_blocks(layers, pp):
 
 @formula("missing_blocks", _C)
 def rounded_missing_blocks(stage_blocks, layers, pp):
-    """What the rounding adds is missing in the last stages.
+    """Blocks that the last stages lack because the fullest stage is rounded up.
 
     >>> rounded_missing_blocks(stage_blocks=14, layers=105, pp=8)
     7.0
@@ -41,7 +41,7 @@ def rounded_missing_blocks(stage_blocks, layers, pp):
 
 @formula("chunk_blocks", _C)
 def even_chunk_blocks(stage_blocks, chunks):
-    """The blocks of a stage, split evenly over its chunks.
+    """Blocks of a chunk: the blocks of a stage, split evenly over its chunks.
 
     >>> even_chunk_blocks(stage_blocks=12, chunks=3)
     4.0
@@ -51,7 +51,8 @@ def even_chunk_blocks(stage_blocks, chunks):
 
 @formula("missing_microbatches", _C)
 def rounded_missing_microbatches(microbatches, pp):
-    """An interleaved schedule moves groups of as many micro-batches as there are stages.
+    """Micro-batches missing from the last group of an interleaved schedule.  A full group has one micro-batch per
+    stage.
 
     >>> rounded_missing_microbatches(microbatches=65, pp=8)
     7.0
@@ -61,7 +62,7 @@ def rounded_missing_microbatches(microbatches, pp):
 
 @formula("base_forward_alone", _C)
 def base_forward_alone(block_forward_time, base_forward_exposed):
-    """A block and the exchanges it waits for.
+    """Forward time of a base block with its exposed exchanges, without offloading.
 
     >>> base_forward_alone(block_forward_time=2e-3, base_forward_exposed=5e-4)
     0.0025
@@ -71,7 +72,7 @@ def base_forward_alone(block_forward_time, base_forward_exposed):
 
 @formula("edge_forward_alone", _C)
 def edge_forward_alone(block_forward_time, edge_forward_exposed, forward_send_time):
-    """The last block of a chunk also sends its result.
+    """Forward time of an edge block with its exposed exchanges and its send, without offloading.
 
     >>> edge_forward_alone(block_forward_time=2e-3, edge_forward_exposed=5e-4, forward_send_time=1e-4)
     0.0026
@@ -81,7 +82,7 @@ def edge_forward_alone(block_forward_time, edge_forward_exposed, forward_send_ti
 
 @formula("base_backward_alone", _C)
 def base_backward_alone(block_again_time, base_again_exposed, block_input_time, block_weight_time, base_input_exposed):
-    """Repetition and both gradients, and the exchanges that are waited for.
+    """Backward time of a base block without offloading: recomputation, both gradients, and exposed exchanges.
 
     >>> base_backward_alone(block_again_time=2e-3, base_again_exposed=0, block_input_time=2e-3, block_weight_time=2e-3,
     ...     base_input_exposed=1e-4)
@@ -94,7 +95,7 @@ def base_backward_alone(block_again_time, base_again_exposed, block_input_time, 
 def edge_backward_alone(
     block_again_time, edge_again_exposed, block_input_time, block_weight_time, edge_input_exposed, backward_send_time
 ):
-    """The same of the last block of a chunk, which also sends its gradient.
+    """Backward time of an edge block without offloading: recomputation, both gradients, exposed exchanges, send.
 
     >>> edge_backward_alone(block_again_time=2e-3, edge_again_exposed=0, block_input_time=2e-3, block_weight_time=2e-3,
     ...     edge_input_exposed=1e-4, backward_send_time=1e-4)
@@ -106,7 +107,8 @@ def edge_backward_alone(
 
 @formula("base_forward_wait", _C)
 def base_forward_wait(forward_move_time, block_forward_memory, base_forward_alone):
-    """Moves to the second tier hide behind arithmetic, not behind memory traffic; the rest is waited for.
+    """Time that a base block's forward pass waits for the second tier.  Transfers hide behind arithmetic, but not
+    behind memory traffic.
 
     >>> base_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, base_forward_alone=2e-3)
     0.0015
@@ -116,7 +118,7 @@ def base_forward_wait(forward_move_time, block_forward_memory, base_forward_alon
 
 @formula("edge_forward_wait", _C)
 def edge_forward_wait(forward_move_time, block_forward_memory, edge_forward_alone):
-    """The same of the last block of a chunk.
+    """Time that an edge block's forward pass waits for the second tier.
 
     >>> edge_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, edge_forward_alone=2e-3)
     0.0015
@@ -126,7 +128,8 @@ def edge_forward_wait(forward_move_time, block_forward_memory, edge_forward_alon
 
 @formula("base_backward_wait", _C)
 def base_backward_wait(backward_move_time, block_input_memory, block_weight_memory, base_backward_alone):
-    """The same going back; the traffic of what is run again is left out.
+    """Time that a base block's backward pass waits for the second tier.  Memory traffic of recomputation is not
+    counted.
 
     >>> base_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
     ...     base_backward_alone=4e-3)
@@ -137,7 +140,7 @@ def base_backward_wait(backward_move_time, block_input_memory, block_weight_memo
 
 @formula("edge_backward_wait", _C)
 def edge_backward_wait(backward_move_time, block_input_memory, block_weight_memory, edge_backward_alone):
-    """The same of the last block of a chunk.
+    """Time that an edge block's backward pass waits for the second tier.
 
     >>> edge_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
     ...     edge_backward_alone=4e-3)
@@ -148,7 +151,7 @@ def edge_backward_wait(backward_move_time, block_input_memory, block_weight_memo
 
 @formula("base_forward_time", _C)
 def base_forward_time(base_forward_alone, base_forward_wait):
-    """A block and all it waits for.
+    """Forward time of a base block with all its waiting.
 
     >>> base_forward_time(base_forward_alone=2e-3, base_forward_wait=1e-3)
     0.003
@@ -158,7 +161,7 @@ def base_forward_time(base_forward_alone, base_forward_wait):
 
 @formula("edge_forward_time", _C)
 def edge_forward_time(edge_forward_alone, edge_forward_wait):
-    """The last block of a chunk and all it waits for.
+    """Forward time of an edge block with all its waiting.
 
     >>> edge_forward_time(edge_forward_alone=2e-3, edge_forward_wait=1e-3)
     0.003
@@ -168,7 +171,7 @@ def edge_forward_time(edge_forward_alone, edge_forward_wait):
 
 @formula("base_backward_time", _C)
 def base_backward_time(base_backward_alone, base_backward_wait):
-    """A block and all it waits for, going back.
+    """Backward time of a base block with all its waiting.
 
     >>> base_backward_time(base_backward_alone=4e-3, base_backward_wait=1e-3)
     0.005
@@ -178,7 +181,7 @@ def base_backward_time(base_backward_alone, base_backward_wait):
 
 @formula("edge_backward_time", _C)
 def edge_backward_time(edge_backward_alone, edge_backward_wait):
-    """The last block of a chunk and all it waits for, going back.
+    """Backward time of an edge block with all its waiting.
 
     >>> edge_backward_time(edge_backward_alone=4e-3, edge_backward_wait=1e-3)
     0.005
@@ -188,7 +191,7 @@ def edge_backward_time(edge_backward_alone, edge_backward_wait):
 
 @formula("chunk_forward_time", _C)
 def chunk_forward_time(chunk_blocks, base_forward_time, edge_forward_time):
-    """All blocks of a chunk but one are base blocks.
+    """Forward time of a chunk: its base blocks and one edge block.
 
     >>> chunk_forward_time(chunk_blocks=4, base_forward_time=2e-3, edge_forward_time=3e-3)
     0.009
@@ -198,7 +201,7 @@ def chunk_forward_time(chunk_blocks, base_forward_time, edge_forward_time):
 
 @formula("chunk_backward_time", _C)
 def chunk_backward_time(chunk_blocks, base_backward_time, edge_backward_time):
-    """The same going back.
+    """Backward time of a chunk: its base blocks and one edge block.
 
     >>> chunk_backward_time(chunk_blocks=4, base_backward_time=4e-3, edge_backward_time=5e-3)
     0.017
@@ -220,9 +223,10 @@ def calculon_bubble(
     base_backward_time,
     edge_backward_time,
 ):
-    """A chunk for each other stage and for each micro-batch missing in an interleaved group, less the missing blocks.
+    """Pipeline bubble: a chunk for each other stage and for each micro-batch missing in an interleaved group, less the
+    missing blocks.
 
-    A missing block is taken as half base, half edge where a chunk has both.
+    A missing block counts as half base and half edge if a chunk has both.
 
     >>> calculon_bubble(pp=8, chunks=1, chunk_blocks=12, chunk_forward_time=0.03, chunk_backward_time=0.06,
     ...     missing_microbatches=0, missing_blocks=0, base_forward_time=2e-3, edge_forward_time=3e-3,
@@ -237,7 +241,7 @@ def calculon_bubble(
 
 @formula("forward_send_bytes", _C)
 def whole_send(activation_bits, batch, seq, hidden):
-    """The block's result is sent to the next stage whole by every device.
+    """Bytes sent to the next stage: every device sends the block's whole result.
 
     >>> whole_send(activation_bits=16, batch=1, seq=2048, hidden=12288)
     50331648.0
@@ -247,7 +251,7 @@ def whole_send(activation_bits, batch, seq, hidden):
 
 @formula("forward_send_bytes", _C)
 def split_send(activation_bits, batch, seq, hidden, tp):
-    """Every tensor-parallel device sends its share.
+    """Bytes sent to the next stage: every tensor-parallel device sends only its share of the result.
 
     >>> split_send(activation_bits=16, batch=1, seq=2048, hidden=12288, tp=8)
     6291456.0
@@ -257,7 +261,7 @@ def split_send(activation_bits, batch, seq, hidden, tp):
 
 @formula("backward_send_bytes", _C)
 def gradient_send(forward_send_bytes):
-    """The gradient that comes back is as large.
+    """Bytes of the gradient sent back: as many as were sent forward.
 
     >>> gradient_send(forward_send_bytes=5e7)
     50000000.0
@@ -267,7 +271,7 @@ def gradient_send(forward_send_bytes):
 
 @formula("forward_send_time", _C)
 def forward_send_time(forward_send_bytes, pp_bandwidth, pp_latency):
-    """One send; the latency is charged even without a pipeline (a quirk).
+    """Time of one forward send.  The latency is charged even without a pipeline (a quirk of Calculon).
 
     >>> forward_send_time(forward_send_bytes=5e7, pp_bandwidth="22.5 GB/s", pp_latency="20 us")
     0.00224222222222
@@ -277,7 +281,7 @@ def forward_send_time(forward_send_bytes, pp_bandwidth, pp_latency):
 
 @formula("backward_send_time", _C)
 def backward_send_time(backward_send_bytes, pp_bandwidth, pp_latency):
-    """The same going back.
+    """Time of one backward send.  The latency is charged even without a pipeline (a quirk of Calculon).
 
     >>> backward_send_time(backward_send_bytes=5e7, pp_bandwidth="22.5 GB/s", pp_latency="20 us")
     0.00224222222222
@@ -287,7 +291,8 @@ def backward_send_time(backward_send_bytes, pp_bandwidth, pp_latency):
 
 @formula("forward_hiding_time", _C)
 def forward_hiding_time(base_forward_alone, edge_forward_alone, block_forward_memory):
-    """What the shorter of both blocks takes beside its memory traffic.
+    """Forward time behind which transfers to the second tier can hide: the shorter kind of block, less its memory
+    traffic.
 
     >>> forward_hiding_time(base_forward_alone=2e-3, edge_forward_alone=3e-3, block_forward_memory=5e-4)
     0.0015
@@ -297,7 +302,8 @@ def forward_hiding_time(base_forward_alone, edge_forward_alone, block_forward_me
 
 @formula("backward_hiding_time", _C)
 def backward_hiding_time(base_backward_alone, edge_backward_alone, block_input_memory, block_weight_memory):
-    """The same going back.
+    """Backward time behind which transfers to the second tier can hide: the shorter kind of block, less its memory
+    traffic.
 
     >>> backward_hiding_time(base_backward_alone=4e-3, edge_backward_alone=5e-3, block_input_memory=5e-4,
     ...     block_weight_memory=5e-4)

@@ -1,4 +1,6 @@
-"""The strategies that Calculon's own search goes through on a machine, priced by its formulas, for `scalebook.search`.
+"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`.
+
+Calculon's formulas price them.
 
 >>> from scalebook.calculon import application, library
 >>> from scalebook.search import search
@@ -39,7 +41,7 @@ _WORDS = {
     "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
     "pipe"), "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
 }  # fmt: skip
-# What says nothing where there is one way of something, or where all is run again.
+# Choices that make no difference if a parallel dimension has one device, or under full recomputation.
 _IDLE = {
     "overlap": lambda tp: tp > 1, "sharded": lambda dp: dp > 1, "dp_overlap": lambda dp: dp > 1,
     "gather_again": lambda exchange, recompute: exchange == "rs_ag" and recompute != "full",
@@ -55,13 +57,13 @@ _WITHIN = (
 
 
 class Strategies:
-    """A machine of Calculon's whose strategies can be searched; called with a strategy, it prices that.
+    """A Calculon machine whose strategies can be searched.  Calling it with a strategy prices that strategy.
 
-    `datatype` is what is computed in.  The space is that of Calculon's own search: every tp that divides hidden and
-    heads, pp that divides the layers, interleaving and micro-batch that divide what there is, each network for each
-    way, all its words and offloads; `fused=True` leaves out the activation functions that are not fused.  A step takes
-    the largest multiple of dp that global_batch has room for, and the search is for the least time per sequence.
-    Raises ValueError for a data type that the machine does not have.
+    `datatype` is the data type of the arithmetic.  The search space is the same as in Calculon: every tp that divides
+    hidden and heads, every pp that divides the layers, every interleaving and micro-batch that divides evenly, each
+    network for each parallel dimension, and all words and offloads.  `fused=True` leaves out unfused activation
+    functions.  The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
+    per sequence.  Raises ValueError for a data type that the machine does not have.
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):
@@ -77,7 +79,7 @@ class Strategies:
 
     @cached_property
     def space(self) -> Space:
-        """What a search needs to know."""
+        """The description of the strategies that a search needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS,
@@ -102,7 +104,7 @@ class Strategies:
         )
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
-        """Calculon's space."""
+        """Return the default choices: Calculon's own search space."""
         ways = divisors(known["devices"])
         shares = {int(np.max(known["global_batch"]) // dp) for dp in ways if dp <= np.max(known["global_batch"])}
         away = (0, 1) if self.machine.far.capacity else (0,)
@@ -121,7 +123,10 @@ class Strategies:
         }
 
     def _within(self, problem) -> tuple:
-        """What Calculon goes through at all; raises ValueError for a value that it does not know."""
+        """Return the conditions of Calculon's own search space.
+
+        Raises ValueError for a value that the machine does not allow.
+        """
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
         for name, most in known.items():
@@ -145,7 +150,7 @@ class Strategies:
         return tuple(rules)
 
     def _reason(self, values: Mapping, sheet: Sheet | None, lifted: Iterable[str]) -> str | None:
-        """Why a strategy cannot run."""
+        """Say why a strategy cannot run; None if it can."""
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
@@ -160,7 +165,10 @@ class Strategies:
     # Pricing
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """The sheet for a strategy's words, in which other choices are letters; what it is called with."""
+        """Return the sheet for a strategy's words, and the rows and letters to call it with.
+
+        Choices other than words are letters of the sheet.
+        """
         letters = {n: x for n, x in letters.items() if n != "offload"}
         words = {n: letters.pop(n) for n in _WORDS if n in letters}
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
@@ -173,11 +181,14 @@ class Strategies:
         return made, (*knowns, Row(self.machine.name, row)), letters
 
     def __call__(self, model: Mapping, *formulas: Formula, **strategy) -> Row:
-        """What Calculon says of a strategy."""
+        """Compute Calculon's results for a strategy."""
         return calculon_step(model, self._execution(strategy), self.machine, *formulas)
 
     def _execution(self, given: Mapping) -> Execution:
-        """A strategy as Calculon's document; what says nothing is at what Calculon wants there."""
+        """Convert a strategy to Calculon's document.
+
+        Choices that make no difference get the value that Calculon requires.
+        """
         plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
         known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
@@ -216,7 +227,7 @@ _FLAGS = {
 }  # fmt: skip
 
 
-# The largest multiple of dp in the batch, and its micro-batches.
+# The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,
     "microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch),
@@ -224,7 +235,7 @@ _FOLLOWS = {
 
 
 def _on(tier, ways, tiers):
-    """How many devices the ways on a network have together."""
+    """Return the number of devices on a network: the product of the parallel dimensions that run on it."""
     return np.prod([np.where(np.equal(t, tier), x, 1) for x, t in zip(ways, tiers, strict=True)], axis=0)
 
 
@@ -240,7 +251,10 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """One sheet for all that is no word: where a letter or a count decides, both cases stand in a formula."""
+    """Return one sheet for all choices that are not words.
+
+    If a letter or a count decides, a formula holds both cases.
+    """
     choices = Choices(
         **dict(words),
         tiers=tuple(map(symbol, _TIERS)),
@@ -281,8 +295,9 @@ def _of_networks(networks: tuple) -> list[Formula]:
 
 @cache
 def _block(choices: Choices, tables: Tables, needed: frozenset[str]) -> list[Formula]:
-    """The block's formulas of these letters, whether tensor parallelism splits it or not."""
-    needed |= {x.replace("_time", y) for x in needed for y in ("_compute", "_memory")}  # what times may be sums of
-    whole = replace(choices, split=False, overlap="none", exchange="ar")  # which exchanges nothing
+    """Return the block's formulas of these letters, with and without tensor parallelism."""
+    needed |= {x.replace("_time", y) for x in needed for y in ("_compute", "_memory")}  # times may be sums of these
+    # A block without tensor parallelism exchanges nothing.
+    whole = replace(choices, split=False, overlap="none", exchange="ar")
     blocks = (block_formulas(x, tables) for x in (choices, whole))
     return by(Gt(symbol("tp"), 1), *([f for f in x if f.letter in needed] for x in blocks))

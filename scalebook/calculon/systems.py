@@ -1,4 +1,4 @@
-"""Calculon's third document: a machine, whose step tables and networks become formulas.
+"""Calculon's system document: a machine whose step tables and networks become formulas.
 
 >>> from scalebook.calculon.library import systems
 >>> efficiency(systems["a100_80g"].matrix["float16"].steps, "flops", "flops_efficiency")(flops=2e10)
@@ -26,14 +26,14 @@ _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
 
 class Engine(NamedTuple):
-    """What multiplies, or works on vectors, at one data type: FLOP/s at the peak, and the shares reached by size."""
+    """The matrix or vector unit at one data type: peak FLOP/s, and the shares of the peak reached by size."""
 
     peak: float
     steps: Steps
 
 
 class Memory(NamedTuple):
-    """One tier: bytes, bytes a second, and the shares of them reached by size."""
+    """One memory tier: bytes, bytes a second, and the shares of that bandwidth reached by size."""
 
     capacity: float
     bandwidth: float
@@ -42,9 +42,10 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """One network: a device sends so many times the bytes, `scale · (1 + offset/ways)`, by kind of exchange.
+    """One network.  A collective makes each device send `scale · (1 + offset/ways)` times the bytes, by kind.
 
-    `bandwidth` is what it reaches, in bytes a second, `printed` what its document says before the efficiency.
+    `bandwidth` is the bandwidth that the network reaches, in bytes a second.  `printed` is the bandwidth in its
+    document, before the efficiency.
     """
 
     bandwidth: float
@@ -59,18 +60,18 @@ class Network:
         return next(exact(scale) for name, scale, _ in self.ops if name == kind)
 
     def time(self, kind: str, sent: Expr, way: str) -> Expr:
-        """The time of one exchange among the devices of a way: one latency however many they are."""
+        """Time of one exchange over a parallel dimension.  It includes one latency, whatever the number of devices."""
         return symbol(f"{way}_latency") + sent * self.factor(kind, way) / symbol(f"{way}_bandwidth")
 
     def factor(self, kind: str, way: str) -> Expr:
-        """Times its bytes that an exchange sends."""
+        """Bytes that a device sends in an exchange, divided by the bytes exchanged."""
         scale, offset = next((exact(x), exact(y)) for name, x, y in self.ops if name == kind)
         return scale * (1 + offset / symbol(way))
 
 
 @dataclass(frozen=True)
 class Tiers:
-    """Networks of which a letter says, for each parallel dimension, which it runs on."""
+    """Several networks.  For each parallel dimension, a letter selects the network it runs on."""
 
     way: str
     networks: tuple[Network, ...]
@@ -79,14 +80,14 @@ class Tiers:
         return by_tier(self.way, [x.scale(kind) for x in self.networks])
 
     def time(self, kind: str, sent: Expr, way: str) -> Expr:
-        """As of one network."""
+        """Time of one exchange, on the network that the dimension's letter selects."""
         factors = [x.factor(kind, way) for x in self.networks]
         return symbol(f"{way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{way}_bandwidth")
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What of a machine stands in formulas: how it joins arithmetic and traffic, step tables, networks' factors."""
+    """The parts of a machine inside formulas: how arithmetic and traffic combine, step tables, network factors."""
 
     mode: str
     matrix: Steps
@@ -109,7 +110,10 @@ class System:
     networks: tuple[Network, ...]
 
     def tables(self, given: Execution) -> Tables:
-        """What of the machine picks the formulas of an execution.  Raises ValueError for what it does not have."""
+        """Return the parts of the machine that an execution's formulas contain.
+
+        Raises ValueError for a network or data type that the machine lacks.
+        """
         last = len(self.networks) - 1
         for way, tier in zip(("tensor_par_net", "pipeline_par_net", "data_par_net"), given.choices.tiers, strict=True):
             if tier > last:
@@ -117,7 +121,7 @@ class System:
         return self._tables(given.datatype, tuple(self._bare[tier] for tier in given.choices.tiers))
 
     def all_tables(self, datatype: str) -> Tables:
-        """The same for all its networks at once, of which letters say which is whose."""
+        """Return the tables with all networks at once.  Letters select the network of each parallel dimension."""
         return self._tables(datatype, tuple(Tiers(way, self._bare) for way in ("tp", "pp", "dp")))
 
     def _tables(self, datatype, networks):
@@ -132,10 +136,10 @@ class System:
 
     @property
     def _bare(self) -> tuple[Network, ...]:
-        return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the rest are letters
+        return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the other numbers are letters
 
     def letters(self, datatype: str) -> dict[str, float]:
-        """Its peaks at a data type, in FLOP/s, and its memories, in bytes and bytes a second."""
+        """Return its peaks at a data type (FLOP/s), its memories (bytes), and their bandwidths (bytes a second)."""
         return {
             "peak_flops": self.matrix[datatype].peak,
             "peak_vector": self.vector[datatype].peak,
@@ -146,7 +150,7 @@ class System:
         }
 
     def row(self, given: Execution) -> Row:
-        """Its letters for an execution, with the network of each parallel dimension."""
+        """Return its letters for an execution, including the network of each parallel dimension."""
         values = self.letters(given.datatype)
         for way, tier in zip(("tp", "pp", "dp"), given.choices.tiers, strict=True):
             network = self.networks[tier]
@@ -155,7 +159,7 @@ class System:
                 f"{way}_latency": network.latency,
                 f"{way}_usage": network.usage,
             }
-        # A machine without a second tier has none, rather than one of zero bytes.
+        # Leave out the letters of a missing second tier, instead of setting them to zero.
         return Row(
             self.name,
             {n: Cell(x, self.name, SOURCE) for n, x in values.items() if x or n.endswith(("latency", "usage"))},
@@ -163,22 +167,23 @@ class System:
 
 
 def exact(value: float) -> Expr:
-    """A number of a document in a formula: whole ones stay whole."""
+    """Convert a number of a document for use in a formula.  Whole numbers stay integers."""
     return Integer(int(value)) if float(value).is_integer() else Float(value)
 
 
 @lru_cache(4096)
 def reached(steps: Steps, size: Expr) -> Expr:
-    """The share of the peak that work of a size reaches: that of the first step whose least size it has.
+    """Return the share of the peak that work of a given size reaches.
 
-    It jumps: on Calculon's machines a product of 128 GFLOP reaches 0.95, one of 127.9 reaches 0.9.
+    It is the share of the largest step whose minimum size the work reaches.  The share jumps between steps: on
+    Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of 127.9 GFLOP reaches 0.9.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
 
 
 def efficiency(steps: Steps, of: str, letter: str) -> Formula:
-    """A step table as a formula."""
+    """Return a step table as a formula."""
     return Formula(
         f"{letter}_steps",
         letter,
@@ -189,7 +194,10 @@ def efficiency(steps: Steps, of: str, letter: str) -> Formula:
 
 
 def system(document, name: str = "system") -> System:
-    """A machine from its JSON file's path or dict.  Raises ValueError, naming the field, for a bad one."""
+    """Read a machine from the path of its JSON file, or from a dict.
+
+    Raises ValueError, naming the field, for a bad one.
+    """
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
     if not isinstance(given["processing_mode"], str) or given["processing_mode"] not in ("roofline", "no_overlap"):
         raise ValueError(
@@ -265,12 +273,12 @@ def _number(entry, name, least=None) -> float:
 
 
 def _is_number(value) -> bool:
-    """Whether a rate, a size or a share can be so: nothing that a machine has is as large as the bound."""
+    """Return True for a plausible rate, size or share: a number below a bound that no machine reaches."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _steps(entry, name, unit) -> Steps:
-    """Pairs [least size, efficiency], sizes falling to zero."""
+    """Read pairs [least size, efficiency], whose sizes fall to zero."""
     pairs = entry[name]
     try:
         steps = tuple((float(least) * unit, float(share)) for least, share in pairs)

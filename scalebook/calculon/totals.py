@@ -1,4 +1,4 @@
-"""Calculon's step: the passes of all micro-batches, what they wait for, and what share of the peak they reach."""
+"""Calculon's step: the passes of all micro-batches, their waiting times, and the shares of the peak they reach."""
 
 from scalebook.language import formula
 
@@ -14,7 +14,7 @@ _C = "isaev2023-calculon §3"
 
 @formula("step_forward", _C)
 def all_forward(microbatches, stage_blocks, block_forward_time):
-    """Every micro-batch passes every block of the stage.
+    """Forward time of a step: every micro-batch passes every block of the stage.
 
     >>> all_forward(microbatches=64, stage_blocks=12, block_forward_time=2e-3)
     1.536
@@ -24,7 +24,7 @@ def all_forward(microbatches, stage_blocks, block_forward_time):
 
 @formula("step_backward", _C)
 def all_backward(microbatches, stage_blocks, block_input_time, block_weight_time):
-    """Both gradients of every block for every micro-batch.
+    """Backward time of a step: both gradients of every block, for every micro-batch.
 
     >>> all_backward(microbatches=64, stage_blocks=12, block_input_time=2e-3, block_weight_time=2e-3)
     3.072
@@ -34,7 +34,7 @@ def all_backward(microbatches, stage_blocks, block_input_time, block_weight_time
 
 @formula("step_again", _C)
 def all_again(microbatches, stage_blocks, block_again_time):
-    """What is run again of every block for every micro-batch.
+    """Recomputation time of a step, over all blocks and micro-batches.
 
     >>> all_again(microbatches=64, stage_blocks=12, block_again_time=2e-3)
     1.536
@@ -44,7 +44,7 @@ def all_again(microbatches, stage_blocks, block_again_time):
 
 @formula("optimizer_time", _C)
 def all_updates(stage_blocks, block_update_time):
-    """Every block is updated once a step.
+    """Time to update the weights of every block once per step.
 
     >>> all_updates(stage_blocks=12, block_update_time=1e-3)
     0.012
@@ -56,7 +56,7 @@ def all_updates(stage_blocks, block_update_time):
 def tp_link_time(
     microbatches, chunks, chunk_blocks, base_forward_link, edge_forward_link, base_input_link, edge_input_link
 ):
-    """All tensor-parallel exchanges, forward and back.
+    """Time of all tensor-parallel exchanges, forward and backward.
 
     >>> tp_link_time(microbatches=64, chunks=3, chunk_blocks=4, base_forward_link=5e-4, edge_forward_link=5e-4,
     ...     base_input_link=5e-4, edge_input_link=5e-4)
@@ -76,7 +76,7 @@ def calculon_tp_exposed(
     base_input_exposed,
     edge_input_exposed,
 ):
-    """What is waited for of them.
+    """Exposed time of the tensor-parallel exchanges, forward and backward.
 
     >>> calculon_tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4,
     ...                     edge_forward_exposed=1e-4,
@@ -89,7 +89,7 @@ def calculon_tp_exposed(
 
 @formula("again_link_time", _C)
 def again_link_time(microbatches, chunks, chunk_blocks, base_again_link, edge_again_link):
-    """The exchanges that are run again.
+    """Time of the tensor-parallel exchanges that recomputation repeats.
 
     >>> again_link_time(microbatches=64, chunks=3, chunk_blocks=4, base_again_link=5e-4, edge_again_link=5e-4)
     0.384
@@ -99,7 +99,7 @@ def again_link_time(microbatches, chunks, chunk_blocks, base_again_link, edge_ag
 
 @formula("again_exposed_time", _C)
 def again_exposed_time(microbatches, chunks, chunk_blocks, base_again_exposed, edge_again_exposed):
-    """What is waited for of them.
+    """Exposed time of the tensor-parallel exchanges that recomputation repeats.
 
     >>> again_exposed_time(microbatches=64, chunks=3, chunk_blocks=4, base_again_exposed=1e-4, edge_again_exposed=1e-4)
     0.0768
@@ -109,7 +109,7 @@ def again_exposed_time(microbatches, chunks, chunk_blocks, base_again_exposed, e
 
 @formula("pp_link_time", _C)
 def pp_link_time(microbatches, chunks, forward_send_time, backward_send_time):
-    """A send each way for each chunk and micro-batch.
+    """Time of all pipeline sends: one each way for each chunk and micro-batch.
 
     >>> pp_link_time(microbatches=64, chunks=3, forward_send_time=1e-4, backward_send_time=1e-4)
     0.0384
@@ -119,7 +119,7 @@ def pp_link_time(microbatches, chunks, forward_send_time, backward_send_time):
 
 @formula("pp_link_time", _C)
 def pp_link_time_forward(microbatches, chunks, forward_send_time):
-    """Without training, nothing comes back.
+    """Time of all pipeline sends in inference, which are forward only.
 
     >>> pp_link_time_forward(microbatches=64, chunks=3, forward_send_time=1e-4)
     0.0192
@@ -129,7 +129,7 @@ def pp_link_time_forward(microbatches, chunks, forward_send_time):
 
 @formula("pp_exposed", _C)
 def calculon_pp_exposed(pp_link_time):
-    """No send is hidden.
+    """Exposed time of the pipeline sends: all of it, because Calculon hides none.
 
     >>> calculon_pp_exposed(pp_link_time=0.04)
     0.04
@@ -139,7 +139,7 @@ def calculon_pp_exposed(pp_link_time):
 
 @formula("forward_wait_time", _C)
 def forward_wait_time(microbatches, chunks, chunk_blocks, base_forward_wait, edge_forward_wait):
-    """All waiting for the second tier, forward.
+    """Time that all forward passes wait for the second tier.
 
     >>> forward_wait_time(microbatches=64, chunks=3, chunk_blocks=4, base_forward_wait=1e-4, edge_forward_wait=0)
     0.0576
@@ -149,7 +149,7 @@ def forward_wait_time(microbatches, chunks, chunk_blocks, base_forward_wait, edg
 
 @formula("backward_wait_time", _C)
 def backward_wait_time(microbatches, chunks, chunk_blocks, base_backward_wait, edge_backward_wait):
-    """All waiting for the second tier, going back.
+    """Time that all backward passes wait for the second tier.
 
     >>> backward_wait_time(microbatches=64, chunks=3, chunk_blocks=4, base_backward_wait=1e-4, edge_backward_wait=0)
     0.0576
@@ -171,7 +171,7 @@ def calculon_step_time(
     pp_exposed,
     dp_exposed,
 ):
-    """The passes, the update, and all that is waited for, one after another.
+    """Step time: the passes, the update, and all exposed waiting, one after another.
 
     >>> passes = dict(step_forward=1.5, step_backward=3, step_again=1.5, optimizer_time=0.01, bubble_time=0.6)
     >>> waits = dict(forward_wait_time=0, backward_wait_time=0, again_exposed_time=0)
@@ -185,7 +185,7 @@ def calculon_step_time(
 
 @formula("step_time", _C)
 def calculon_pass_time(step_forward, forward_wait_time, bubble_time, tp_exposed, pp_exposed):
-    """The same without training: forward passes alone.
+    """Step time in inference: forward passes and all exposed waiting.
 
     >>> calculon_pass_time(step_forward=1.5, forward_wait_time=0, bubble_time=0.6, tp_exposed=0.5, pp_exposed=0.04)
     2.64
@@ -195,7 +195,7 @@ def calculon_pass_time(step_forward, forward_wait_time, bubble_time, tp_exposed,
 
 @formula("useful_flops", _C)
 def training_flops(block_forward_flops, block_input_flops, block_weight_flops, block_update_flops):
-    """All arithmetic of a block, element-wise work and the update with it, nothing run again.
+    """Useful FLOPs of a block in training: all passes, element-wise work and the update, without recomputation.
 
     >>> training_flops(block_forward_flops=1e12, block_input_flops=1e12, block_weight_flops=1e12,
     ...                block_update_flops=1e8)
@@ -206,7 +206,7 @@ def training_flops(block_forward_flops, block_input_flops, block_weight_flops, b
 
 @formula("useful_flops", _C)
 def forward_flops(block_forward_flops):
-    """Without training, the arithmetic of the forward pass.
+    """Useful FLOPs of a block in inference: the forward pass.
 
     >>> forward_flops(block_forward_flops=1e12)
     1000000000000.0
@@ -216,7 +216,8 @@ def forward_flops(block_forward_flops):
 
 @formula("useful_share", _C)
 def useful_share(useful_flops, microbatches, stage_blocks, peak_flops, step_time):
-    """Useful arithmetic at peak over the time of the step; every micro-batch counts the update of the weights.
+    """Model FLOP utilisation: the time of the useful FLOPs at peak, over the step time.  Every micro-batch counts the
+    weight update.
 
     >>> useful_share(useful_flops=3e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s", step_time=15)
     0.492307692308
@@ -226,7 +227,7 @@ def useful_share(useful_flops, microbatches, stage_blocks, peak_flops, step_time
 
 @formula("busy_share", _C)
 def busy_share(useful_flops, microbatches, stage_blocks, peak_flops, step_forward, step_backward, optimizer_time):
-    """Useful arithmetic at peak over the time of the passes and the update.
+    """Utilisation while computing: the time of the useful FLOPs at peak, over the time of the passes and the update.
 
     >>> busy_share(useful_flops=3e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s", step_forward=3,
     ...     step_backward=6, optimizer_time=0.01)
@@ -237,7 +238,7 @@ def busy_share(useful_flops, microbatches, stage_blocks, peak_flops, step_forwar
 
 @formula("busy_share", _C)
 def busy_share_forward(useful_flops, microbatches, stage_blocks, peak_flops, step_forward):
-    """The same without training.
+    """Utilisation while computing, in inference: the time of the useful FLOPs at peak over the time of the passes.
 
     >>> busy_share_forward(useful_flops=1e12, microbatches=64, stage_blocks=12, peak_flops="312 TFLOP/s",
     ...                    step_forward=3)
@@ -248,7 +249,7 @@ def busy_share_forward(useful_flops, microbatches, stage_blocks, peak_flops, ste
 
 @formula("passes_share", _C)
 def passes_share(useful_share, busy_share):
-    """The time of the passes and the update over that of the step.
+    """Share of the step time that the passes and the update take.
 
     >>> passes_share(useful_share=0.4, busy_share=0.5)
     0.8
@@ -258,7 +259,7 @@ def passes_share(useful_share, busy_share):
 
 @formula("sequence_rate", _C)
 def sequence_rate(global_batch, step_time):
-    """Sequences of a step over its time.
+    """Sequences trained per second: the batch over the step time.
 
     >>> sequence_rate(global_batch=1536, step_time=30)
     51.2

@@ -1,4 +1,4 @@
-"""What four articles claim, sentence by sentence, and what holds: every number recomputed when it is asked for.
+"""The claims of four articles, sentence by sentence, and whether they hold.  Every number is recomputed on demand.
 
 >>> from scalebook.claims import claims
 >>> claims["tf32"].verdict, claims["tf32"].recomputed()

@@ -1,6 +1,6 @@
-"""What articles add up: racks and platforms, both directions of a link, one device over another.
+"""Arithmetic that articles do: totals of racks, links counted in both directions, one device over another.
 
-Each is a line of arithmetic that a data sheet leaves to its reader.
+Each formula is a line of arithmetic that a data sheet leaves to its reader.
 
 >>> from scalebook.tables import accelerators
 >>> rack_links(accelerators.gb200, devices=72, directions=2, taper=1) / 1e12
@@ -21,8 +21,8 @@ __all__ = [
 
 @formula("rack_links", "nvidia-h100-whitepaper section 4.7")
 def rack_links(devices, directions, scaleup_bandwidth, taper):
-    """What data sheets print as a fabric's bandwidth: every link, often in both directions, over what the switches
-    between nodes carry less. What crosses the middle of the fabric is half of one direction's.
+    """Fabric bandwidth as data sheets print it: all links, often in both directions, divided by the taper between
+    nodes.  Bisection bandwidth is half of one direction's total.
 
     >>> rack_links(devices=256, directions=1, scaleup_bandwidth="450 GB/s", taper=2) / 1e12
     57.6
@@ -32,7 +32,7 @@ def rack_links(devices, directions, scaleup_bandwidth, taper):
 
 @formula("rack_memory", "nvidia-gb200")
 def rack_hbm(devices, hbm_capacity):
-    """The fast memory alone.
+    """Memory of a rack: the devices' fast memory alone.
 
     >>> rack_hbm(devices=72, hbm_capacity="186 GB") / 1e12
     13.392
@@ -42,7 +42,8 @@ def rack_hbm(devices, hbm_capacity):
 
 @formula("rack_memory", "nvidia-gb200")
 def rack_unified(devices, hbm_capacity, host_capacity):
-    """The fast memory and that of the processors beside the devices, which can be addressed alike and is far slower.
+    """Memory of a rack, with the memory of the host processors added.  Devices can address both, but host memory is far
+    slower.
 
     >>> rack_unified(devices=72, hbm_capacity="186 GB", host_capacity="240 GB") / 1e12
     30.672
@@ -52,7 +53,7 @@ def rack_unified(devices, hbm_capacity, host_capacity):
 
 @formula("rack_bandwidth", "amd-cdna3-whitepaper")
 def rack_bandwidth(devices, hbm_bandwidth):
-    """Every device reads its own memory.
+    """Memory bandwidth of a rack, if every device reads its own memory.
 
     >>> rack_bandwidth(devices=8, hbm_bandwidth="5.325 TB/s") / 1e12
     42.6
@@ -62,7 +63,7 @@ def rack_bandwidth(devices, hbm_bandwidth):
 
 @formula("rack_flops", "nvidia-gb200")
 def rack_flops(devices, peak_flops):
-    """The peaks added up, of one precision and of dense matrices.
+    """Peak of a rack: the sum of its devices' peaks, at one precision and for dense matrices.
 
     >>> rack_flops(devices=72, peak_flops="10 PFLOP/s") / 1e15
     720.0
@@ -72,7 +73,7 @@ def rack_flops(devices, peak_flops):
 
 @formula("domain_nodes", "nvidia-gb200")
 def domain_nodes(scaleup_size, node_devices):
-    """Nodes whose devices are linked as if they were one.
+    """Nodes in a scale-up domain, whose devices are linked as if they were in one node.
 
     >>> domain_nodes(scaleup_size=72, node_devices=4)
     18.0
@@ -85,7 +86,7 @@ def domain_nodes(scaleup_size, node_devices):
 
 @formula("capacity_ratio", "nvidia-h200")
 def capacity_ratio(next_capacity, hbm_capacity):
-    """What data sheets say of the size of two memories.
+    """Ratio of two devices' memory capacities, as data sheets state them.
 
     >>> capacity_ratio(next_capacity="141 GB", hbm_capacity="80 GB")
     1.7625
@@ -95,7 +96,7 @@ def capacity_ratio(next_capacity, hbm_capacity):
 
 @formula("link_ratio", "nvidia-h100-whitepaper section 4.7")
 def link_ratio(scaleup_bandwidth, link_bandwidth):
-    """Both in one direction, or both in both.
+    """Ratio of two link bandwidths.  Count both in one direction, or both in two.
 
     >>> link_ratio(scaleup_bandwidth="450 GB/s", link_bandwidth="64 GB/s")
     7.03125
@@ -105,7 +106,8 @@ def link_ratio(scaleup_bandwidth, link_bandwidth):
 
 @formula("peak_flops", "nvidia-h100-whitepaper section 4.1", "amd-cdna3-whitepaper table 1")
 def peak_of_cores(cores, core_rate, clock):
-    """Every core does so many operations in every clock; a multiply and an add are two.
+    """Peak of a device from its cores: every core does `core_rate` operations per clock.  A multiply and an add count
+    as two.
 
     >>> peak_of_cores(cores=132, core_rate="4096 FLOP", clock="1.83 G/s") / 1e12
     989.43
@@ -118,7 +120,7 @@ def peak_of_cores(cores, core_rate, clock):
 
 @formula("active_share", "du2021")
 def active_share(active_params, params):
-    """What of a mixture of experts one token's arithmetic goes through.
+    """Share of a mixture-of-experts model's parameters that one token uses.
 
     >>> active_share(active_params=96.6e9, params=1.2e12)
     0.0805
@@ -128,8 +130,9 @@ def active_share(active_params, params):
 
 @formula("kept_share", "korthikanti2022 §4.2")
 def kept_share(copied_values, kept_values, tp):
-    """Tensor parallelism divides what is kept inside attention and the feed-forward layer; what is kept of the layer's
-    inputs, norms and dropouts is on every device, unless the sequence is split there too.
+    """Share of a block's stored activations that each tensor-parallel device keeps.  Activations inside attention and
+    the feed-forward layer are divided.  Those of the layer's inputs, norms and dropouts stay on every device, unless
+    the sequence is split too.
 
     >>> round(kept_share(copied_values=5, kept_values=17, tp=8), 4)
     0.3824
@@ -139,7 +142,7 @@ def kept_share(copied_values, kept_values, tp):
 
 @formula("corpus_bytes", "llama3-2024")
 def corpus_bytes(train_tokens, token_bytes):
-    """Text as it is read; what it was filtered from is larger.
+    """Bytes of text that a model is trained on.  The raw text, before filtering, is larger.
 
     >>> corpus_bytes(train_tokens="15.6e12 token", token_bytes="4 B") / 1e12
     62.4

@@ -1,4 +1,4 @@
-"""The four articles by their headings, and the chapters that follow each.
+"""The headings of the four articles, and the chapters that follow each heading.
 
 >>> from scalebook.claims import articles
 >>> articles["isaev2023"].heading("How tensor offloading works").chapters
@@ -22,18 +22,18 @@ __all__ = ["Article", "Articles", "Heading", "articles"]
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading of an article: the chapters that follow it, or why none does."""
+    """A heading of an article, with the chapters that follow it, or the reason why none does."""
 
     heading: str
     chapters: tuple[str, ...] = ()
     reason: str = ""
-    under: bool = False  # it stands under the one before it that does not
-    named: str = ""  # whose name it is, where the text has none
+    under: bool = False  # True for a subheading of the last heading that is not one
+    named: str = ""  # who gave the heading its name, if the article did not
 
 
 @dataclass(frozen=True)
 class Article:
-    """An article: the part of the book that follows it, what it says in our words, and its headings in their order."""
+    """An article: the part of the book that follows it, a summary in our words, and its headings in order."""
 
     key: str
     part: str
@@ -42,7 +42,7 @@ class Article:
     headings: tuple[Heading, ...]
 
     def heading(self, name: str) -> Heading:
-        """One of its headings by its words."""
+        """Return one of its headings by its text.  Raises KeyError, with the nearest headings, for an unknown one."""
         for found in self.headings:
             if found.heading == name:
                 return found
@@ -50,11 +50,11 @@ class Article:
         raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, names)}")
 
     def claims(self, heading: Heading) -> list[Claim]:
-        """What the ledger judges of the text under a heading."""
+        """Return the claims of the ledger under a heading."""
         return [x for x in claims.of(self.key).values() if x.section == heading.heading]
 
     def chapters(self, heading: Heading) -> list[str]:
-        """The chapters that follow a heading, and those that judge one of its claims."""
+        """Return the chapters that follow a heading, and those that judge a claim under it."""
         return list(dict.fromkeys([*heading.chapters, *(x.chapter for x in self.claims(heading) if x.chapter)]))
 
     def __repr__(self):
@@ -63,7 +63,7 @@ class Article:
 
 
 class Articles(Mapping):
-    """Every article by its key, in the order of the book's parts; the file is read when one is first asked for."""
+    """All articles by key, in the order of the book's parts.  Their file is read on first use."""
 
     def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
         self._given, self._lock = stanzas, RLock()

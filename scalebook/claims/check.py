@@ -1,16 +1,18 @@
-"""A number that an article states, beside ours; and the verdict that follows from the two, by one plain rule.
+"""Compare a number that an article states with ours, and derive a verdict by one plain rule.
 
-A point is a formula of the package with what is known, or a cell of a table. A check compares the point the sentence
-speaks of with what is claimed, and where the sentence is right only sometimes, or of something else, a second point:
+A point is one number of ours: a formula of the package with its inputs, or a cell of a table.  A check compares the
+sentence's main point with the claimed number.  If the sentence holds only sometimes, or holds for something else, the
+check has a second point.  The verdict follows from these cases, in order:
 
-- within the tolerance: **holds**; if there is a point `unless` and the claim fails at it: **holds with a condition**;
-- outside, but within when the dense rate is doubled, as `sparsity` says: **holds only with sparsity**;
-- outside, but within at the point `then`, an earlier device or cluster: **outdated**;
-- outside, but within at the point `belongs`, something else, or `belongs` names in words who says it of what:
-  **misattributed**;
-- outside all of these: **wrong**.
+- within the tolerance: **holds**; but if there is a point `unless` and the claim fails there:
+  **holds with a condition**;
+- within the tolerance only if the dense rate is doubled, as `sparsity` says: **holds only with sparsity**;
+- within the tolerance only at the point `then`, an earlier device or cluster: **outdated**;
+- within the tolerance only at the point `belongs`, which is something else, or `belongs` says in words who stated
+  the number, and about what: **misattributed**;
+- in no case within the tolerance: **wrong**.
 
-What has no check holds or not by its sources, and **cannot be checked** says that there are none.
+A claim without a check is judged by its sources. **cannot be checked** means that there are no sources.
 
 >>> check = read(dict(formula="scalebook.memory.weight_memory", knowns=dict(params=7e9, weight_bits=4),
 ...                   claimed="3.5 GB", tolerance=0.01))
@@ -35,7 +37,7 @@ from scalebook.language.row import quantity
 
 __all__ = ["VERDICTS", "Check", "Point", "read"]
 
-# From the mildest to the gravest: a sentence with several numbers is judged by the gravest of theirs.
+# From the mildest to the gravest.  A sentence with several numbers gets the gravest of their verdicts.
 VERDICTS = (
     "holds", "holds with a condition", "holds only with sparsity", "outdated", "misattributed", "wrong",
     "cannot be checked",
@@ -45,7 +47,7 @@ _CELL = re.compile(r"(accelerators|links|models|precisions|engines)\.(\w+)(?: at
 
 
 def _row(text: str):
-    """A row of a table by "table.key", or of a device at a precision by "accelerators.h100 at fp8"."""
+    """Return a row of a table by "table.key", or of a device at a precision by "accelerators.h100 at fp8"."""
     found = _CELL.fullmatch(text)
     if not found or found[4]:
         raise ValueError(f"{quoted(text)} is not a row of a table, such as 'models.llama3_70b'")
@@ -54,13 +56,13 @@ def _row(text: str):
 
 
 def _known(value):
-    """A number or text with a unit as it is, and "table.key.letter" as the value of that cell."""
+    """Return a number, or text with a unit, unchanged, and "table.key.letter" as the value of that cell."""
     found = _CELL.fullmatch(value) if isinstance(value, str) else None
     return _row(value.rpartition(".")[0])[found[4]] if found and found[4] else value
 
 
 def _formula(name: str) -> Formula:
-    """A formula by its dotted name."""
+    """Return a formula by its dotted name."""
     module, _, attribute = name.rpartition(".")
     found = getattr(import_module(module), attribute, None)
     if not isinstance(found, Formula):
@@ -71,7 +73,7 @@ def _formula(name: str) -> Formula:
 
 @dataclass(frozen=True)
 class Point:
-    """One number of ours, by formula or from a table, and what is claimed of it: a number, or from one to another."""
+    """One number of ours, from a formula or a table, and the claimed number or range."""
 
     claimed: Any
     tolerance: float
@@ -80,7 +82,7 @@ class Point:
     knowns: Mapping[str, Any] = field(default_factory=dict)
     value: str = ""
     solve: str = ""
-    assume: tuple[str, ...] = ()  # formulas that take the place of the usual ones
+    assume: tuple[str, ...] = ()  # formulas that replace the default ones
 
     @cached_property
     def made(self) -> Formula:
@@ -97,7 +99,7 @@ class Point:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What is known, cells of tables looked up."""
+        """The known inputs, with cells of tables looked up."""
         return {name: _known(x) for name, x in self.knowns.items()}
 
     @property
@@ -113,19 +115,19 @@ class Point:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the most that is claimed, in base units; a side left open is infinite."""
+        """The claimed range in base units.  A side that the claim leaves open is infinite."""
         low, high = self.claimed if isinstance(self.claimed, list) else (self.claimed, self.claimed)
         least = quantity(self.letter, low) if low != "" else -math.inf
         most = quantity(self.letter, high) if high != "" else math.inf
         return least, most
 
     def fits(self, times: float = 1) -> bool:
-        """Whether our number, so many times, lies within what is claimed and its tolerance."""
+        """Return True if `times` our number lies within the claimed range and its tolerance."""
         low, high = self.bounds
         return low * (1 - self.tolerance) <= self.computed * times <= high * (1 + self.tolerance)
 
     def shown(self) -> str:
-        """What is claimed, in words."""
+        """The claimed number or range, in words."""
         unit = NOTATION[self.letter].unit
         low, high = ("" if math.isinf(x) else show(x, unit) for x in self.bounds)
         if low == high:
@@ -133,7 +135,7 @@ class Point:
         return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
 
     def worked(self):
-        """The formula with its numbers; of a cell of a table, where it comes from."""
+        """Return the formula with its numbers.  For a cell of a table, return where it comes from."""
         if self.value:
             return _row(self.value.rpartition(".")[0]).why(self.letter)
         return self.made.worked(*self._positional, **self.inputs)
@@ -141,17 +143,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Check:
-    """What a sentence claims at a point, and the points or words that tell why it does not hold, or not always."""
+    """The claim of a sentence at a point, and the points or words that explain why it does not always hold."""
 
     main: Point
     unless: Point | None = None
     then: Point | None = None
     belongs: Point | str | None = None
     sparsity: float = 0
-    reads: str = ""  # how the sentence was read as a number, where that is not plain
+    reads: str = ""  # how the sentence was read as a number, if that is not obvious
 
     def verdict(self) -> str:
-        """One of six verdicts, from the numbers as they are now."""
+        """Return the verdict that follows from the current numbers."""
         if self.main.fits():
             return "holds with a condition" if self.unless and not self.unless.fits() else "holds"
         if self.sparsity and self.main.fits(self.sparsity):
@@ -164,7 +166,7 @@ class Check:
 
     @property
     def others(self) -> dict[str, Point]:
-        """The second point, if there is one, by the word that introduces it."""
+        """The second point, if there is one, by the words that introduce it."""
         found = {
             "where it fails": self.unless,
             "as it was": self.then,
@@ -173,7 +175,7 @@ class Check:
         return {name: x for name, x in found.items() if x}
 
     def said(self) -> str:
-        """The two numbers, and the number of the second point."""
+        """Return the claimed and the computed number, and the number of the second point, as text."""
         unit = NOTATION[self.main.letter].unit
         parts = [f"claimed {self.main.shown()}", f"computed {show(self.main.computed, unit)}"]
         if self.sparsity:
@@ -189,7 +191,7 @@ _OF_CHECK = {"unless", "then", "belongs", "sparsity", "reads"}
 
 
 def read(stanza: Mapping[str, Any]) -> Check:
-    """A check from its stanza; a second point repeats only what differs from the first.
+    """Read a check from its stanza.  A second point repeats only what differs from the first.
 
     >>> read(dict(claimed=1, tolerence=0))
     Traceback (most recent call last):
@@ -221,6 +223,6 @@ def _another(main, stanza):
     if stray := sorted(stanza.keys() - _OF_POINT):
         raise ValueError(f"a second point has no {quoted(stray[0])}; {nearest(stray[0], _OF_POINT)}")
     given = _tuples(stanza)
-    if {"formula", "value"} & given.keys():  # another formula: nothing of the first point's is known of it
+    if {"formula", "value"} & given.keys():  # another formula: it shares no inputs with the first point
         return _point({"claimed": main.claimed, "tolerance": main.tolerance, **given})
     return replace(main, **given | {"knowns": {**main.knowns, **given.get("knowns", {})}})

@@ -1,4 +1,4 @@
-"""The ledger: each sentence with its verdict, our sentence beside it, its chapter, and the numbers that decide."""
+"""The ledger of claims: each sentence with its verdict, our correction, its chapter, and the numbers that decide."""
 
 import hashlib
 import html
@@ -18,10 +18,10 @@ from .check import VERDICTS, Check, read
 
 __all__ = ["ARTICLES", "Claim", "Claims", "Counts", "Reason", "claims", "digest"]
 
-# The four articles, each a file of claims here and a source by the same key, in the order of the book's parts.
+# The four articles, in the order of the book's parts.  Each key names a file of claims here, and a source.
 ARTICLES = ("distributed-solutions", "unavoidable-imperative", "isaev2023", "podcast-notes")
 
-# A verdict as a sentence says it of one claim, and of several.
+# Each verdict as a sentence says it, for one claim and for several.
 _SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"are {x}") for x in VERDICTS}
 
 _TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "uncomputed")
@@ -29,9 +29,10 @@ _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
 
 
 def digest(sentence: str) -> str:
-    """What holds a quotation to its article without the article: the SHA-256 of its words.
+    """Return the SHA-256 of a sentence's words, which ties a quotation to its article without storing the article.
 
-    Spaces and line breaks are one space, marks of emphasis and curls of quotation marks are left out.
+    Spaces and line breaks count as one space.  Marks of emphasis are left out, and curly quotation marks become
+    straight.
 
     >>> digest("a  “b” **c**") == digest('a "b" c'), digest("a b")[:8]
     (True, 'c8687a08')
@@ -42,7 +43,7 @@ def digest(sentence: str) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of an article and what holds of it."""
+    """One sentence of an article, and our verdict on it."""
 
     key: str
     article: str
@@ -69,11 +70,14 @@ class Claim:
         return self.why()._repr_html_()
 
     def recomputed(self) -> str:
-        """The verdict that follows from the numbers now, the gravest of several; empty where nothing is computed."""
+        """Return the verdict that follows from the current numbers, or "" for a claim without checks.
+
+        Of several verdicts, the gravest counts.
+        """
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
     def confirm(self) -> None:
-        """Raise ValueError if the numbers say another verdict than the ledger."""
+        """Raise ValueError if the current numbers lead to a verdict other than the ledger's."""
         if self.checks and (got := self.recomputed()) != self.verdict:
             said = "; ".join(x.said() for x in self.checks)
             raise ValueError(
@@ -81,23 +85,23 @@ class Claim:
             )
 
     def numbers(self) -> str:
-        """Claimed and computed, in one line; empty where nothing is computed."""
+        """Return the claimed and computed numbers in one line; "" without a check."""
         return "; ".join(x.said() for x in self.checks)
 
     def why(self) -> "Reason":
-        """The sentence, its verdict, what is right, and each formula with its numbers."""
+        """Show the sentence, its verdict, the correction, and each formula with its numbers."""
         self.confirm()
         return Reason(self)
 
 
 class Reason:
-    """Why a claim has its verdict, in text and on a page."""
+    """Explains why a claim has its verdict, as text and as HTML."""
 
     def __init__(self, claim: Claim):
         self.claim = claim
 
     def _said(self):
-        """What each check compares, in lines, and its points worked out, each under what introduces it."""
+        """Yield, for each check, its comparison as lines of text, and its points worked out."""
         for check in self.claim.checks:
             points = {"": check.main, **check.others}
             worked = [f"{name}:\n{x.worked()!r}" if name else repr(x.worked()) for name, x in points.items()]
@@ -131,7 +135,7 @@ class Reason:
 
 
 def mark(verdict: str) -> Markup:
-    """A verdict on a page, with its colour beside the word.
+    """Return a verdict as HTML; the style sheet gives it a colour.
 
     >>> mark("holds with a condition")
     '<span class="sb-verdict" data-verdict="holds-with-a-condition">holds with a condition</span>'
@@ -144,7 +148,7 @@ def _left(text: str) -> Markup:
 
 
 class Judged:
-    """Claims as a table: the sentence, its verdict, and what holds."""
+    """Claims as a table: the sentence, the verdict, and what holds."""
 
     HEADS = ("the article", "verdict", "what holds")
 
@@ -162,7 +166,7 @@ class Judged:
 
 
 class Counts(Mapping):
-    """How many claims of each article have which verdict."""
+    """Number of claims per article and verdict."""
 
     def __init__(self, counts: dict[str, Counter], computed: int):
         self._counts, self.computed = counts, computed
@@ -180,7 +184,7 @@ class Counts(Mapping):
 
     @property
     def total(self) -> Counter:
-        """All articles together."""
+        """The counts of all articles together."""
         return sum(self._counts.values(), Counter())
 
     def _lines(self):
@@ -188,7 +192,7 @@ class Counts(Mapping):
         return [[name, *(str(x[v]) for v in VERDICTS), str(x.total())] for name, x in rows.items()]
 
     def sentence(self, article: str = "") -> str:
-        """The counts as a page says them, of one article or of all together."""
+        """Return the counts as a sentence, for one article or for all together."""
         counted = self[article] if article else self.total
         said = [f"{counted[v]} {one if counted[v] == 1 else more}" for v, (one, more) in _SAID.items() if counted[v]]
         *most, last = said
@@ -202,7 +206,7 @@ class Counts(Mapping):
 
 
 class Claims(Mapping):
-    """Every claim by its key; the files are read when a claim is first asked for."""
+    """All claims by key.  The files are read on first use."""
 
     def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
         self._given, self._lock = stanzas, RLock()
@@ -236,15 +240,16 @@ class Claims(Mapping):
         return len(self._claims)
 
     def of(self, article: str) -> dict[str, Claim]:
-        """The claims of one article, in its order."""
+        """Return the claims of one article, in its order."""
         if article not in ARTICLES:
             raise KeyError(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
-        """The claims that a chapter judges, as its table of verdicts; the chapter by the name of its file.
+        """Return the claims that a chapter judges, as its table of verdicts.
 
-        Raises ValueError, as `verdicts` does, where another verdict follows from the numbers.
+        `chapter` is the name of the chapter's file.  Raises ValueError, as `verdicts` does, if the numbers lead to
+        another verdict.
         """
         chapters = sorted({x.chapter for x in self.values() if x.chapter})
         if chapter not in chapters:
@@ -252,9 +257,9 @@ class Claims(Mapping):
         return Judged(x for x in self.values() if x.chapter == chapter)
 
     def verdicts(self) -> Counts:
-        """Counts by article and verdict, every computed claim recomputed now.
+        """Recompute every claim that has a check, and return the counts by article and verdict.
 
-        Raises ValueError, naming the claim and its numbers, where another verdict follows.
+        Raises ValueError, naming the claim and its numbers, if the numbers lead to another verdict.
         """
         for claim in self.values():
             claim.confirm()
@@ -265,7 +270,7 @@ class Claims(Mapping):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
 
     def _repr_html_(self):
-        """Counts, and the claims of each article behind a line that opens them."""
+        """Return the counts as HTML, with the claims of each article folded away."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
             row = [key, _left(mark(x.verdict)), f"“{x.words}”", _left(x.correction)]

@@ -1,4 +1,4 @@
-r"""The letters that the sentences of articles need and the rest of the book does without, entered into the notation.
+r"""Letters that only the claims of articles need, entered into the notation.
 
 >>> from scalebook.language import NOTATION
 >>> NOTATION["rack_memory"]

@@ -1,6 +1,6 @@
-"""What a formula is: letters, formulas, sheets, rows and units."""
+"""The language of the book: letters, formulas, sheets, rows and units."""
 
-# First: they enter the letters.
+# First, because these modules enter the letters.
 from . import letters, letters_frameworks, letters_hardware, letters_serving, letters_steps, letters_training  # noqa: F401
 from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula

@@ -1,4 +1,4 @@
-"""Building formulas and their code, which stay: nothing of it is garbage to look for."""
+"""Build formulas and their code without pauses for garbage collection."""
 
 import gc
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ __all__ = ["uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Put off Python's collections of garbage while something is built that stays; also a decorator.
+    """Switch off Python's garbage collector while building objects that stay.  A context manager and a decorator.
 
-    Every 70,000 new objects a collection looks through all that there are: 50 ms where SymPy is loaded, more than half
-    of what a first training step takes.  What is garbage is found by the next collection.
+    After every 70,000 new objects a collection looks through all objects there are.  That takes 50 ms once SymPy is
+    loaded, and more than half the time of a first training step.  The next collection finds whatever is garbage.
 
     >>> with uncollected():
     ...     gc.isenabled()

@@ -1,8 +1,8 @@
-"""Printing statements as Python for a point, as NumPy for arrays and as JavaScript for a page.
+"""Print statements as Python for one point, as NumPy for arrays, and as JavaScript for a page.
 
-A statement is `(letter, expression)`; an expression may use the letters of the statements before
-it.  One statement a letter keeps the code straight: the single substituted expression of a large
-sheet would take longer to form than all its evaluations.
+A statement is `(letter, expression)`.  Its expression may use the letters of earlier statements.  One statement per
+letter keeps the code fast to build: substituting everything into a single expression would, for a large sheet, take
+longer than all its evaluations.
 """
 
 import math
@@ -24,7 +24,7 @@ Statements = Sequence[tuple[str, sympy.Expr]]
 
 
 class _Exact:
-    """Write every digit of a float: SymPy's printers stop at 15."""
+    """Print every digit of a float.  SymPy's own printers stop at 15."""
 
     def _print_Float(self, expr):
         return repr(float(expr))
@@ -42,12 +42,17 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
 
 @lru_cache(1 << 14)
 def _javascript(expr):
-    """An expression as code, kept: the sheets of two strategies share most of their formulas."""
+    """Print an expression as JavaScript.
+
+    Results are cached, because the sheets of two strategies share most formulas.
+    """
     return _JavaScript().doprint(expr)
 
 
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
-    """A Python function of floats that returns the outputs as a tuple; what several statements share is computed once.
+    """Compile statements to a Python function of floats that returns the outputs as a tuple.
+
+    Subexpressions that several statements share are computed once.
 
     >>> a, b = sympy.symbols("a b")
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
@@ -57,7 +62,7 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
-    """The same for float64 arrays.
+    """Compile statements to a function of float64 arrays that returns the outputs as a tuple of arrays.
 
     >>> a, b = sympy.symbols("a b")
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
@@ -77,7 +82,7 @@ def _compiled(writer: Point | Vector, inputs, statements, outputs) -> Callable:
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:
-    """A JavaScript function from an object of letters to an object of letters.
+    """Print statements as a JavaScript function that takes and returns an object of letters.
 
     >>> a = sympy.Symbol("a")
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
@@ -88,7 +93,7 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
 
 
 def expression(expr: sympy.Expr) -> str:
-    """An expression as JavaScript, its letters by name.
+    """Print one expression as JavaScript, with letters by name.
 
     >>> expression(sympy.Max(sympy.Symbol("a") / 2, 3))
     'Math.max(3, (1/2)*a)'
@@ -97,7 +102,10 @@ def expression(expr: sympy.Expr) -> str:
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
-    """The shape that the letters' values have together; raise ValueError, naming the letters, if they have none."""
+    """Return the common shape of the letters' values.
+
+    Raises ValueError, naming the letters, if they do not broadcast.
+    """
     shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
     if not shapes:
         return ()
@@ -109,7 +117,10 @@ def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
 
 
 def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
-    """Evaluate a vector function of letters in blocks; raise ValueError for shapes that do not broadcast."""
+    """Evaluate a vector function block by block, and return one array per output.
+
+    Raises ValueError for shapes that do not broadcast.
+    """
     shape = broadcast(values)
     size = math.prod(shape)
     with np.errstate(all="ignore"):

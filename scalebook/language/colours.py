@@ -1,5 +1,6 @@
-"""How far apart two colours look, and a colour made darker or lighter: WCAG's contrast, and Oklab, where lightness is
-as it looks.  A colour is text, #RRGGBB.
+"""Contrast between two colours, and lighter or darker versions of a colour.  Colours are text, #RRGGBB.
+
+Contrast follows WCAG 2.  Lightness is changed in Oklab, a colour space in which equal steps look equal.
 
 >>> contrast("#000000", "#FFFFFF")
 21.0
@@ -13,36 +14,39 @@ LIGHT, DARK = "#FFFFFF", "#14181C"  # the pages that letters stand on
 
 
 def linear(colour: str) -> list[float]:
-    """Its red, green and blue as light has them, from 0 to 1."""
+    """Return red, green and blue light intensities of a colour, each from 0 to 1."""
     shown = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     return [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shown]
 
 
 def of_linear(light: list[float]) -> str:
-    """The colour nearest to so much red, green and blue light."""
+    """Return the colour nearest to the given intensities of red, green and blue light."""
     held = [min(max(x, 0.0), 1.0) for x in light]
     shown = [12.92 * x if x <= 0.0031308 else 1.055 * x ** (1 / 2.4) - 0.055 for x in held]
     return "#" + "".join(f"{round(255 * x):02x}" for x in shown)
 
 
 def contrast(a: str, b: str) -> float:
-    """How far apart the lightness of two colours is, from 1 to 21, as WCAG 2 has it."""
+    """Return the WCAG 2 contrast ratio of two colours, from 1 (equal) to 21 (black on white)."""
     low, high = sorted(_product([(0.2126, 0.7152, 0.0722)], linear(x))[0] for x in (a, b))
     return (high + 0.05) / (low + 0.05)
 
 
 def in_oklab(colour: str) -> list[float]:
-    """Lightness, and where between green and red, and between blue and yellow."""
+    """Return a colour's lightness, its place between green and red, and its place between blue and yellow, in Oklab."""
     return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, linear(colour))])
 
 
 def of_oklab(lightness: float, a: float, b: float) -> str:
-    """The colour nearest to a place in Oklab."""
+    """Return the colour nearest to a point in Oklab."""
     return of_linear(_product(_TO_RED, [x**3 for x in _product(_TO_ROOTS, (lightness, a, b))]))
 
 
 def away(colour: str, page: str, needed: float) -> str:
-    """The colour, as much darker or lighter as it takes to have so much contrast with a page; itself where it has."""
+    """Darken or lighten a colour until its contrast with the page reaches `needed`.
+
+    Colours that already reach it are returned unchanged.
+    """
     lightness, a, b = in_oklab(colour)
     step = 0.004 if contrast(page, "#000000") < contrast(page, "#FFFFFF") else -0.004
     while contrast(colour, page) < needed:

@@ -1,4 +1,4 @@
-"""Where a formula holds: conditions on its letters, each with the words that say it.
+"""Domains of formulas: the conditions on letters under which a formula holds, each with words for error messages.
 
 >>> from .notation import symbol
 >>> groups = Condition("multiples of pp micro-batches", sympy.Eq(sympy.Mod(symbol("microbatches"), symbol("pp")), 0))
@@ -21,11 +21,11 @@ __all__ = ["Condition", "OutsideDomain", "guarded", "put", "refuse_outside", "re
 
 
 class OutsideDomain(ValueError):
-    """A formula was asked for a number where it does not hold."""
+    """Raised if a formula is evaluated at a point where it does not hold."""
 
 
 class Condition(NamedTuple):
-    """A relation of letters, and words that end the sentence "it holds for"."""
+    """A relation between letters.  `words` end the sentence "it holds for ..."."""
 
     words: str
     relation: sympy.Basic
@@ -35,12 +35,15 @@ class Condition(NamedTuple):
         return tuple(sorted(x.name for x in self.relation.free_symbols))
 
     def holds(self, values: Mapping) -> np.ndarray:
-        """Where it holds, of the values of its letters; a search can leave out the rest."""
+        """Return where the condition holds for these values, as a boolean array.
+
+        A search can leave out the other rows.
+        """
         return np.asarray(_compiled(self.relation, self.letters)(*(_whole(values[x]) for x in self.letters))[0])
 
 
 def _whole(x):
-    """What is a whole number but for its rounding, as that number: a count may come out of a division."""
+    """Round values that are within rounding error of an integer, because a count may come out of a division."""
     x, near = np.asarray(x, float), np.rint(x)
     return np.where(np.abs(x - near) <= 1e-9 * np.abs(x), near, x)
 
@@ -51,7 +54,10 @@ def _compiled(relation, letters):
 
 
 def put(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
-    """The conditions with expressions put in the place of letters; raises OutsideDomain where one then fails."""
+    """Substitute expressions for letters in conditions, and drop conditions that then hold.
+
+    Raises OutsideDomain if one fails.
+    """
     left = [Condition(x.words, x.relation.xreplace(places)) for x in conditions]
     for old, new in zip(conditions, left, strict=True):
         if new.relation == False:  # noqa: E712  (a SymPy truth is not Python's)
@@ -61,12 +67,12 @@ def put(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """The conditions on a solved formula: of its unknown they ask no more to be a multiple of something."""
+    """Return a solved formula's conditions, except those that require the unknown to be a multiple of something."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 
 def refuse_outside(name: str, conditions, values: Mapping) -> None:
-    """Raise OutsideDomain, saying which condition fails where, unless all hold everywhere."""
+    """Raise OutsideDomain if a condition fails anywhere, and say which one fails and where."""
     for x in conditions:
         fails = ~x.holds(values)
         if fails.any():
@@ -77,7 +83,7 @@ def refuse_outside(name: str, conditions, values: Mapping) -> None:
 
 
 def guarded(letter: sympy.Symbol, rhs: sympy.Expr, conditions) -> sympy.Expr:
-    """The right-hand side where the conditions hold, and no number elsewhere."""
+    """Return the right-hand side where the conditions hold, and NaN elsewhere."""
     if not conditions:
         return rhs
     inside = sympy.And(*(x.relation.xreplace({letter: rhs}) for x in conditions))

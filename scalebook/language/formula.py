@@ -1,4 +1,4 @@
-"""A formula is a function of letters.  Call it with what you know.
+"""A formula is a function of letters.  Call it with the values you know.
 
 >>> @formula("ridge_intensity", "williams2009")
 ... def ridge(peak_flops, hbm_bandwidth):
@@ -7,14 +7,14 @@
 >>> ridge
 ridge_intensity = peak_flops/hbm_bandwidth
 
-Knowing every letter gives a number; an array of letters, an array of numbers.
+If every letter is known, the result is a number.  If values are arrays, it is an array.
 
 >>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
 295.2238805970149
 >>> ridge(peak_flops=1e15, hbm_bandwidth=[1e12, 4e12])
 array([1000.,  250.])
 
-Knowing less leaves a formula, and every letter can be solved for.
+If some letters are unknown, the result is a formula.  A formula can be solved for any of its letters.
 
 >>> ridge(peak_flops=1e15)
 ridge_intensity = 1000000000000000/hbm_bandwidth
@@ -47,13 +47,13 @@ FORMULAS: dict[str, "Formula"] = {}
 class Formula:
     """The equation `letter = rhs`, with its name, sources and meaning.
 
-    `given` holds the usual formulas for letters that a caller may not know: they are put in when
-    what is known calls for them, and a formula handed over by position replaces them.  Where it
-    does not hold, by the conditions of its `domain`, it has no value.
+    `given` holds default formulas for letters that a caller may not know.  One is substituted if its letter is missing
+    but follows from what is known.  A formula passed by position replaces the default.  Outside its `domain` of
+    conditions, a formula has no value.
     """
 
     method = "stated"
-    _solved = None  # what a solved formula was made of, where usual formulas were put in to reach the unknown
+    _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
         self.name = self.__name__ = name
@@ -65,28 +65,31 @@ class Formula:
 
     @cached_property
     def rhs(self) -> sympy.Expr:
-        """The right-hand side; the body of a decorated function runs when it is first needed."""
+        """The right-hand side.  The body of a decorated function runs when it is first needed."""
         return in_letters(expression(self._rhs() if inspect.isfunction(self._rhs) else self._rhs))
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
-        """The conditions under which the equation holds, in its inputs (and its letter, where it was solved for it)."""
+        """The conditions under which the equation holds.
+
+        They use its inputs and, if the formula was solved, its letter.
+        """
         stated = self._domain() if callable(self._domain) else self._domain
         return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters it depends on, in alphabetical order."""
+        """The letters that the formula depends on, in alphabetical order."""
         asked = {n for x in self.domain for n in x.letters} - {self.letter}
         return tuple(sorted({x.name for x in free(self.rhs)} | asked))
 
     # Knowing
 
     def __call__(self, *knowns, **letters):
-        """The value, an array of values, or the formula that remains.
+        """Return the value, an array of values, or, if some letters are unknown, the formula that remains.
 
-        Positional: rows of tables, results of sheets, mappings, and formulas (an assumption by
-        name).  Keywords: numbers, arrays, strings with a unit, SymPy expressions.
+        Positional arguments are rows of tables, results of sheets, mappings, and formulas that replace defaults.
+        Keywords are numbers, arrays, strings with a unit, or SymPy expressions.
         """
         formula, values = self._know(knowns, letters)
         if len(values) < len(formula.inputs) or any(isinstance(x, sympy.Basic) for x in values.values()):
@@ -94,7 +97,7 @@ class Formula:
         return formula._value(values)
 
     def _know(self, knowns, letters):
-        """The formula with its assumptions put in, and the known ones of its inputs."""
+        """Return the formula with its default formulas put in, and the values of its known inputs."""
         if assumed := tuple(x for x in knowns if isinstance(x, Formula)):
             knowns = tuple(x for x in knowns if not isinstance(x, Formula))
             known = {n for k in knowns if isinstance(k, Mapping) for n in k} | letters.keys()
@@ -110,7 +113,7 @@ class Formula:
         return formula, {name: cells[name].value for name in formula.inputs if name in cells}
 
     def _fill(self, known, assumed=()):
-        """Put in the usual formulas for the letters that are not known but follow from what is."""
+        """Substitute default formulas for letters that are missing but follow from the known ones."""
         if not self.given:
             return self
         key = (frozenset(known), assumed)
@@ -140,13 +143,14 @@ class Formula:
             result = float(self._point(*values.values())[0])
         except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
             problem = ValueError(f"{self.letter} has no value{_at(values)} ({error}): {self.text()}")
-        self._check(values, None if problem else result)  # a pole at the edge of where it holds is said as that edge
+        # A pole at the edge of the domain is reported as outside the domain.
+        self._check(values, None if problem else result)
         if problem:
             raise problem
         return fitting(self.letter, result, partial(_at, values))
 
     def _check(self, values, result=None):
-        """Raise OutsideDomain where the formula does not hold."""
+        """Raise OutsideDomain if the formula does not hold at these values."""
         if self.domain:
             if result is None:
                 with np.errstate(all="ignore"):
@@ -156,12 +160,12 @@ class Formula:
     # Changing
 
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
-        """The right-hand side of a decorated function, which runs anew with expressions in the place of letters.
+        """Run the decorated function again, with expressions in place of letters, and return its right-hand side.
 
-        Put into what it returned before, they would have SymPy compare again what its Max and Min hold.  Within another
-        formula's function hand on its parameters: a letter left out is the letter itself, whatever they are.
-        Raises TypeError for a letter that it does not have, for what is no expression, and for a formula that is not
-        decorated.
+        Substituting into the earlier result instead would make SymPy compare the arguments of every Max and Min again.
+        If you call this in another formula's function, pass on that function's parameters: a letter left out stands for
+        the letter itself.  Raises TypeError for an unknown letter, for anything that is not an expression, and for a
+        formula that was not made from a function.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
@@ -178,10 +182,9 @@ class Formula:
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
-        """Put formulas in the place of the letters they give; their sources come along.
+        """Substitute formulas for the letters they give, and add their sources.
 
-        Raises ValueError for a formula whose letter is not used, for two that give one letter, and
-        for a circle.
+        Raises ValueError for a formula whose letter is not used, for two formulas of one letter, and for a circle.
         """
         for x in formulas:
             if not isinstance(x, Formula):
@@ -206,12 +209,12 @@ class Formula:
         return self._with(rhs, domain, *formulas)
 
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
-        """The same equation for another letter.
+        """Solve the equation for another letter.
 
-        Symbolic where SymPy can; where Max, ceiling or Piecewise stand in the way, or no branch is
-        the inverse everywhere, the result is found by bisection when it is called (`method` says
-        which), within `between` if given; where a stretch of values is right, it is their least.
-        Raises LookupError for an unknown letter and ValueError for one that the formula does not have.
+        The solution is symbolic if SymPy finds one.  If Max, ceiling or Piecewise stand in the way, or no branch is the
+        inverse everywhere, each call finds the value by bisection, within `between` if given.  `method` says which.  If
+        a range of values solves the equation, bisection returns the smallest.  Raises LookupError for an unknown
+        letter, and ValueError for a letter that the formula does not contain.
         """
         from .solve import invert
 
@@ -225,7 +228,7 @@ class Formula:
         return solved
 
     def _refit(self, known, assumed=()):
-        """A solved formula, solved again with the usual formulas that what is known calls for."""
+        """Solve a solved formula again, with the default formulas that suit the known letters."""
         formula, between = self._solved
         fits = formula._fill({*known, self.letter}, assumed)
         fits = fits.compose(*assumed) if assumed else fits
@@ -240,7 +243,7 @@ class Formula:
 
     @property
     def guarded(self) -> sympy.Expr:
-        """The right-hand side where it holds, and no number elsewhere: what sheets and calculators evaluate."""
+        """The right-hand side where the formula holds, and NaN elsewhere.  Sheets and calculators evaluate this."""
         return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
@@ -249,13 +252,13 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of `inputs`, in their order; nothing is checked."""
+        """The right-hand side as a NumPy function of `inputs`, in their order.  It checks nothing."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
     @cached_property
     def js(self) -> str:
-        """A JavaScript function from an object of letters to the value."""
+        """The formula as a JavaScript function from an object of letters to the value."""
         return code.javascript(self.inputs, [(self.letter, self.rhs)], [self.letter])
 
     # Showing
@@ -266,7 +269,7 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """The first sentence of the docstring."""
+        """The first paragraph of the docstring, on one line."""
         return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     @cached_property
@@ -274,17 +277,17 @@ class Formula:
         return f"{NOTATION[self.letter].tex} = {self.typeset()}"
 
     def typeset(self) -> str:
-        """The typeset right-hand side, the parts of a sum or a maximum in their colours."""
+        """The typeset right-hand side, with the parts of a sum or maximum in their colours."""
         return tex(self.rhs, inks=coloured_terms(self.rhs))
 
     def template(self) -> str:
-        """The typeset right-hand side with `⟦letter⟧` for each letter, for numbers to be put in."""
+        """The typeset right-hand side with a placeholder `⟦letter⟧` for the number of each letter."""
         based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
         marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
         return Latex({"symbol_names": marks, "mul_symbol": r"\times "}, coloured_terms(self.rhs)).doprint(self.rhs)
 
     def text(self, numbers: dict[str, str] | None = None) -> str:
-        """The right-hand side as text, with `numbers` in the place of letters."""
+        """The right-hand side as text, with `numbers` in place of letters."""
 
         def put(word):
             number = (numbers or {}).get(word, word)
@@ -298,9 +301,9 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """The formula, the formula with the numbers put in, and the value with its unit.
+        """Show the formula, the formula with numbers substituted, and the value with its unit.
 
-        Raises TypeError, naming them, when letters are missing or an array is given.
+        Raises TypeError, naming the letters, if some are missing or an array is given.
         """
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
@@ -316,7 +319,7 @@ class Formula:
         return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given, self.domain)
 
     def _repr_html_(self):
-        """The equation, and under it what its letters are."""
+        """The equation, with its letters explained below it."""
         words = [self.letter, *self.inputs]
         where = "; ".join(
             rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words
@@ -337,11 +340,11 @@ class Formula:
 def formula(
     letter: str, *sources: str, given: Iterable[Formula] = (), domain: Mapping[str, Callable] | None = None
 ) -> Callable[[Callable], Formula]:
-    """Make the Formula for `letter` of a function whose parameters are letters.
+    """Decorator that makes a Formula for `letter` from a function whose parameters are letters.
 
-    The function returns a SymPy expression; its docstring is the meaning.  Sources read
-    "key §place".  `domain` says where it holds: words, and a function of letters that returns a SymPy
-    relation.  Raises LookupError for a parameter that is no letter.
+    The function returns a SymPy expression, and its docstring is the formula's meaning.  Each source reads "key
+    §place".  `domain` says where the formula holds: it maps words to a function of letters that returns a SymPy
+    relation.  Raises LookupError for a parameter that is not a letter.
 
     >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
     ...                                              pp: microbatches >= pp})
@@ -373,7 +376,7 @@ def formula(
         old = FORMULAS.get(new.name, new)
         if old.__module__ == new.__module__ or old.__module__ == "__main__":
             FORMULAS[new.name] = new
-        elif new.__module__ != "__main__":  # a reader's session may call a formula as it likes; it is not entered
+        elif new.__module__ != "__main__":  # formulas of a reader's session are not registered and may have any name
             raise ValueError(
                 f"{new.name} of {new.__module__} needs another name: {old.__module__} has a formula of this one"
             )
@@ -388,7 +391,7 @@ def _parameters(function) -> tuple[str, ...]:
 
 
 def _usual(name, given, known, taken):
-    """The usual formula for a letter: the first that is wholly known, else the last that is partly so."""
+    """Return the default formula for a letter: the first with all inputs known, else the last with some known."""
     if name in known or name in taken:
         return None
     options = [g for g in given if g.letter == name]

@@ -1,11 +1,13 @@
-"""How far a result may be from its value: what is uncertain is drawn at random, a few hundred times, all at once.
+"""Prediction intervals: how far a result may be from its value, by a few hundred random draws evaluated at once.
 
-What is uncertain are cells that carry `low` and `high` (a share that kernels reach, a launch, a latency), and what
-`SPREADS` says of the result of a formula: of a constant, and of a computed time that lacks what no formula has.  A cell
-has one draw, however many formulas use it, so that all products of one device and precision are slow together; and
-the same draw in every call, so that two layouts on one device are compared under the same luck.  Below its value a draw
-is log-normal to its low end, above it to its high end, and a share is never above 1.  What a call was given has no
-spread.
+Two kinds of quantities are uncertain: cells that carry `low` and `high` (efficiencies of kernels, launch times,
+latencies), and formulas for which `SPREADS` has ends.  These cover constants, and computed times whose model leaves a
+residual error.  Values given in a call have no spread.
+
+Each uncertain quantity has one draw, however many formulas use it, so all products on one device at one precision are
+slow together.  The draws are the same in every call, so two layouts on one device are compared under the same luck.
+Below its value a draw is log-normal towards the low end; above, log-normal towards the high end.  A share never exceeds
+1.
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
@@ -37,28 +39,31 @@ from .units import show
 __all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "usual_ends"]
 
 DRAWS = 400
-MOST = 0.99  # beyond that two draws decide
-BEYOND = 0.05  # by which both ends of a result between two ends are widened
-TAIL = 0.1  # what lies beyond each of the ends that cells and `SPREADS` say
+MOST = 0.99  # beyond this level only two draws would decide
+BEYOND = 0.05  # both bounds of a result between two bounds are widened by this share
+TAIL = 0.1  # share of cases beyond each end of a cell or of `SPREADS`
 _NORMAL = NormalDist()
 _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / -_NORMAL.inv_cdf(TAIL)
 
 
 class Ends(NamedTuple):
-    """The two ends that eight in ten lie between, over the value."""
+    """The 10 % and 90 % ends of a quantity, each divided by its value."""
 
     low: float | np.ndarray
     high: float | np.ndarray
 
 
 class Spreads(Mapping):
-    """By letter, how far what a formula gives for it may be off: `Ends`, read from a file when first asked for."""
+    """The `Ends` of formula results, by letter.  They are read from a file on first use."""
 
     def __init__(self):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """A TOML file of stanzas, `letters`, `experts`, and one of each device that was measured: `low` and `high`."""
+        """Name the TOML file to read.
+
+        Its stanzas are `letters`, `experts`, and one per measured device, with `low` and `high`.
+        """
         self._path = path
 
     def _read(self):
@@ -73,13 +78,16 @@ class Spreads(Mapping):
         return self._stanzas.get("letters", {})
 
     def of_device(self, key: str) -> Mapping[str, Ends]:
-        """What rows say of a device's own letters."""
+        """Return the ends of a device's own letters."""
         self._read()
         return self._stanzas.get(key, {})
 
     @property
     def with_experts(self) -> Mapping[str, Ends]:
-        """The same of letters of steps that visit experts: these lack more than dense ones."""
+        """The ends of letters in steps of mixture-of-experts models.
+
+        Their residual errors are larger than those for dense models.
+        """
         return self.of_device("experts")
 
     def __getitem__(self, letter):
@@ -96,7 +104,10 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """How far a cell may be off: as it says itself, or as `SPREADS` says of what a formula gave."""
+    """Return the ends of a cell: its own, or those of its formula in `SPREADS`.
+
+    Returns None for a cell without spread.
+    """
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:
@@ -111,7 +122,7 @@ def _visits_experts(cell: Cell) -> bool:
 
 
 class Cause(NamedTuple):
-    """One thing that is uncertain, and what the result is with it alone at its ends."""
+    """One source of uncertainty, and the result when this source alone is at its low or high end."""
 
     letter: str
     origin: str
@@ -126,9 +137,10 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A value and the ends that `level` of all cases lie between; numbers, or arrays where the row has arrays.
+    """A value and its prediction interval at `level`.  Numbers, or arrays if the row has arrays.
 
-    `ranked` names what moves it most, each with the result at its own two ends and its share of the whole spread.
+    `ranked` lists the causes that move the value most.  Each has the result at its own two ends, and its share of the
+    whole spread.
     """
 
     letter: str
@@ -139,13 +151,16 @@ class Interval:
     ranked: tuple[Cause, ...]
 
     def __contains__(self, value) -> bool:
-        """Whether a value, in base units or as text with its unit, lies between the ends (of an array: everywhere)."""
+        """Return True if a value lies between the ends; for an array, if it does so everywhere.
+
+        The value is in base units, or text with a unit.
+        """
         value = quantity(self.letter, value)
         return bool(np.all((self.low <= value) & (value <= self.high)))
 
     @cached_property
     def width(self) -> float | np.ndarray:
-        """How far the ends are apart, over the value."""
+        """The distance between the ends, divided by the value."""
         return (self.high - self.low) / self.typical
 
     def _said(self, value) -> str:
@@ -175,7 +190,7 @@ class Interval:
 
 
 class _Part(NamedTuple):
-    """What a result rests on, as far as it is uncertain: formulas in order, known cells, and ends by letter."""
+    """The part of a computation that is uncertain: formulas in order, known cells, and ends by letter."""
 
     formulas: tuple
     known: dict[str, Cell]
@@ -184,7 +199,7 @@ class _Part(NamedTuple):
 
 
 def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -> _Part:
-    """Walk from a cell to what it was computed from; what rests on nothing uncertain is taken as it is."""
+    """Walk from a cell to the cells it was computed from.  Cells that depend on nothing uncertain count as known."""
     found: dict[str, bool] = {}
     formulas, ends, cells, order = {}, {}, {}, []
 
@@ -210,7 +225,9 @@ def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -
 
 @lru_cache(64)
 def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], formulas: tuple) -> Callable:
-    """The formulas as one NumPy function of what is known and of factors on what some of them give."""
+    """Compile formulas to one NumPy function of the known letters and of random factors for the letters in
+    `factors`.
+    """
     statements = []
     for name, f in formulas:
         rhs = sympy.Mul(sympy.Symbol(f"{name}__factor"), f.rhs, evaluate=False) if name in factors else f.rhs
@@ -221,9 +238,9 @@ def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], for
 
 @lru_cache(1024)
 def _draws(cause: str) -> np.ndarray:
-    """The same stratified normal draws for a cause whenever it is met, in steps of its ends, here and on pages.
+    """Return stratified standard-normal draws for a cause, the same in every call and on pages.
 
-    Their order is that of the numbers that the generator mulberry32 gives, which JavaScript has in a line.
+    The generator mulberry32 orders the draws, because it takes one line in JavaScript.
     """
     x = np.uint32(crc32(cause.encode())) + np.arange(1, DRAWS + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
     t = (x ^ x >> 15) * (x | 1)
@@ -232,14 +249,14 @@ def _draws(cause: str) -> np.ndarray:
 
 
 def _factor(ends: Ends, steps: np.ndarray) -> np.ndarray:
-    """What is drawn so many steps from the value: 1 step down is the low end, 1 up the high end."""
+    """Return the factor for draws: the low end at -1, 1 at 0, the high end at +1."""
     low, high = (np.asarray(x, float) for x in ends)
     steps = steps.reshape(steps.shape + (1,) * max(low.ndim, high.ndim))
     return np.where(steps < 0, low ** np.abs(steps), high ** np.abs(steps))
 
 
 def _groups(part: _Part) -> list[tuple[str, ...]]:
-    """Letters that are one cell (a device's share of products, and that at its precision) have one draw."""
+    """Group letters that share a cell, such as a device's efficiency at one precision, because they share a draw."""
     groups = {}
     for name in part.ends:
         cell = part.cells[name]
@@ -250,10 +267,10 @@ def _groups(part: _Part) -> list[tuple[str, ...]]:
 def interval(
     row: Row, letter: str, level: float = 0.8, ends_of: Callable[[str, Cell], Ends | None] = usual_ends
 ) -> Interval:
-    """How far a letter of a row may be from its value, which lies between the ends; raises ValueError for a level that
-    is no share.
+    """Return the prediction interval of a letter of a row at `level`.  The value itself lies between its ends.
 
-    `ends_of` says of a letter and its cell how uncertain it is: another answer takes the place of the usual one.
+    `ends_of` returns the ends of a letter and its cell; pass another function to replace the default ends.  Raises
+    ValueError if `level` is not a share.
     """
     letter = word(letter)
     typical = row[letter]
@@ -277,7 +294,7 @@ def interval(
 
 
 def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
-    """The same, where letters that came from other results are as uncertain as they are there."""
+    """Extend `ends_of`: letters taken from other results get the intervals computed for those results."""
 
     def ends(name, cell):
         if name not in row.made_of or cell is not row.cells[name]:
@@ -290,22 +307,22 @@ def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callab
 
 
 def _drawn(letter, part: _Part, groups, typical, level: float):
-    """The ends that `level` of the draws lie between."""
+    """Return the ends between which a share `level` of the draws lie."""
     if not groups:
         return typical, typical
     steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
     tails = (1 - level) / 2, (1 + level) / 2
     low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
-    # Where spreads are lopsided the value is not in the middle of the draws; it lies between the ends all the same.
+    # If spreads are lopsided the value is not in the middle of the draws, but it must lie between the ends.
     return _plain(np.minimum(low, typical)), _plain(np.maximum(high, typical))
 
 
 def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
-    """The interval of a result that lies between two ends; None for a letter that does not rest on the time of a step.
+    """Return the interval of a result with two bounds; None if the letter does not depend on the step time.
 
-    Both ends are widened by `BEYOND`: of measured steps eight in ten then lie inside.  For another level, the ends move
-    as those of a log-normal law.  The interval is never narrower than what the row's own cells leave open, from `least`
-    to `most`.
+    Both bounds are widened by `BEYOND`, so that eight in ten measured steps lie inside.  For another level, the ends
+    move as quantiles of a log-normal distribution.  The interval always includes the interval of the row's own cells,
+    from `least` to `most`.
     """
     if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
         return None
@@ -328,7 +345,7 @@ def _between(row: Row, letter: str, level: float, least, most) -> Interval | Non
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
-    """What moves a letter of a row, each alone at its ends, and what moves it most first.
+    """Rank the uncertain quantities behind a letter of a row by how much each moves it alone, largest first.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.inference import decode_step
@@ -343,7 +360,7 @@ def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = 
 def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
     if not groups:
         return ()
-    # Two lines of steps for each cause: its low end alone, and its high end alone.
+    # Two draws for each cause: this cause alone at its low end, and alone at its high end.
     steps = np.zeros((len(groups), 2 * len(groups)))
     for i in range(len(groups)):
         steps[i, 2 * i : 2 * i + 2] = -1, 1
@@ -364,7 +381,7 @@ def _named(names, letter) -> str:
 
 
 def _origin(cell) -> str:
-    """Where what is uncertain comes from: the row of a table, or what formulas lack."""
+    """Return where an uncertainty comes from: the row of a table, a formula, or the residual error of the formulas."""
     if not cell.formula:
         return cell.origin
     return "what no formula has" if cell.inputs else cell.formula.name
@@ -375,18 +392,18 @@ def _plain(value):
 
 
 def _evaluated(letter, part: _Part, steps: dict[tuple, np.ndarray], shape: tuple) -> np.ndarray:
-    """The letter for every draw, a line of the row's shape for each."""
+    """Evaluate the letter for every draw.  The result has one line of the row's shape per draw."""
     factors = {n: _factor(part.ends[n], x) for names, x in steps.items() for n in names}
     lines = len(next(iter(steps.values())))
 
-    def spread(value):  # draws stand before the axes of the row's own arrays
+    def spread(value):  # draws are the first dimension, before those of the row's own arrays
         value = np.asarray(value, float)
         return value.reshape((lines,) + (1,) * (len(shape) - value.ndim + 1) + value.shape[1:])
 
     values = {n: np.asarray(x.value, float) for n, x in part.known.items()}
     for n in factors.keys() & values.keys():
         values[n] = spread(factors[n]) * values[n]
-        if NOTATION[n].sign == "share":  # no kernel reaches more than the peak
+        if NOTATION[n].sign == "share":  # a share is at most 1: no kernel exceeds the peak
             values[n] = np.minimum(values[n], 1)
     if not part.formulas:
         return np.broadcast_to(values[letter], (lines, *shape))

@@ -1,7 +1,7 @@
-r"""What the parts of sums and maxima are: arithmetic, memory, network or waiting, and a short word for each.
+r"""Meanings of the parts of sums and maxima: arithmetic, memory, network or waiting, with a short word for each.
 
-Bars, figures and equations take colours from here, so that a part has one wherever it is drawn: a hue for its kind, a
-shade of it for itself.  A term that is no letter is what the letters in it are, if they agree.
+Bars, figures and equations take their colours from here, so a part has the same colour everywhere.  Its kind sets the
+hue, and the part itself sets the shade.  A term of several letters has the kind of these letters, if they agree.
 
 >>> PARTS["optimizer_time"]
 Part(word='optimizer', kind='memory', shade=0)
@@ -33,7 +33,7 @@ SHADES = {
 
 @cache
 def ink_of(shade: str) -> str:
-    """What is written in a shade: the same if small letters can be read in it, 4.5 from the page, else as much darker.
+    """Return the text colour for a shade: the shade, darkened until its contrast with the page is at least 4.5.
 
     >>> ink_of("#0072B2"), ink_of("#009E73")
     ('#0072B2', '#00865D')
@@ -42,7 +42,7 @@ def ink_of(shade: str) -> str:
 
 
 class Part(NamedTuple):
-    """What a letter is, as part of a whole; `shade` counts in `SHADES` of its kind."""
+    """The meaning of a letter as a part of a whole.  `shade` indexes `SHADES` of its kind."""
 
     word: str
     kind: str
@@ -57,7 +57,7 @@ class Part(NamedTuple):
         return ink_of(self.fill)
 
 
-# A letter, the shade, the word.  A term with several letters is the one that comes first.
+# A letter, its shade, its word.  A term with several of these letters takes the first.
 _TABLE = {
     "arithmetic": """
         compute_time 0 arithmetic
@@ -186,12 +186,15 @@ _RATES = [
     "hbm_bandwidth",
     "link_bandwidth",
     "link_achieved",
-]  # bytes over a link are its time
+]  # for example, bytes over a link bandwidth are a network time
 _PLACES = {name: i for i, name in enumerate(PARTS)}
 
 
 def meaning(letters: Iterable[str]) -> Part | None:
-    """What a term of these letters is: what its rate is of, else what all agree on; None where they do not."""
+    """Return the part that a term of these letters is, or None if its letters have different kinds.
+
+    A rate such as `peak_flops` decides the kind; without one, all letters must agree.
+    """
     names = sorted(filter(PARTS.get, letters), key=_PLACES.get)
     kinds = {PARTS[x].kind for x in names if x in _RATES} or {PARTS[x].kind for x in names}
     return next(PARTS[x] for x in names if PARTS[x].kind in kinds) if len(kinds) == 1 else None
@@ -199,7 +202,9 @@ def meaning(letters: Iterable[str]) -> Part | None:
 
 @lru_cache(1024)
 def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
-    r"""The terms of sums and maxima that are parts, each with the colour it is written in; none where all are alike.
+    r"""Map the terms of sums and maxima to their colours.
+
+    Terms are left out if a whole expression would have one colour.
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())
@@ -208,9 +213,10 @@ def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
     found: dict[sympy.Expr, str] = {}
     for whole in sorted(
         expr.atoms(sympy.Add, sympy.Max), key=lambda x: (sympy.count_ops(x), str(x))
-    ):  # what is within others comes first
-        terms = [-x if x.could_extract_minus_sign() else x for x in whole.args]  # as it is written, after its sign
-        plain = [x for x in terms if x in found or not any(x.has(y) for y in found)]  # else it is of several colours
+    ):  # inner expressions come first
+        terms = [-x if x.could_extract_minus_sign() else x for x in whole.args]  # the term as printed, without its sign
+        # Other terms already have several colours.
+        plain = [x for x in terms if x in found or not any(x.has(y) for y in found)]
         parts = {x: part.ink for x in plain if (part := meaning(y.name for y in x.free_symbols))}
         within = {ink for term, ink in found.items() if whole.has(term)}
         if len(within.union(parts.values())) > 1:

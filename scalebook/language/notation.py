@@ -1,9 +1,11 @@
-r"""The letters of the book: a word, a unit, a meaning and a printed form each.  They stand in `letters`,
-`letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving` and `letters_hardware`, one line each.
+r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form.
 
-A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript
-argument, column.  Its symbol is a plain SymPy symbol (a subclass would lose what it carries through
-SymPy's cache and through pickling), so what a letter means is looked up here, by its word.
+They are entered in `letters`, `letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving` and
+`letters_hardware`, one line per letter.
+
+A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript argument, column.  Its
+symbol is a plain SymPy symbol, because a subclass would lose its attributes in SymPy's cache and in pickles.  So the
+meaning of a letter is looked up here, by its word.
 
 >>> NOTATION["hbm_bandwidth"]
 hbm_bandwidth (B/s): memory bandwidth of one device
@@ -38,7 +40,7 @@ __all__ = [
 
 
 def either(words: Iterable[str]) -> str:
-    """Words that would do, as a sentence lists them.
+    """Join words into "a, b or c".
 
     >>> either(["1", "2", "4"]), either(["8"])
     ('1, 2 or 4', '8')
@@ -48,7 +50,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def quoted(value) -> str:
-    """A value as a sentence names it: on one line, and cut where it is long.
+    """Format a value for a sentence: on one line, shortened if it is long.
 
     >>> quoted("80 GB"), quoted(sympy.eye(2))
     ("'80 GB'", 'Matrix([ [1, 0], [0, 1]])')
@@ -57,19 +59,19 @@ def quoted(value) -> str:
     """
     try:
         text = re.sub(r"\s*\n\s*", " ", repr(value))
-    except (ValueError, RecursionError):  # more digits than Python writes, lists within lists without end
+    except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself
         return f"a very large {type(value).__name__}"
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def brief(error: Exception) -> str:
-    """What an error says, as part of a sentence: on one line, and cut where it is long."""
+    """Format an error's message for use inside a sentence: on one line, shortened if it is long."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def word(name, kind: str = "a letter") -> str:
-    """The name that was given, of a symbol its name; raises TypeError for what is no text.
+    """Return a name as a string; of a symbol, its name.  Raises TypeError for anything that is not text.
 
     >>> word(["hidden"])
     Traceback (most recent call last):
@@ -85,18 +87,24 @@ def word(name, kind: str = "a letter") -> str:
 
 
 def listed(words, kind: str = "a letter") -> list:
-    """Words that were given as a list, a tuple or a set of them, or one by itself; raises TypeError for all else."""
+    """Return words as a list, from one word or from a list, tuple, set or mapping of them.
+
+    Raises TypeError for anything else.
+    """
     if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
         raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
     return [words] if isinstance(words, str | sympy.Symbol) else list(words)
 
 
 def no_attribute(sentence: str) -> AttributeError:
-    """An error that says this sentence alone: since 3.12 Python adds a hint of its own to one raised without a name."""
+    """Return an AttributeError with exactly this message.
+
+    Since Python 3.12, an error raised without a name gets a hint appended.
+    """
     return AttributeError(sentence, name="", obj=None)
 
 
-# What others call a letter, by words that are no misspelling of it.
+# Other common names of a letter that no spelling check would find.
 OTHERS = {
     other: name
     for name, others in {
@@ -110,7 +118,7 @@ OTHERS = {
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Say which of the words come nearest to a mistyped one, or list them when none does.
+    """Say which of the words are closest to a mistyped one, or list the words if none is close.
 
     >>> nearest("h10", ["h100", "h200", "a100"])
     "did you mean 'h100'?"
@@ -119,7 +127,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("world_size", ["devices", "tp"])
     "here it is 'devices'"
     """
-    words, word = sorted(words), str(word)[:80].lower().strip("'")  # it may come quoted
+    words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
     if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
     close = get_close_matches(word, words, n=3, cutoff=0.65)
@@ -133,14 +141,14 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Letter:
-    """What a symbol stands for: its word, unit, meaning, printed form and sign."""
+    """The entry of a letter: word, unit, meaning, printed form and sign."""
 
     name: str
     unit: str
     meaning: str
     tex: str
     sign: str = "positive"  # one of SIGNS
-    whole: bool = False  # it counts what a model or a machine has; a mean or a solution may still be between two
+    whole: bool = False  # True for counts in a model or machine; averages and solutions may still be fractions
 
     @cached_property
     def symbol(self) -> sympy.Symbol:
@@ -157,7 +165,7 @@ _ROWS = {
 
 
 class Notation(dict):
-    """Letters by name; a name that is missing is answered with the nearest ones."""
+    """Letters by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
     def __missing__(self, name):
         raise LookupError(f"no letter is called {quoted(name)}; {_ROWS.get(name) or nearest(word(name), self)}")
@@ -177,10 +185,10 @@ SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 a
 def letter(
     name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False
 ) -> sympy.Symbol:
-    """Enter a letter and return its symbol.  Entering the same letter again is harmless.
+    """Enter a letter and return its symbol.  Entering the same letter twice is harmless.
 
-    Raises ValueError for a name that cannot be a parameter and for one that means something else,
-    TypeError for no text.
+    Raises ValueError for a name that cannot be a parameter or already has another meaning, and TypeError for arguments
+    that are not text.
 
     >>> letter("layers", "", "birds in a tree")
     Traceback (most recent call last):
@@ -201,19 +209,19 @@ def letter(
 
 
 def symbol(name: str) -> sympy.Symbol:
-    """The symbol of a letter.  Raises LookupError, naming the nearest letters, for an unknown one."""
+    """Return the symbol of a letter.  Raises LookupError, naming the nearest letters, for an unknown one."""
     return NOTATION[word(name)].symbol
 
 
 class _Ordered:
-    """Write a sum with a positive term first: 1 - x, not -x + 1."""
+    """Print a sum with a positive term first: 1 - x, not -x + 1."""
 
     def _as_ordered_terms(self, expr, order=None):
         return sorted(super()._as_ordered_terms(expr, order=order), key=lambda term: term.could_extract_minus_sign())
 
 
 class Latex(_Ordered, LatexPrinter):
-    """`inks` of terms, as `coloured_terms` gives them, are written in colours that MathJax and KaTeX know."""
+    """LaTeX printer that colours terms by `inks` (see `coloured_terms`), for MathJax and KaTeX."""
 
     def __init__(self, settings=None, inks: Mapping[sympy.Expr, str] | None = None):
         super().__init__(settings)
@@ -234,21 +242,21 @@ class Text(_Ordered, StrPrinter):
 
 
 def free(expr: sympy.Basic) -> frozenset[sympy.Symbol]:
-    """The symbols of an expression, as SymPy finds them, but each part of it looked at once.
+    """Return the free symbols of an expression, like SymPy's `free_symbols`, but visit each subexpression only once.
 
     >>> free(symbol("heads") * symbol("head_dim")) == {symbol("heads"), symbol("head_dim")}
     True
     """
     if expr.is_Symbol:
         return frozenset([expr])
-    if isinstance(expr, sympy.Tuple):  # a case of a Piecewise, too: its hash takes longer than its parts
+    if isinstance(expr, sympy.Tuple):  # also a case of a Piecewise: hashing it takes longer than visiting its parts
         return frozenset().union(*map(free, expr.args))
     return _free(expr) if expr.args else frozenset()
 
 
 @lru_cache(1 << 15)
 def _free(expr):
-    if isinstance(expr, ExprWithLimits):  # a sum binds its index
+    if isinstance(expr, ExprWithLimits):  # the index of a sum is not free
         return frozenset(expr.free_symbols)
     return frozenset().union(*map(free, expr.args))
 
@@ -258,12 +266,14 @@ _NO_NUMBERS = frozenset([sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I])
 
 @lru_cache(1 << 15)
 def _is_real(expr):
-    """Whether no part is infinite, imaginary or no number at all; each part is looked at once, as `free` does."""
+    """Return True if no subexpression is infinite, imaginary or NaN.  Visits each subexpression only once."""
     return all(_is_real(x) if x.args else x not in _NO_NUMBERS for x in (expr.args or [expr]))
 
 
 def expression(value) -> sympy.Basic:
-    """A number or an expression as SymPy has it.  Raises TypeError for all else: text would be run, so none is read.
+    """Convert a number, a formula or an expression to SymPy.  Raises TypeError for anything else.
+
+    Text is refused, because SymPy would run it as code.
 
     >>> expression("2 * hidden")
     Traceback (most recent call last):
@@ -273,7 +283,7 @@ def expression(value) -> sympy.Basic:
     if hasattr(type(value), "_sympy_"):  # a formula
         return value._sympy_()
     if isinstance(value, Real) and not isinstance(value, bool):
-        with suppress(sympy.SympifyError):  # NumPy counts spans of time as numbers
+        with suppress(sympy.SympifyError):  # NumPy's timedelta counts as a number
             value = sympy.sympify(value, strict=True)
     if not isinstance(value, sympy.Expr) or not _is_real(value):
         raise TypeError(
@@ -285,17 +295,19 @@ def expression(value) -> sympy.Basic:
 
 
 def in_letters(expr: sympy.Expr) -> sympy.Expr:
-    """The expression with each symbol replaced by the letter of its name; raises LookupError if there is none.
+    """Replace each symbol of an expression by the letter of its name.  Raises LookupError if there is no such letter.
 
     >>> in_letters(sympy.Symbol("hidden")) == symbol("hidden")
     True
     """
     strange = {x: letter for x in free(expr) if x != (letter := symbol(x.name))}
-    return expr.xreplace(strange) if strange else expr  # an expression put together again has its Max compared anew
+    return expr.xreplace(strange) if strange else expr  # rebuilding an expression makes SymPy compare its Max again
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:
-    r"""Typeset an expression in the book's notation; `names` prints some letters otherwise, `inks` colours terms.
+    r"""Typeset an expression in the book's notation.
+
+    `names` overrides the printed form of letters; `inks` colours terms.
 
     >>> tex(symbol("peak_flops") / symbol("hbm_bandwidth"))
     '\\frac{F}{W_{\\mathrm{hbm}}}'

@@ -1,4 +1,4 @@
-"""What a number is made of: the letters that its formula adds up, or takes the largest of.
+"""Break a number down into the letters that its formula adds up or takes the maximum of.
 
 >>> from scalebook import decoding
 >>> from scalebook.tables import accelerators, models
@@ -18,10 +18,10 @@ __all__ = ["breakdowns", "nearest_parts", "parts", "said"]
 
 
 def parts(row: Row, letter: str) -> dict[str, float]:
-    """The letters that a letter of a row is the sum or the largest of, with their values in its unit,
-    the largest first (of arrays, by their largest).
+    """Return the letters that a letter of a row is the sum or maximum of, with their values, largest first.
 
-    None where it is given, or is no plain sum or maximum of letters.  Raises KeyError for a letter that the row lacks.
+    Arrays are ordered by their maximum.  The result is empty if the letter is given, or is not a plain sum or maximum
+    of letters.  Raises KeyError for a letter that the row lacks.
 
     >>> from scalebook.machine.roofline import roofline
     >>> parts(roofline(flops=1e9, peak_flops=1e12, traffic=1e9, hbm_bandwidth=1e12), "intensity")
@@ -35,7 +35,9 @@ def parts(row: Row, letter: str) -> dict[str, float]:
 
 
 def breakdowns(row: Row) -> list[str]:
-    """The letters in seconds and bytes that have parts, those left out that are within another of the same unit.
+    """Return the letters in seconds and bytes that have parts.
+
+    Letters inside another listed letter of the same unit are left out.
 
     >>> from scalebook import decoding
     >>> from scalebook.tables import accelerators, models
@@ -48,7 +50,7 @@ def breakdowns(row: Row) -> list[str]:
 
 
 def _below(row, letter) -> list[str]:
-    """The letters that a letter follows from, the nearest first."""
+    """Return the letters that a letter was computed from, the nearest first."""
     found, todo = {}, [letter]
     while todo:
         new = [n for x in todo for n in row.cells[x].inputs if n not in found and n in row]
@@ -58,7 +60,7 @@ def _below(row, letter) -> list[str]:
 
 
 def nearest_parts(row: Row, letter: str) -> str:
-    """The letter whose parts explain a letter: itself, or the nearest that it follows from, "" where none has parts.
+    """Return the letter whose parts explain a letter: itself, or its nearest input that has parts; "" if there is none.
 
     >>> from scalebook import decoding
     >>> from scalebook.tables import accelerators, models
@@ -70,7 +72,9 @@ def nearest_parts(row: Row, letter: str) -> str:
 
 
 def said(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
-    """The parts of a letter as text: name, value with its unit, share of the letter; those that are nothing left out.
+    """Return the parts of a letter as text: name, value with unit, and share of the letter.
+
+    Parts that are zero are left out.
 
     >>> from scalebook import decoding
     >>> from scalebook.tables import accelerators, models

@@ -1,7 +1,6 @@
-"""What is known: letters with values, and for each where it came from.
+"""Rows: letters with values, and where each value came from.
 
-A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be handed
-to the next formula.
+A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be passed to the next formula.
 """
 
 import html
@@ -45,9 +44,9 @@ Value = float | np.ndarray | sympy.Expr
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A value and where it came from: a table's source, or a formula and the cells it used.
+    """A value and its origin: a table's source, or a formula and the cells it used.
 
-    `low` and `high` are the ends that eight in ten measurements of it lie between, where they are known.
+    If known, `low` and `high` are the ends between which eight in ten measurements of it lie.
     """
 
     value: Value
@@ -66,11 +65,11 @@ def _what(name: str) -> str:
 
 
 def quantity(name: str, value) -> Value:
-    """The value of a letter in base units.
+    """Convert the value of a letter to base units.
 
-    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.
-    Raises TypeError or ValueError, naming the letter, its unit and its meaning, for anything else:
-    a wrong unit, NaN, infinity, a masked array, a negative number, or zero where zero makes no sense.
+    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.  Raises TypeError or ValueError,
+    naming the letter, its unit and its meaning, for anything else: a wrong unit, NaN, infinity, a masked array, a
+    negative number, or zero where zero makes no sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -106,18 +105,18 @@ def quantity(name: str, value) -> Value:
         if not numeric:
             raise TypeError
         with np.errstate(over="ignore"):
-            array = array.astype(float)  # a copy: a row does not change when the caller's array does
+            array = array.astype(float)  # copy, so that the row does not change if the caller's array does
     except OverflowError:
         raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
-    except (TypeError, ValueError, ArithmeticError, RecursionError):  # as arrays of objects and deep lists have it
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
-    if array.ndim > 32:  # NumPy's own limit where arrays are joined
+    if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:
-    """Where values are not finite, or not of the letter's sign.
+    """Return where values are not finite or have the wrong sign for their letter.
 
     >>> strays("batch", np.array([1.0, 0.0, np.inf]))
     array([False,  True,  True])
@@ -131,19 +130,21 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
     return bad
 
 
-EDGE = 1e-9  # so far beyond 0 or 1 a share is its last digit's rounding
+EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
 
 
 def _is_usual(name, value: float) -> bool:
-    """The common cases, quickly: a positive number, and zero where zero makes sense."""
+    """Check the common cases quickly: a positive number, or zero where zero makes sense."""
     if value == 0:
         return NOTATION[name].sign != "positive"
     return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")
 
 
 def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str) -> np.ndarray | float:
-    """The values, of a share those at its edges put there;
-    raises ValueError unless all are finite and of the letter's sign, and says then where that was.
+    """Return the values; shares beyond 0 or 1 by a rounding error are clamped.
+
+    Raises ValueError unless all values are finite and have the letter's sign.  `where` says where the wrong value
+    stands.
 
     >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
     array([0.5, 1. ])
@@ -165,9 +166,9 @@ def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str
 
 
 def refuse_parts(name: str, value: Value) -> None:
-    """Raise ValueError where a letter that counts what a model or a machine has is no whole number.
+    """Raise ValueError if a letter that counts things in a model or machine is not a whole number.
 
-    Formulas take means and ratios, so this is asked where a table, a model or a machine comes in.
+    Formulas may get averages and ratios, so this is checked only where a table, a model or a machine is read.
 
     >>> refuse_parts("layers", 2.5)
     Traceback (most recent call last):
@@ -183,8 +184,8 @@ def refuse_parts(name: str, value: Value) -> None:
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     """Join rows and keywords into cells.
 
-    Keywords win, and what a row computed from the same letters is left out.  Rows that contradict
-    each other raise ValueError.
+    Keywords win over rows.  Values that a row computed from a letter that a keyword changes are dropped.  Raises
+    ValueError for rows that contradict each other.
     """
     cells = {}
     for row in knowns:
@@ -202,7 +203,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
-    # What an earlier call computed from a letter that is now given otherwise no longer holds.
+    # Drop results of an earlier call that depend on a letter whose value is now given anew.
     if letters:
         changed, seen = set(letters), {}
         for name in [n for n, c in cells.items() if c.inputs and n not in letters and rests_on(c, changed, seen)]:
@@ -213,14 +214,14 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
 
 
 def rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
-    """Whether a cell was computed from one of these letters; `seen` keeps what was found of cells, by identity."""
+    """Return True if a cell was computed from one of these letters.  `seen` caches the answers by cell identity."""
     if id(cell) not in seen:
         seen[id(cell)] = any(n in names or rests_on(c, names, seen) for n, c in cell.inputs.items())
     return seen[id(cell)]
 
 
 def with_unit(value: Value, unit: str) -> str:
-    """A value with its unit, an array by its ends, an expression as it stands.
+    """Format a value with its unit.  An array is shown by its ends, an expression as it stands.
 
     >>> with_unit(np.array([1.0, 2e9]), "B")
     '1 B … 2 GB (2 values)'
@@ -237,13 +238,13 @@ def with_unit(value: Value, unit: str) -> str:
 class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
-    `kin` are the keys of a table's row: its own first, then of the row that it is like.  `between` has the two ends of
-    a result that an assumption decides, such as a training step without a framework.  `made_of` names, for letters
-    that a result was given, the other result that each came from and its letter there.
+    `kin` holds the keys of a table's row: its own first, then the key of the row that it is like.  `between` holds two
+    bounding results if an assumption was left open, such as a training step without a framework.  `made_of` maps
+    letters that a result was given to the other result each came from, and its letter there.
     """
 
     kin: tuple[str, ...] = ()
-    between: Any = None  # of a result that left something open: the two ends that it lies between
+    between: Any = None  # two bounding results, if an assumption was left open
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})
 
     def __init__(
@@ -294,14 +295,15 @@ class Row(Mapping):
         )
 
     def why(self, name: str) -> "Why":
-        """Where a number comes from: its formula with the numbers put in, and the same for each letter used."""
+        """Show where a number comes from: its formula with the numbers, and the same for each letter used."""
         self[name]
         return Why(name, self.cells[name])
 
     def interval(self, letter: str, level: float = 0.8) -> "Interval":
-        """How far a letter may be from its value here, in so many cases of ten: what is uncertain is drawn at random.
+        """Return the prediction interval of a letter: eight in ten cases lie inside at the default `level`.
 
-        What is given in a call is taken as it is. `scalebook.language.interval` says how.
+        Uncertain quantities are drawn at random, as `scalebook.language.interval` describes.  Values given in the call
+        are taken as exact.
         """
         from .interval import interval
 
@@ -309,7 +311,7 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each letter: the table's for a cell, the formula's for what follows."""
+        """The source of each letter: the table's source for a cell, the formula's source for a computed value."""
         return {
             n: c.source or ", ".join(c.formula.sources if c.formula else ()) or c.origin for n, c in self.cells.items()
         }
@@ -325,9 +327,9 @@ class Row(Mapping):
 
 
 class Computed(Row):
-    """What a sheet computed: the values of letters, and their cells when one is asked for, which of most rows none is.
+    """The result of a sheet.  Values are stored at once; a cell is built only when it is asked for, which is rare.
 
-    `given` are the cells that it was computed from, `values` those of all letters, the given ones first.
+    `given` holds the cells that it was computed from, `values` the values of all letters, given ones first.
     """
 
     def __init__(self, name: str, given: dict[str, Cell], values: dict[str, Value], formulas: Mapping, missing: dict):
@@ -356,7 +358,7 @@ class Computed(Row):
 
 
 class Why:
-    """The origin of one value, as a tree down to table cells; indented in text, foldable in a notebook."""
+    """The origin of one value, as a tree down to table cells: indented as text, foldable in a notebook."""
 
     def __init__(self, name: str, cell: Cell):
         self.name, self.cell = name, cell
@@ -367,7 +369,7 @@ class Why:
 
     @property
     def equation(self) -> str:
-        """The value, after the formula and the formula with numbers where there is one."""
+        """The value, preceded by the formula and the formula with numbers if it was computed."""
         cell = self.cell
         value = with_unit(cell.value, NOTATION[self.name].unit)
         if cell.formula is None:
@@ -403,13 +405,16 @@ class Why:
         return styled(self.page(set()))
 
     def page(self, seen: set[str]) -> str:
-        """As HTML; what the letters in `seen` follow from stands elsewhere: each is unfolded once."""
+        """Return the tree as HTML.
+
+        Letters in `seen` are not unfolded, because they are unfolded elsewhere on the page.
+        """
         equation, sources = html.escape(self.equation), f"<small>[{self._said(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'
         seen.add(self.name)
         inside = "".join(f"<li>{x.page(seen)}</li>" for x in self.inputs)
-        # The links stand inside: one in the line that opens it could not be followed from the keyboard.
+        # Links go inside, because a link in the summary line cannot be followed from the keyboard.
         return (
             f'<details class="sb-why tex2jax_ignore"><summary>{equation}</summary>{sources}<ul>{inside}</ul></details>'
         )

@@ -1,4 +1,4 @@
-"""A row as a notebook shows it: what was asked for first, what that is made of, and everything else behind a line.
+"""Show a row in a notebook: first the answers, then their parts, then a folded list of everything else.
 
 >>> from scalebook import decoding
 >>> from scalebook.tables import accelerators, models
@@ -17,13 +17,15 @@ from .tabular import Markup, folded, page_table, styled, table_cell
 
 __all__ = ["SHORT", "answers", "row_page"]
 
-SHORT = 24  # letters that are read at once
-_MOST = 12  # answers that stand open
+SHORT = 24  # rows with more letters are shown by their answers
+_MOST = 12  # at most this many answers are unfolded
 
 
 def answers(row: Row) -> list[str]:
-    """What a reader asks for: times and memory that have parts, then letters that nothing else follows from, with those
-    that have ends; the last of them first.
+    """Return the letters that a reader most likely wants.
+
+    Times and memory that have parts come first, then letters with a low and a high end, then letters that no other
+    letter uses.  Within each group, the last computed comes first.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]
@@ -41,7 +43,7 @@ def _value(row: Row, name: str) -> str:
 
 
 def _range(row: Row, name: str) -> str:
-    """The ends of an answer: as the row has them, or as measurements of its like say."""
+    """Return the ends of an answer as text: the row's own ends, or else its prediction interval."""
     if f"{name}_low" in row:
         return f"{_value(row, f'{name}_low')} to {_value(row, f'{name}_high')}"
     if np.ndim(row[name]) or not row.cells[name].formula:
@@ -61,7 +63,7 @@ def _answers(row: Row) -> Markup:
 
 
 def _parts(row: Row, letter: str) -> Markup:
-    """What a time or a memory is made of, each part with its share as a bar."""
+    """Return a table of the parts of a time or a memory, each with a bar for its share."""
 
     def bar(share: str) -> Markup:
         wide = float(share.split()[0]) / 10
@@ -76,7 +78,7 @@ def _parts(row: Row, letter: str) -> Markup:
 
 
 def _all(row: Row, names: Iterable[str]) -> Markup:
-    """Letters with their origins, each in a line; what a letter follows from stands in the lines of the others."""
+    """Return a table with one line per letter: value, meaning and origin."""
     lines = (
         [_named(n), *map(table_cell, (_value(row, n), NOTATION[n].meaning)), table_cell(Markup(origin))]
         for n in names
@@ -86,7 +88,7 @@ def _all(row: Row, names: Iterable[str]) -> Markup:
 
 
 def row_page(row: Row) -> Markup:
-    """A row as a table; a long one by its answers, with its letters behind two lines."""
+    """Return a row as a table.  A long row shows its answers, with all letters folded away."""
     made = [n for n, cell in row.cells.items() if cell.formula]
     if len(row.cells) <= SHORT or not made:
         return styled(_all(row, row.cells))

@@ -1,4 +1,4 @@
-"""Rules: conditions on letters and words as arithmetic that numbers and arrays share, each with its sentence.
+"""Rules: conditions on letters and words, for numbers and for arrays, each with a sentence for error messages.
 
 >>> even = Rule("even", "tp", lambda tp, heads: heads % tp == 0, "tp={tp} does not divide the {heads} heads")
 >>> even.needs, even.of({"tp": 7, "heads": 64}), even.of({"tp": 7})
@@ -18,9 +18,9 @@ __all__ = ["Rule", "not_whole"]
 
 
 class Rule:
-    """A condition: its name, the letter to change, and the sentence for what breaks it.
+    """A condition: its name, the letter to change, and the sentence for strategies that break it.
 
-    `advice` is about what is sensible, not about what can run, and binds searches only.
+    Rules marked `advice` say what is sensible, not what can run.  Only searches apply them.
     """
 
     def __init__(self, name: str, letter: str, holds: Callable, says: str, advice: bool = False):
@@ -28,15 +28,15 @@ class Rule:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The letters and words that it is about."""
+        """The letters and words that the rule depends on."""
         return tuple(inspect.signature(self.holds).parameters)
 
     def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values with what follows from them where nothing is said: here nothing does."""
+        """Return the values together with letters that follow from them.  This base class adds none."""
         return values
 
     def of(self, values: Mapping[str, Any]):
-        """Whether it holds: a truth, or an array of them; None where something is not known."""
+        """Return whether the rule holds, as a truth value or an array; None if a letter or word is unknown."""
         values = self.known(values)
         return self.holds(*(values[x] for x in self.needs)) if all(x in values for x in self.needs) else None
 
@@ -45,7 +45,7 @@ class Rule:
 
 
 def not_whole(letter: str, value: float) -> str | None:
-    """The sentence for a number that does not count anything, None for one that does.
+    """Return the sentence for a value that is not a positive whole number, or None if it is one.
 
     >>> not_whole("tp", 2.5)
     'tp=2.5 is no whole number: tp=2 or 3 would do'

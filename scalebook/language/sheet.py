@@ -42,9 +42,9 @@ __all__ = ["Sheet"]
 class Sheet:
     """Formulas joined by their letters.
 
-    `changes` are values of letters that a reader can change (devices, bits): where a formula's condition fails at a
-    point, the nearest that would do are named.  Raises ValueError for two formulas of one letter and for a circle,
-    naming them.
+    `changes` maps letters that a reader can change (devices, bits) to values.  If a formula's condition fails at a
+    point, the error names the nearest of these values that would work.  Raises ValueError for two formulas of one
+    letter and for a circle, naming them.
     """
 
     def __init__(
@@ -68,31 +68,31 @@ class Sheet:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that no formula of the sheet gives."""
+        """The letters that the sheet needs: those that none of its formulas gives."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The letters that it takes or gives."""
+        """All letters that the sheet takes or gives."""
         return frozenset({*self.inputs, *self.formulas})
 
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """Where its formulas hold, by letter: a search can leave out the rows where a condition does not."""
+        """The conditions of its formulas, by letter.  A search can leave out the rows where a condition fails."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The same one by one, each with its formula."""
+        """The conditions of its formulas as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def __call__(self, *knowns, **letters) -> Row:
-        """Everything that follows from what is known, as a row.
+        """Compute everything that follows from what is known, as a row.
 
-        Positional: rows, results, and formulas, which replace the sheet's own for their letter.
-        A letter given a value keeps it, whatever its formula says.  What lacks an input, or has no
-        value here (its formula does not hold, or gives no finite number of its sign), is not in the row; asking for it
-        says why, and `row.missing` lists it.
+        Positional arguments are rows, results, and formulas, which replace the sheet's own formulas for their letters.
+        A letter that is given a value keeps it, whatever its formula says.  A letter is missing from the row if an
+        input is unknown, or if its formula does not hold or gives no finite number of the right sign.  Asking for a
+        missing letter says why, and `row.missing` lists them all.
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
@@ -113,7 +113,7 @@ class Sheet:
             results = self._at_point(point(), values, outputs)
         missing, values, is_whole = dict(missing), {n: x.value for n, x in cells.items()}, True
         for (name, f, inputs, least, most), result in zip(outputs.steps, results, strict=True):
-            if is_whole and type(result) is float and least <= result <= most:  # as nearly all are
+            if is_whole and type(result) is float and least <= result <= most:  # true for nearly all values
                 values[name] = result
                 continue
             if not is_whole and (bad := next((missing[i] for i in inputs if i in missing), None)):
@@ -130,9 +130,7 @@ class Sheet:
         return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
-        """The end of a sentence about a formula that does not hold:
-        for each letter that could change, its nearest value.
-        """
+        """End the sentence about a formula that does not hold: name each letter's nearest value at which it would."""
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
@@ -143,7 +141,7 @@ class Sheet:
         for letter, values in tried.items():
             row = given | {letter: values}
             row |= part(row)
-            if not asked <= row.keys():  # a letter of the condition has itself no value
+            if not asked <= row.keys():  # a letter of the condition has no value itself
                 continue
             if len(fine := values[np.all([np.broadcast_to(x.holds(row), values.shape) for x in f.domain], axis=0)]):
                 nearest_one = fine[np.argmin(np.abs(np.log(fine / given[letter])))]
@@ -153,7 +151,7 @@ class Sheet:
         return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
-        """What can be computed from these letters, and the code that does it, made once."""
+        """Return what can be computed from these letters, and the compiled code, cached."""
         if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
@@ -175,7 +173,7 @@ class Sheet:
                 _once(code.point, inputs, statements, outputs),
                 _once(code.vector, inputs, statements, outputs),
             )
-            plan = self._plans.setdefault(known, plan)  # that of the thread that came first
+            plan = self._plans.setdefault(known, plan)  # keep the plan of the first thread
         return plan
 
     def _at_point(self, function, values, outputs):
@@ -183,7 +181,7 @@ class Sheet:
             return [float(x) for x in function(*values.values())]
         except (ArithmeticError, TypeError, ValueError):
             known = dict(values)
-            for name in outputs:  # one at a time: some letter has no value, and the others may
+            for name in outputs:  # evaluate one at a time: some letter has no value, but others may
                 f = self.formulas[name]
                 try:
                     known[name] = f._value({i: known[i] for i in f.inputs})
@@ -192,7 +190,10 @@ class Sheet:
             return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
-        """The sheet with these formulas for their letters; raises ValueError for a letter it does not use."""
+        """Return the sheet with its formulas for some letters replaced.
+
+        Raises ValueError for a letter that it does not use.
+        """
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
@@ -208,8 +209,9 @@ class Sheet:
         )
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
-        """The part of the sheet that these letters rest on when others are given;
-        raises ValueError for one it lacks.
+        """Return the part of the sheet that these letters depend on if `given` letters are known.
+
+        Raises ValueError for a letter the sheet lacks.
         """
         wanted, todo = {}, [word(x) for x in letters]
         given = {word(x) for x in listed(given)}
@@ -223,7 +225,7 @@ class Sheet:
         return Sheet(self.name, *wanted.values(), doc=self.__doc__, changes=self.changes)
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
-        """The closed form of a letter in the sheet's inputs and the letters to `keep`."""
+        """Return the closed form of a letter in the sheet's inputs and the letters in `keep`."""
         if (letter := word(letter)) not in self.formulas:
             raise ValueError(f"{self.name} has no formula for {quoted(letter)}; {nearest(letter, self.formulas)}")
         if stray := [x for x in map(word, listed(keep)) if x not in self.formulas]:
@@ -261,8 +263,10 @@ class Sheet:
 
 
 class _Outputs(tuple):
-    """The letters that a plan gives; their `steps` are each letter with its formula, the formula's inputs, and the
-    least and the most that need no further look.
+    """The letters that a plan computes.
+
+    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no further
+    check.
     """
 
     def __new__(cls, steps):
@@ -273,12 +277,12 @@ class _Outputs(tuple):
 
 
 def _meant(letters):
-    """Letters by name, a few of them with what they mean."""
+    """List letters by name.  If there are few, add their meanings."""
     return ", ".join(f"{x} ({NOTATION[x].meaning})" if len(letters) < 4 else x for x in letters)
 
 
 def _usually(f: Formula) -> tuple[float, float]:
-    """Between which numbers a value is as its letter's sign wants it; none where a condition has to be asked."""
+    """Return the range of values that surely have the letter's sign; an empty range if a condition must be checked."""
     sign = NOTATION[f.letter].sign
     if f.domain:
         return math.inf, -math.inf
@@ -286,7 +290,7 @@ def _usually(f: Formula) -> tuple[float, float]:
 
 
 def _once(make, *args):
-    """Call `make` when first asked, and keep what it gave."""
+    """Return a function that calls `make` on first use and caches the result."""
     made = []
 
     def get():

@@ -1,4 +1,4 @@
-"""Solving a formula for another letter: symbolically, else by bisection at the call."""
+"""Solve a formula for another letter, symbolically if possible, else by bisection in each call."""
 
 import mpmath
 import numpy as np
@@ -18,20 +18,20 @@ _OBSTACLES = (Max, Min, ceiling, floor, Piecewise, Abs)
 
 
 def invert(formula: Formula, unknown: str, between=None) -> Formula:
-    """The formula for `unknown`: symbolic if one branch is the inverse everywhere, else numeric."""
+    """Return the formula for `unknown`: symbolic if one branch is the inverse everywhere, else numeric."""
     x, y = symbol(unknown), symbol(formula.letter)
     if formula.letter in formula.inputs:
         raise ValueError(f"{formula.name} has {formula.letter} on both sides")
     hidden = any(x in part.free_symbols for part in formula.rhs.atoms(*_OBSTACLES))
-    # Under a root in a long sum SymPy finds no inverse in any time worth waiting for.
+    # SymPy takes too long for an unknown under a root in a long sum.
     roots = (part for part in formula.rhs.atoms(sympy.Pow) if not part.exp.is_integer)
     is_long = formula.rhs.is_Add and formula.rhs.count_ops() > 12
     hidden |= is_long and any(x in part.free_symbols for part in roots)
-    # Of an unknown under a logarithm and beside it, or under two, there is none that SymPy would find.
+    # SymPy finds no inverse if the unknown is in a logarithm and outside it, or in two.
     deep = {part: sympy.Dummy() for part in formula.rhs.atoms(sympy.log, sympy.exp) if x in part.free_symbols}
     hidden |= len(deep) > 1 or (bool(deep) and x in formula.rhs.xreplace(deep).free_symbols)
     if not hidden and between is None:
-        # What the unknown is not in is put aside: SymPy would otherwise compare it again at every turn.
+        # Replace parts without the unknown by symbols; otherwise SymPy compares them again at every step.
         others = (part for part in formula.rhs.atoms(*_OBSTACLES, sympy.log, sympy.exp) if x not in part.free_symbols)
         aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in others}
         back = {dummy: part for part, dummy in aside.items()}
@@ -47,7 +47,7 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
 
 
 def _branches(y, expr, x):
-    """What SymPy finds that `x` may be where an expression is `y`; what of it is right is for `_inverts` to say."""
+    """Return SymPy's solutions for `x` of expr = y.  Some may be wrong; `_inverts` checks them."""
     try:
         found = sympy.solve(sympy.Eq(y, expr), x, check=False)
     except NotImplementedError:
@@ -56,7 +56,7 @@ def _branches(y, expr, x):
 
 
 def _undone(y, expr, x):
-    """What undoing one operation after another comes to; None where `x` stands twice or below what SymPy must judge."""
+    """Solve by undoing one operation after another.  Return None if `x` occurs twice, or needs SymPy's solver."""
     while expr != x:
         if expr.is_Add or expr.is_Mul:
             rest, part = expr.as_independent(x, as_Add=expr.is_Add)
@@ -73,12 +73,12 @@ def _undone(y, expr, x):
 
 
 def _inverts(y, expr, x, branch, trials=32):
-    """Does the branch give back the unknown, wherever the other letters stand and the expression is a real number?"""
+    """Return True if the branch recovers the unknown at random points where the expression is real."""
     rng, names = np.random.default_rng(0), sorted(expr.free_symbols, key=str)
     shares = {letter.symbol for letter in NOTATION.values() if letter.sign == "share"}
     height, back = sympy.lambdify(names, expr, "mpmath"), sympy.lambdify([y, *names], branch, "mpmath")
     met = 0
-    with mpmath.workdps(60):  # where a share nears one, what is left of it has few digits
+    with mpmath.workdps(60):  # 1 - share has few digits if the share is close to 1
         for _ in range(trials):
             point = [mpmath.mpf(rng.uniform(*((0, 1) if n in shares else (0.5, 20)))) for n in names]
             at = mpmath.mpmathify(height(*point))
@@ -90,7 +90,7 @@ def _inverts(y, expr, x, branch, trials=32):
 
 
 class Numeric(Formula):
-    """A letter for which no closed form was found; needs all the others, and finds it by bisection."""
+    """A letter without a closed form.  It needs all the other letters, and bisection finds its value."""
 
     method = "numeric"
 
@@ -135,7 +135,7 @@ class Numeric(Formula):
         return found
 
     def _work(self, values):
-        """The equation itself, with the number that was found put in."""
+        """Work out the original equation with the value found for the unknown."""
         return self.formula._work({n: values[n] if n in values else self._value(values) for n in self.formula.inputs})
 
     def _find(self, values):
@@ -148,15 +148,15 @@ class Numeric(Formula):
         grid = np.geomspace(*self.between, 769)
         heights = np.broadcast_to(at(grid), grid.shape)
         signs = np.sign(heights - target)
-        # A value met over a stretch changes the sign twice, into and out of zero: the way in counts.
+        # If a range of points meets the value, the sign changes twice, into and out of zero: take the first.
         before, after = signs[:-1], signs[1:]
         changes = np.flatnonzero(np.isfinite(before * after) & (before != after) & (before != 0))
         ends = [(self._bisect(lambda x: np.sign(at(x) - target), grid[i], grid[i + 1]), i) for i in changes]
-        # At a pole or a step the sign changes and the value is not met.
+        # At a pole or a step the sign changes, but the value is not met.
         found = [x for x, i in ends if abs(at(x) - target) <= 1e-9 * np.abs(heights[i : i + 2]).max()]
         found = [grid[0], *found] if signs[0] == 0 else found
         if len(found) == 1 and not (signs[0] == signs[1] == 0):
-            inside = found[0] * (1 + 1e-13)  # clear of the edge of a stretch, where the last digit decides
+            inside = found[0] * (1 + 1e-13)  # step inside the range, away from rounding at its edge
             return float(inside if at(inside) == at(found[0]) else found[0])
         many = "many values of" if signs[0] == signs[1] == 0 else f"{len(found)} values of" if found else "no"
         low, high = (show(x, NOTATION[self.letter].unit) for x in self.between)

@@ -1,7 +1,7 @@
-"""Sources by key: what a formula or a cell cites as "key place".
+"""Sources by key.  Formulas and cells cite them as "key place".
 
-The entries stand in TOML files, `[key]` with title, author, year, url, and `read` where the original
-was not read; `SOURCES.add` names a folder of them, which is read when a source is first asked for.
+The entries stand in TOML files, as `[key]` with title, author, year and url, and with `read` if we did not read the
+original.  `SOURCES.add` names a folder of such files.  They are read when a source is first needed.
 """
 
 import html
@@ -15,7 +15,7 @@ __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
 
 
 class Sources(Mapping):
-    """Every source by its key."""
+    """All sources by key."""
 
     def __init__(self):
         self._folders, self._entries, self._lock = [], {}, RLock()
@@ -26,7 +26,7 @@ class Sources(Mapping):
             self._folders.append(folder)
 
     def _read(self):
-        with self._lock:  # a second thread waits until all are in
+        with self._lock:  # a second thread waits until all sources are read
             while self._folders:
                 entries = dict(self._entries)
                 for path in sorted(self._folders[-1].iterdir(), key=lambda p: p.name):
@@ -57,7 +57,7 @@ SOURCES = Sources()
 
 
 def cite(source: str) -> str:
-    """A source in words, from "key place"; what is no key is said as it stands.
+    """Write out a source from "key place".  A text that does not start with a key is returned unchanged.
 
     >>> print(cite("williams2009 §3"))
     Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
@@ -70,7 +70,7 @@ def cite(source: str) -> str:
 
 
 def cite_html(source: str) -> str:
-    """The key as a link to the source, its words on hovering."""
+    """Return the key as a link to the source, with the full citation as a tooltip."""
     key = source.partition(" ")[0]
     url = SOURCES[key].get("url", "") if key in SOURCES else ""
     shown = html.escape(source)

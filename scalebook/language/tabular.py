@@ -1,4 +1,4 @@
-"""Tables as a reader sees them: columns aligned in text, and a table of a page.
+"""Tables: aligned columns for text, and HTML tables for pages.
 
 >>> print(aligned([["", "ridge"], ["H100", "295 FLOP/B"]], right=True))
           ridge
@@ -15,11 +15,11 @@ __all__ = ["Markup", "aligned", "callable_said", "folded", "house", "page_table"
 
 
 class Markup(str):
-    """A piece of a page, put in as it is; any other text is escaped."""
+    """HTML that is inserted as it is.  Any other text is escaped."""
 
 
 def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ") -> str:
-    """Lines of columns, each as wide as its widest text; `right` moves all but the first to the right.
+    """Align columns to their widest text.  `right` right-aligns all columns except the first.
 
     >>> aligned([["a", "b"], ["long", "c"]], gap="  ").splitlines()
     ['a     b', 'long  c']
@@ -32,7 +32,7 @@ def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ")
 
 
 def callable_said(name: str, takes: str, doc: str) -> str:
-    """What can be called as a sheet is, in two lines: how, and what it is.
+    """Describe something callable in two lines: how to call it, and what it does.
 
     >>> print(callable_said("serve", "model, ...", "A model on devices.  More."))
     serve(model, ...)
@@ -45,27 +45,30 @@ _SAID = ' class="sb-said"'
 
 
 def _is_number(text: str) -> bool:
-    """Whether a cell is a figure, with its unit or its ends; a sentence may begin with one."""
+    """Return True if a cell is a number, with or without a unit or range.
+
+    A long sentence that begins with a number is not one.
+    """
     sentence = len(text) > 40 and len(text.split()) >= 8
     return not sentence and (text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$")
 
 
 def _says(cells: Sequence[str]) -> bool:
-    """Whether a column is of words, which begin at the left; numbers and short marks stand at the right."""
+    """Return True if a column holds words, which are left-aligned.  Numbers and short marks are right-aligned."""
     if any(isinstance(x, Markup) for x in cells):
         return any(_SAID in x for x in cells)
     return any(len(x) >= 9 and not _is_number(x) for x in cells) and not any(x and _is_number(x) for x in cells)
 
 
 def _body(text: str, is_said: bool) -> Markup:
-    """A number and its unit stay together at the right, and words begin at the left."""
+    """Make a table cell: words left-aligned; a number right-aligned and not split from its unit."""
     if is_said or (len(text) >= 9 and not _is_number(text)):
         return table_cell(text, class_="sb-said")
     return table_cell(text.replace(" ", "\xa0") if len(text) < 24 else text)
 
 
 def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
-    """A cell of a table; of an attribute's name a trailing underscore is dropped, another one is a hyphen.
+    """Make a table cell.  In attribute names, a trailing underscore is dropped and other underscores become hyphens.
 
     >>> table_cell("a < b", class_="sb-said")
     '<td class="sb-said">a &lt; b</td>'
@@ -75,9 +78,11 @@ def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
 
 
 def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: str = "", kind: str = "") -> Markup:
-    """A table of a page, in a box that scrolls; the first text of a line heads it, and a cell may come made.
+    """Make an HTML table in a box that scrolls.
 
-    `kind` is a class of its own for the style sheet.
+    The first text of each line is its header; a cell may be ready-made Markup.
+
+    `kind` is an extra class for the style sheet.
 
     >>> page_table(["", "ridge"], [["H100", "295"]]).partition("<tbody>")[2]
     '<tr><th scope="row">H100</th><td>295</td></tr></tbody></table></div>'
@@ -104,7 +109,7 @@ def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: st
 
 
 def folded(table: Markup, rows: str) -> Markup:
-    """A table that a reader opens: long ones of measurements stand behind a line that says what is in them.
+    """Fold a table away behind a line that says what it contains.
 
     >>> folded(Markup("<table></table>"), "12 runs")
     '<details class="sb-more"><summary>Show the 12 runs</summary><table></table></details>'
@@ -114,7 +119,7 @@ def folded(table: Markup, rows: str) -> Markup:
 
 @cache
 def house() -> str:
-    """The style sheet of what is shown, without its comments and line breaks."""
+    """Return the style sheet, without comments and line breaks."""
     text = (files(__package__) / "house.css").read_text("utf-8")
     return re.sub(
         r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
@@ -122,7 +127,7 @@ def house() -> str:
 
 
 def styled(*parts: str) -> Markup:
-    """What a notebook shows: pieces of a page with the house's look, which travels with them wherever they are opened.
+    """Join pieces of HTML with the style sheet, so that they look the same wherever the notebook is opened.
 
     >>> styled("<p>a</p>").partition("</style>")[2]
     '<p>a</p>'
@@ -131,7 +136,7 @@ def styled(*parts: str) -> Markup:
 
 
 def plain_page(text: str) -> str:
-    """The same for a page that loads the style sheet itself.
+    """Remove the style sheet from HTML, for a page that loads it itself.
 
     >>> plain_page(styled("<p>a</p>") + styled("<p>b</p>"))
     '<p>a</p><p>b</p>'

@@ -1,8 +1,7 @@
-"""Units: reading `8 TB/s`, writing it back, and checking a formula by changing its units.
+"""Units: read `8 TB/s`, write it back, and check a formula by changing its units.
 
-Inside, everything is in bytes, seconds, joules and dollars; FLOP, tokens, parameters and tonnes are counts.  What is
-stated by the hour or the megawatt-hour stays so: a price of 2 $/h is 2.
-The prefixes are for people.
+Internally everything is in bytes, seconds, joules and dollars; FLOP, tokens, parameters and tonnes are counts.  Prices
+per hour or per megawatt-hour keep that unit: a price of 2 $/h is 2.  Prefixes are only for reading and writing.
 """
 
 import math
@@ -17,7 +16,7 @@ from .notation import NOTATION, Letter, quoted, word
 __all__ = ["BASE", "check", "dimension", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
-# What a unit is made of: its size in base units and its powers of them.
+# Each unit: its size in base units and the powers of the base units.
 _UNITS = {
     "": (1, {}), "%": (1, {}), "FLOP": (1, {}), "token": (1, {}), "request": (1, {}), "year": (1, {}),
     "B": (1, {"B": 1}), "bit": (1, {"B": 1}), "s": (1, {"s": 1}), "h": (1, {"s": 1}),
@@ -37,7 +36,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def dimension(unit: str) -> tuple[int, ...]:
-    """The powers of byte, second, joule and dollar in a unit.
+    """Return the powers of byte, second, joule and dollar in a unit.
 
     >>> dimension("B/s"), dimension("W"), dimension("$/h")
     ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
@@ -97,7 +96,7 @@ def parse(quantity: str, unit: str) -> float:
         prefix = rest.removesuffix(unit) if rest.endswith(unit) else None
         if not unit or prefix not in _PREFIXES:
             raise ValueError
-        # "80 mB" is a slip for "80 MB", and only bytes go by powers of 1024.
+        # "80 mB" is a typing error for "80 MB", and only bytes have binary prefixes.
         small, binary = _PREFIXES[prefix] < 1, prefix.endswith("i")
         if (small and unit not in ("s", "J", "W")) or (binary and not unit.startswith("B")):
             raise ValueError
@@ -111,9 +110,10 @@ def parse(quantity: str, unit: str) -> float:
 
 
 def _round(value: float) -> float:
-    """Four significant digits, halves away from zero, as JavaScript's toPrecision rounds.
+    """Round to four significant digits, halves away from zero, like JavaScript's toPrecision.
 
-    Of twelve, so that numbers near a half are rounded alike whatever the last bits of their sums are.
+    The value is first rounded to twelve digits, so that values near a half round the same way whatever the order of
+    summation.
     """
     return float(_DIGITS.create_decimal(float(f"{value:.12g}")))
 
@@ -125,14 +125,14 @@ def _plain(value: float) -> str:
 
 
 def show(value: float, unit: str = "") -> str:
-    """Write a value to four digits with the prefix that fits.
+    """Write a value with four digits and a suitable prefix.
 
     >>> show(3.35e12, "B/s"), show(1.5e-6, "s"), show(7200, "s"), show(32768), show(6.738e9)
     ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
     >>> show(2.5, "$/h"), show(0.109375), show(0.109375, "%"), show(2022.5, "year"), show(1.5e28, "FLOP")
     ('2.5 $/h', '0.1094', '10.94 %', '2022-07', '1.5×10²⁸ FLOP')
 
-    Raises TypeError for what is no number, ValueError for one that is not finite and for what is no unit.
+    Raises TypeError for anything that is not a number, and ValueError for NaN, infinity or an unknown unit.
     """
     dimension(unit)  # refuses what is no unit
     try:
@@ -173,7 +173,7 @@ def show(value: float, unit: str = "") -> str:
 
 
 def show_tex(value: float, unit: str = "") -> str:
-    r"""The same for a typeset formula.
+    r"""Write a value with four digits and a suitable prefix, for a typeset formula.
 
     >>> print(show_tex(3.35e12, "B/s"), show_tex(32768))
     3.35\,\mathrm{TB/s} 32{,}768
@@ -189,9 +189,9 @@ def show_tex(value: float, unit: str = "") -> str:
 def check(formula, trials: int = 64, seed: int = 0) -> None:
     """Raise ValueError unless the formula holds in every system of units.
 
-    Measure the same things in other bytes, seconds, joules and dollars, chosen at random: the
-    right-hand side must change exactly as the left-hand side does.  Max, ceiling and Piecewise
-    need no rules of their own.  A constant is stated in the unit of its letter, and there is nothing to check.
+    The check measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand
+    side must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.  A
+    constant is stated in the unit of its letter, so there is nothing to check.
     """
     if not formula.inputs:
         return
@@ -202,7 +202,7 @@ def check(formula, trials: int = 64, seed: int = 0) -> None:
         return np.exp(change @ dimension(letter.unit))
 
     letters = [NOTATION[x] for x in formula.inputs]
-    old = np.exp(rng.uniform(-4, 4, (len(letters), trials)))  # below 1 too: some letters are shares
+    old = np.exp(rng.uniform(-4, 4, (len(letters), trials)))  # values below 1 too, because some letters are shares
     new = [x * factor(letter) for x, letter in zip(old, letters, strict=True)]
     with np.errstate(all="ignore"):
         expected = formula.numpy(*old) * factor(NOTATION[formula.letter])

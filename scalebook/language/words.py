@@ -1,4 +1,4 @@
-"""Words: the choices of a strategy that are names, not numbers; each is entered once, as letters are.
+"""Words: choices of a strategy that are names rather than numbers.  Each is entered once, as letters are.
 
 >>> word("weather", ["fair", "rain"], "what it is like outside")
 Word(weather: 'fair' or 'rain')
@@ -19,10 +19,10 @@ __all__ = ["WORDS", "Word", "word"]
 
 @dataclass(frozen=True, repr=False)
 class Word:
-    """A choice by name: what it may be (the usual first), what it means, and where it says something.
+    """A named choice: its values (the default first), its meaning, and where it makes a difference.
 
-    `values` leads from names to what they stand for: themselves, or objects such as schedules.  `says` is a function of
-    letters and words that is true where the choice makes a difference; None where it always does.
+    `values` maps names to what they stand for: themselves, or objects such as schedules.  `says` is a function of
+    letters and words that is true where the choice makes a difference; None if it always does.
     """
 
     name: str
@@ -35,11 +35,14 @@ class Word:
 
     @property
     def usual(self):
-        """What it is unless a call says otherwise."""
+        """The default value."""
         return next(iter(self.values))
 
     def value(self, name):
-        """What a name stands for; raises ValueError naming those that would have done."""
+        """Return the object that a name stands for.
+
+        Raises ValueError, listing the possible names, for an unknown one.
+        """
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):

@@ -1,4 +1,4 @@
-"""A formula worked out at a point: the letters, the numbers in their place, the result."""
+"""A formula worked out at a point: letters, numbers, result."""
 
 from .notation import NOTATION
 from .units import show, show_tex

@@ -1,7 +1,7 @@
-"""Writing an expression as Python: the operations that formulas are made of, quickly.
+"""Write expressions as Python code, quickly, for the operations that formulas use.
 
-SymPy's own printers sort the terms of every sum and its `cse` puts every part together anew; together they took most of
-the time of a first answer.  Here each part is visited once and written in the order in which SymPy keeps it.
+SymPy's own printers sort the terms of every sum, and its `cse` rebuilds every subexpression.  Together they took most
+of the time of a first answer.  Here each subexpression is visited once and printed in SymPy's internal order.
 """
 
 from collections import Counter
@@ -14,12 +14,15 @@ from sympy.printing.pycode import PythonCodePrinter
 
 __all__ = ["Point", "Vector", "repeated"]
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how strongly a text holds together
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # precedence of a text
 _FUNCTIONS = {sympy.log: "log", sympy.exp: "exp", sympy.ceiling: "ceil", sympy.floor: "floor"}
 
 
 class _Python:
-    """What plain Python and arrays have in common; `lines` name what is shared, each before it is used."""
+    """The code shared by `Point` and `Vector`.
+
+    `lines` assign names to shared subexpressions, each before its first use.
+    """
 
     module = ""
     printer = PythonCodePrinter
@@ -29,12 +32,12 @@ class _Python:
         self._shared, self._written = shared or {}, {}
 
     def text(self, expr: sympy.Basic, least: int = _SUM) -> str:
-        """The expression, in parentheses where it holds together less than asked."""
+        """Return the expression as text, in parentheses if its precedence is below `least`."""
         text, holds = self._found(expr)
         return text if holds >= least else f"({text})"
 
     def _found(self, expr):
-        """A part as text, and how strongly it holds together; a shared one is by its name."""
+        """Return a subexpression as text, with its precedence.  A shared one is given by its name."""
         if (found := self._written.get(expr)) is None:
             found = self._write(expr)
             if name := self._shared.get(expr):
@@ -66,7 +69,7 @@ class _Python:
             return f"({self.text(x.lhs)} {x.rel_op} {self.text(x.rhs)})", _ATOM
         if isinstance(x, sympy.And | sympy.Or):
             return self._both(isinstance(x, sympy.And), [self.text(y) for y in x.args]), _ATOM
-        return self.printer().doprint(x), _SUM  # a function that no formula of ours uses
+        return self.printer().doprint(x), _SUM  # a function that none of our formulas uses
 
     def _number(self, x):
         if x.is_Integer:
@@ -108,7 +111,7 @@ class _Python:
 
 
 class Point(_Python):
-    """Plain Python and `math`: 20 times faster than NumPy for one point."""
+    """Print plain Python with `math`, for one point: 20 times faster there than NumPy."""
 
     module = "math"
 
@@ -127,7 +130,7 @@ class Point(_Python):
 
 
 class Vector(_Python):
-    """NumPy, for float64 arrays of one shape."""
+    """Print NumPy code for float64 arrays of one shape."""
 
     module, printer = "numpy", NumPyPrinter
 
@@ -150,8 +153,10 @@ class Vector(_Python):
 
 
 def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sympy.Basic, str]:
-    """A name for every part that is an operation and occurs more than once; without `cases`, outside of them: what
-    stands in a case that does not hold may have no value.
+    """Name every operation that occurs more than once.
+
+    With `cases=False`, operations inside a Piecewise are skipped, because one in a case that does not hold may have no
+    value.
 
     >>> a, b = sympy.symbols("a b")
     >>> repeated([sympy.log(a + 1) / b, 3 * sympy.log(a + 1)])
@@ -164,13 +169,13 @@ def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sym
             met[part] += 1
             if met[part] == 1 and (cases or not isinstance(part, sympy.Piecewise)):
                 waiting += part.args
-    # A power below a fraction's line is written there, and a negated part where it is subtracted.
+    # Powers in a denominator and negated terms are printed in place, not named.
     parts = [x for x, count in met.items() if count > 1 and not _written_in_place(x)]
     return {x: f"_x{i}" for i, x in enumerate(parts)}
 
 
 def _is_below_zero(x):
-    """Whether it is a number below zero, read off it: SymPy would derive it, for each number anew."""
+    """Return True for a negative number, without SymPy's slower derivation of signs."""
     return x.is_Number and (x.p < 0 if x.is_Rational else x.is_negative)
 
 

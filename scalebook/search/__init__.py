@@ -1,4 +1,4 @@
-"""The search over all strategies, or over the letters of a sheet: which choices are best, and within which limits.
+"""Search all strategies of a training step, or the letters of a sheet, for the best choices within given limits.
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
@@ -48,29 +48,37 @@ def search(
     progress: bool | None = None,
     **letters,
 ) -> Search:
-    """Every strategy that can run, priced: the best, the front, and why the others are out.
+    """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
-    `sheet` is a sheet, a formula, or what is Searchable (training_step; Calculon's Strategies).  `knowns` are rows (a
-    model, a device) and formulas that replace the sheet's; `letters` what is known besides.  A list of values, of a
-    letter or a word, is searched; `choices` takes such lists too.  Of a sheet nothing else is searched, and
-    `minimize` or `maximize` names the letter that is sought; what has no value there is left out, and where the sheet
-    says what a device holds, that is within its capacity.  Of a training step `devices` and `global_batch` must be
-    known, sequences are the model's longest unless `seq` is given, and what is searched where nothing is said, what
-    is minimized, and which rules and limits bind, its `space` says.  `against` is the second value of the front, of
-    which less is better.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4", "tp <= 8"); `lift` leaves out
-    rules and limits by name.  Letters and words that say nothing (an overlap of tensor parallelism where tp=1) keep
-    their first value, so that no strategy counts twice.  Of equal strategies the first in the order of the choices is
-    the better.
+    `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
+    are rows (a model, a device) and formulas that replace the sheet's own.  `letters` gives everything else that is
+    known, by keyword.  A letter or word whose value is a list is searched over that list; `choices` takes such lists
+    too.
 
-    A list of devices may stand where one stands: each is searched for itself, and what is found says its `device`.
-    Of `serve`, `devices` is the most that may be used, `tpot` and `ttft` are targets, and a `rate` of requests is one
-    that every layout has to serve: what is searched then `scalebook.inference.layouts` says.
+    For a plain sheet, only the listed letters are searched, and `minimize` or `maximize` names the objective.
+    Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device holds,
+    it must fit the device's capacity.
 
-    How many strategies there are to price is counted first: more than `most` are refused (a core prices a billion in
-    some minutes).  `executor` is any of concurrent.futures' kind: the result is the same.  Interrupted, or with parts
-    that a worker failed to price, the search gives the best so far, and its `note` says what is missing.  `progress`
-    shows a bar; by default in a notebook or a terminal.  Raises LookupError for names that there are not, TypeError
-    for what is lacking, ValueError if no strategy can run.
+    For a training step, `devices` and `global_batch` must be given.  `seq` defaults to the model's longest sequence.
+    The step's `space` lists the other defaults: what is searched, what is minimized, and which rules and limits apply.
+
+    `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=
+    70 GB", "mfu >= 0.4", "tp <= 8"), and `lift` drops rules and limits by name.  A letter or word that makes no
+    difference to a strategy (an overlap of tensor parallelism at tp=1) keeps its first value, so that no strategy is
+    counted twice.  Ties go to the strategy that comes first in the order of the choices.
+
+    A list of devices may take the place of one device.  Each device is then searched separately, and each strategy
+    found has a `device`.  For `serve`, `devices` is the largest number that may be used, `tpot` and `ttft` are targets,
+    and every layout must be able to serve `rate` requests a second; `scalebook.inference.layouts` says what is
+    searched.
+
+    The search first counts the strategies to price and refuses more than `most` (one core prices a billion in a few
+    minutes).  `executor` is any executor in the style of concurrent.futures; it does not change the result.  If the
+    search is interrupted, or a worker fails, it returns the best strategies so far, and `note` says what is missing.
+    `progress` shows a bar; by default it appears in notebooks and terminals.
+
+    Raises LookupError for unknown names, TypeError for missing or unsuitable arguments, and ValueError if no strategy
+    can run.
     """
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
@@ -86,7 +94,7 @@ def search(
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
             raise (TypeError(f"{device}: {error}") if device else error) from None
-        if found[-1].note:  # interrupted, or without workers
+        if found[-1].note:  # the search was interrupted, or its workers failed
             break
     if not any(x.best or x.note for x in found):
         rejected = {n for x in found for n in x.rejected}
@@ -98,7 +106,7 @@ def search(
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
-    """The search of one problem."""
+    """Run the search of one problem."""
     start = time.perf_counter()
     whole, combinations = layouts(problem), word_combinations(problem)
     expected, is_exact = about(problem, whole, combinations)
@@ -109,7 +117,7 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
             f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}"
         )
     if combinations and len(whole):
-        # What is lacking is told before anything is priced.
+        # Raise an error for missing letters before anything is priced.
         built(problem, combinations[0], problem.offloads(problem.letters))
     parts = list(tasks(problem, whole, list(enumerate(combinations)), executor is not None))
     bar = shown(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
@@ -123,18 +131,18 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
 
 
 def _rounded(number: float, is_exact: bool) -> int:
-    """A number that was counted, or two digits of one that was estimated."""
+    """Return an exact count as an integer, and an estimate rounded to two digits."""
     return round(number) if is_exact or number < 1 else int(float(f"{number:.1e}"))
 
 
 def _longest(problem) -> str:
-    """The lists to shorten, as the middle of a sentence."""
+    """Name the longest lists of values, which the caller could shorten, as the middle of a sentence."""
     lists = sorted({**problem.letters, **problem.words}.items(), key=lambda x: -len(x[1]))[:3]
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
 def _nothing(search: Search) -> str:
-    """Why there is no strategy."""
+    """Say why the search found no strategy."""
     problem, whole = search.problem, search.layouts
     if most := list(search.rejected.items())[:3]:
         return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
@@ -154,7 +162,7 @@ def _nothing(search: Search) -> str:
     for values in own:
         products = {x * n for x in products for n in values}
     devices = problem.values["devices"]
-    if rest not in problem.letters:  # any would do
+    if rest not in problem.letters:  # the last letter of the layout may then take any value
         products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}
     near = sorted(sorted(products, key=lambda x: abs(x - devices))[:2])
     said = ", ".join(f"{n}={_listed(x)}" for n, x in zip(ways, own, strict=True) if n in problem.letters)
@@ -166,20 +174,20 @@ def _listed(values):
 
 
 def check_executor(executor) -> None:
-    """Raise TypeError for what takes no calls."""
+    """Raise TypeError for an executor without a `submit` method."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
 
 
 def shown(total: int, says: str, progress: bool | None):
-    """A bar of parts that are done."""
+    """Return a progress bar over the parts of a search."""
     from tqdm.auto import tqdm
 
     return tqdm(total=total, desc=says, unit="part", disable=None if progress is None else not progress)
 
 
 class _Called(ModuleType):
-    """This package, which `scalebook.search` is as soon as anything imports it: called, it searches."""
+    """The type of this package, so that calling `scalebook.search` runs a search once anything has imported it."""
 
     __call__ = staticmethod(search)
 

@@ -1,4 +1,4 @@
-"""What a call of `search` asks, read into a problem; each thing that makes no sense is answered in one sentence.
+"""Read the arguments of a `search` call into a `Problem`, and refuse each that makes no sense in one sentence.
 
 >>> limit("memory <= 70 GB")
 Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
@@ -25,13 +25,13 @@ from .space import Searchable, Space
 
 __all__ = ["asked", "each", "joined", "limit", "one_number"]
 
-_VALUES = 1_000_000  # of one letter: more are a slip
+_VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
 def asked(
     sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping
 ) -> Problem:
-    """The problem that a call poses; its parameters are those of `search`."""
+    """Build the `Problem` from the arguments of a call of `search`."""
     if isinstance(best, bool) or not isinstance(best, Integral):
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
@@ -43,7 +43,8 @@ def asked(
     space = thing.space
     several, fixed = _split(space, letters)
     rows = tuple(x for x in knowns if not isinstance(x, Formula))
-    placed = {n: x[0] for n, x in several.items() if n not in space.words}  # what rows have of them, and on them, goes
+    # Drops the rows' own values of them, and what depends on these.
+    placed = {n: x[0] for n, x in several.items() if n not in space.words}
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in (fixed | placed).items()})
     if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
         raise TypeError(
@@ -86,7 +87,11 @@ def asked(
 
 
 def each(knowns: tuple) -> list[tuple[tuple, str]]:
-    """What is known, once for each device where a list of them stands, with the device's name; else once."""
+    """Split a list of devices among the known rows.
+
+    Returns one pair per device: the rows with that device, and its name.  Without a list, returns the rows once, with
+    "".
+    """
     lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
     if not lists:
         return [(knowns, "")]
@@ -100,7 +105,7 @@ def each(knowns: tuple) -> list[tuple[tuple, str]]:
 
 
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
-    """One text or several as several."""
+    """Return one text, or several, as a tuple of texts."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(x, str) for x in texts):
         raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
@@ -108,7 +113,7 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
 
 
 def joined(letters: Mapping, choices) -> dict[str, Any]:
-    """Letters and words by keyword and in `choices`, each once."""
+    """Merge the letters and words given by keyword with those in `choices`.  Raises TypeError if one is given twice."""
     if choices is not None and not isinstance(choices, Mapping):
         raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
     for name in choices or {}:
@@ -120,7 +125,7 @@ def joined(letters: Mapping, choices) -> dict[str, Any]:
 
 
 def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
-    """What has several values, all words and the layout among it, and the letters that have one."""
+    """Split letters into those that have a single value, and all others: lists of values, words and layout letters."""
     several, fixed = {}, {}
     for name, x in letters.items():
         if name in space.elsewhere:
@@ -150,7 +155,7 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
 
 
 def _word(space: Space, name: str, value):
-    """One of a word's values."""
+    """Return the value of a word as the space lists it.  Raises ValueError for an unknown one."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
@@ -158,7 +163,7 @@ def _word(space: Space, name: str, value):
 
 
 def one_number(name: str, value) -> float:
-    """The value of a letter, which must be one number."""
+    """Return the value of a letter as a float.  Raises TypeError unless it is a single number."""
     if isinstance(value, (list, tuple, set, np.ndarray)):
         raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
     found = quantity(name, value)
@@ -168,7 +173,7 @@ def one_number(name: str, value) -> float:
 
 
 def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
-    """What is sought, and against what; where nothing is said of the second, only the first."""
+    """Return the two letters to rank strategies by; they are equal if no second one is asked for or is the default."""
     for name, x in (("minimize", minimize), ("maximize", maximize), ("against", against)):
         if x is not None and not isinstance(x, str):
             raise TypeError(f"{name} is a letter's name, such as 'step_time', not {x!r}")
@@ -179,16 +184,16 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     if aim is None:
         gives = getattr(thing, "finds", None) or sorted(thing.sheet((), {})[0].formulas)
         raise TypeError(f"say what is sought of {thing.name}, by minimize= or maximize=: {either(gives)}")
-    usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # of a front both are asked for
+    usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # a Pareto front needs both objectives
     other = against or (usual[1] if usual and aim != usual[1] else aim)
     return NOTATION[aim].name, NOTATION[other].name
 
 
 def limit(text: str) -> Limit:
-    """A limit of its text.
+    """Read a limit from its text.
 
-    A bare number is in the letter's own unit: bytes, seconds, and 0.4 for 40 %.  Raises ValueError for a text that
-    reads otherwise, for NaN, and for a bare number that is hardly meant in that unit.
+    A bare number is in the letter's base unit: bytes, seconds, and 0.4 for 40 %.  Raises ValueError for a text of
+    another form, for NaN, and for a bare number that is unlikely to be meant in that unit.
     """
     parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
     if not parts:

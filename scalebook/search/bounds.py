@@ -1,4 +1,6 @@
-"""What a value is not below, whatever letters on axes are: a sweep prices whole only what could be among the best.
+"""Lower bounds that hold whatever the letters on axes are.
+
+A sweep fully prices only strategies that could be among the best.
 
 >>> from scalebook.language import Formula, symbol
 >>> from .plan import Evaluated, Plan
@@ -27,16 +29,17 @@ _NOT_BELOW = ("positive", "nonnegative", "share")  # the signs of letters that a
 
 
 def least_of(plan: Plan, expr: sympy.Basic, formulas: Mapping[str, Formula], letters: Mapping[str, int]) -> int:
-    """The place of what an expression is not below, by the signs of its letters; it rests on no axis.
+    """Add a lower bound of an expression to the plan and return its place.  The bound depends on no axis.
 
-    An axis is anywhere between its least and its largest value, and so is what rests on it.
+    Interval arithmetic gives the bound: each axis lies between its smallest and its largest value, and the signs of
+    letters are used where nothing else is known.  Returns the place of minus infinity if no bound is found.
     """
     low, _ = _Between(plan, formulas, letters).ends(expr)
     return plan.constant(-np.inf) if low is None else low
 
 
 class _Between:
-    """Between which values expressions are, whatever the axes: pairs of places, None where no end is known."""
+    """Lower and upper bounds of expressions over all values of the axes, as pairs of places (None if unknown)."""
 
     def __init__(self, plan: Plan, formulas: Mapping[str, Formula], letters: Mapping[str, int]):
         self.plan, self.formulas, self.letters = plan, formulas, letters
@@ -80,7 +83,11 @@ class _Between:
         return low, high
 
     def _cases(self, expr):
-        """Which case it is, if no axis decides it; else any of those that rest on none."""
+        """Bound a Piecewise.
+
+        If no condition depends on an axis, select the case.  Otherwise the bounds are known only if no value depends on
+        an axis.
+        """
         values = [x.expr for x in expr.args]
         holds = [self.plan.add(x.cond, self.letters) for x in expr.args]
         lows, highs = zip(*map(self.ends, values), strict=True)
@@ -92,7 +99,7 @@ class _Between:
         return None, None
 
     def _product(self, expr):
-        """Of factors that are never below zero, and of one that rests on axes with others of any sign."""
+        """Bound a product whose factors are all non-negative, or in which only one factor depends on axes."""
         if _is_not_below(expr):
             lows, highs = zip(*map(self.ends, expr.args), strict=True)
             zero = self.plan.constant(0.0)
@@ -108,7 +115,7 @@ class _Between:
 
 
 def _is_not_below(expr: sympy.Basic) -> bool:
-    """Whether it is never below zero: a letter or a number of that sign, or what they make."""
+    """Return True if the signs of its letters and numbers show that an expression is never negative."""
     if expr.is_Symbol:
         return NOTATION[expr.name].sign in _NOT_BELOW
     if expr.is_Mul or expr.is_Add:

@@ -1,7 +1,8 @@
-"""Formulas over columns of strategies, each part evaluated once per distinct combination of the letters it rests on.
+"""Evaluate formulas over columns of strategies, each part once per distinct combination of the letters it depends on.
 
-A kernel's time rests on tp, cp and batch, a step's on everything: among a million strategies the first has some tens
-of values.  A value is therefore held with the letters it rests on, one entry for each of their combinations.
+A kernel's time depends on tp, cp and batch; a step's time depends on everything.  Among a million strategies the
+kernel's time has only a few tens of distinct values.  So each value is stored with the set of letters that it depends
+on, and its array has one entry per combination of these letters.
 
 >>> from scalebook.language import symbol
 >>> columns = Columns({"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, {"hidden": 8.0})
@@ -21,14 +22,17 @@ __all__ = ["Columns", "Held", "Program", "firsts", "numbered", "program"]
 
 
 class Held(NamedTuple):
-    """A value and the letters it rests on, as bits; the array has one entry for each of their combinations."""
+    """A value and, as a bit mask, the letters it depends on.
+
+    The array has one entry per combination of these letters.
+    """
 
     bits: int
     array: np.ndarray
 
 
 def _sum(values):
-    return reduce(np.add, values if len(values) < 3 else sorted(values, key=np.size))  # what is small is added up first
+    return reduce(np.add, values if len(values) < 3 else sorted(values, key=np.size))  # small arrays are added up first
 
 
 def _product(values):
@@ -75,14 +79,14 @@ _OPERATIONS: dict[type | None, Callable] = {
 
 
 def _constant(node: sympy.Basic) -> np.generic | None:
-    """The value of a number or a truth, None for anything else."""
+    """Return the value of a number or a truth value, or None for anything else."""
     if node.is_Boolean and node.is_Atom and not node.is_Symbol:
         return np.bool_(bool(node))
     return np.float64(node) if node.is_Number or not (node.is_Boolean or node.args or node.is_Symbol) else None
 
 
 def _parts(expr: sympy.Basic, found: dict) -> dict:
-    """All parts of an expression, each once and after its own parts."""
+    """Collect all subexpressions, each once and after its own subexpressions."""
     if expr not in found:
         for x in _args(expr):
             _parts(x, found)
@@ -91,13 +95,15 @@ def _parts(expr: sympy.Basic, found: dict) -> dict:
 
 
 def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
-    """What an operation is of; the values and conditions of cases one after another."""
+    """Return the arguments of an operation.  A Piecewise gives its values and conditions in turn."""
     return [x for case in expr.args for x in case.args] if expr.func is sympy.Piecewise else expr.args
 
 
 class Program(NamedTuple):
-    """An expression as a list of operations, by their kinds: each takes its arguments by their places among letters,
-    constants, results.  A letter or a number alone is an operation of no kind.
+    """An expression as a list of operations.
+
+    Each operation has a kind and the places of its arguments, which index the letters, then the constants, then earlier
+    results.  A single letter or number becomes one operation of kind None.
     """
 
     letters: tuple[str, ...]
@@ -107,7 +113,9 @@ class Program(NamedTuple):
 
 @lru_cache(4096)
 def program(expr: sympy.Basic) -> Program:
-    """The operations of an expression, each once; raises NotImplementedError for one that is not known here.
+    """Turn an expression into a list of operations, each subexpression once.
+
+    Raises NotImplementedError for an operation that has no NumPy counterpart here.
 
     >>> from scalebook.language import symbol
     >>> program(symbol("tp") ** 2 / 3).letters
@@ -132,7 +140,10 @@ def program(expr: sympy.Basic) -> Program:
 
 
 def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
-    """Numbers below a span by their order among those that there are, and how many these are."""
+    """Renumber integers below `span` as 0, 1, 2, ... in increasing order.
+
+    Return the new numbers and how many there are.
+    """
     if span > 16 * len(mixed) + 1024:
         values, inverse = np.unique(mixed, return_inverse=True)
         return inverse, len(values)
@@ -142,17 +153,17 @@ def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
 
 
 def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
-    """Where each number comes first."""
+    """Return, for each number below `count`, the place where it first occurs."""
     first = np.empty(count, np.intp)
     first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
     return first
 
 
 class Columns:
-    """Strategies as columns of letters, letters that are the same for all, and what is evaluated of them."""
+    """Strategies as columns of letters, constant letters, and the expressions evaluated over them."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], constants: Mapping[str, float], size: int | None = None):
-        self.size = len(next(iter(columns.values()))) if size is None else size  # of none there may be rows too
+        self.size = len(next(iter(columns.values()))) if size is None else size  # there may be rows without any column
         self.letters: dict[str, Held] = {n: Held(0, np.float64(x)) for n, x in constants.items()}
         self._codes, self._keys, self._maps = [], {}, {}
         for place, (name, column) in enumerate(columns.items()):
@@ -161,7 +172,7 @@ class Columns:
             self.letters[name] = Held(1 << place, values)
 
     def evaluate(self, expr: sympy.Expr, letters: Mapping[str, Held] | None = None) -> Held:
-        """The value of an expression in letters that are known here or given."""
+        """Evaluate an expression in the letters of these columns, or in `letters` if given."""
         own, letters = program(expr), self.letters if letters is None else letters
         values = [*(letters[n] for n in own.letters), *(Held(0, x) for x in own.constants)]
         for kind, places in own.steps:
@@ -169,7 +180,7 @@ class Columns:
         return values[-1]
 
     def combine(self, operation: Callable, args: list[Held]) -> Held:
-        """One operation."""
+        """Apply one operation to values that may depend on different letters."""
         bits = 0
         for x in args:
             bits |= x.bits
@@ -178,7 +189,7 @@ class Columns:
     # Combinations
 
     def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each combination its first row, and for each row the place of its combination."""
+        """Return each combination's first row, and each row's combination, for the letters in `bits`."""
         if bits not in self._keys:
             mixed, span = np.zeros(self.size, np.int64), 1
             for place, (codes, count) in enumerate(self._codes):
@@ -191,17 +202,17 @@ class Columns:
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
-        """For each combination of more letters the place of its combination of these."""
+        """Map each combination of the letters in `more` to its combination of the letters in `bits`, a subset."""
         if (bits, more) not in self._maps:
             self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
         return self._maps[bits, more]
 
     def _align(self, held, bits):
-        """The value with an entry for each combination of more letters."""
+        """Expand a value to one entry per combination of a larger set of letters."""
         return held.array[self.places(held.bits, bits)]
 
     def spread(self, held: Held, rows: np.ndarray | None = None) -> np.ndarray:
-        """The value at each row, or at some of them."""
+        """Return the value at every row, or at the given rows."""
         if held.bits == 0:
             return held.array
         places = self.key(held.bits)[1]

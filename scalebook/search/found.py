@@ -1,4 +1,4 @@
-"""What a search found: the best strategies, the front, why others are out, and why the best's neighbours are worse."""
+"""Results of a search: the best strategies, the Pareto front, and counts of why the others are out."""
 
 import html
 from collections import Counter
@@ -14,9 +14,9 @@ __all__ = ["Devices", "Found", "Search", "short"]
 
 
 class Found:
-    """One strategy: its letters and words, and the two values it was ranked by, each an attribute by its name.
+    """One strategy.  Its letters, its words and the two values it was ranked by are attributes.
 
-    `row` is the whole sheet at it, `call` the text that gives it.
+    `row` evaluates the whole sheet for this strategy.  `call` is the text of the call that gives that row.
     """
 
     def __init__(self, search: "Search", record: Iterable[float]):
@@ -40,7 +40,7 @@ class Found:
 
     @property
     def knowns(self) -> dict:
-        """Letters and words, to be given to the sheet by keyword; what it does not use is left out."""
+        """Letters and words to pass to the sheet by keyword.  Letters that the sheet does not use are left out."""
         solved = self._problem.space.solved
         return self._known | {n: float(self.row[n]) for n in solved}
 
@@ -53,12 +53,12 @@ class Found:
 
     @cached_property
     def row(self) -> Row:
-        """Everything that follows for this strategy."""
+        """Everything that the sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._known)
 
     @property
     def call(self) -> str:
-        """The call that gives this strategy's row, but for what was handed over by position."""
+        """The call that gives this strategy's row, as text.  Positional arguments are shown as `...`."""
         said = ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in self.knowns.items())
         return f"{self._problem.sheet.name}(..., {said})"
 
@@ -81,12 +81,15 @@ def _strategy(found: Found) -> list[str]:
 
 
 def short(x) -> str:
-    """A number or a word, briefly."""
+    """Format a number or a word briefly."""
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
 def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dict]:
-    """Values of letters by a place among all their combinations, the last changing fastest, and what is left of it."""
+    """Decode a mixed-radix place into the letters' values (last letter fastest).
+
+    Return the quotient left over, and the values.
+    """
     found = {}
     for name in reversed(names):
         place, digit = divmod(place, len(letters[name]))
@@ -95,7 +98,7 @@ def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dic
 
 
 class Best(list):
-    """The best strategies; of a place that there is not it says why."""
+    """The best strategies, as a list.  An index beyond its end raises IndexError with the reason."""
 
     def __init__(self, strategies, note: str):
         super().__init__(strategies)
@@ -112,11 +115,14 @@ class Best(list):
 class Search:
     """The result of a search.
 
-    `best`: the best strategies in order, each with `row`.  `pareto`: those that none is better than in both values.
-    `rejected`: how many strategies each rule and limit keeps out, or a formula that has no value there, each counted
-    under the first; rules come before pricing, limits after.  `count`: strategies that have a price, in
-    `seconds`.  `note`: what is missing, and why, where the search was interrupted or a worker failed; empty where it
-    `is_whole`.  `device`: which one it is of, where several were searched.
+    - `best`: the best strategies in order, each with a `row`.
+    - `pareto`: the strategies that no other strategy beats in both objectives.
+    - `rejected`: the number of strategies that each rule or limit rules out, or a formula that has no value there.
+      Each strategy is counted once, under the first that rejects it: rules come before pricing, limits after.
+    - `count`: the number of strategies that have a price. `seconds`: how long the search took.
+    - `note`: what is missing, and why, if the search was interrupted or a worker failed. It is empty if the search
+      `is_whole`.
+    - `device`: the name of the device, if several were searched.
     """
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
@@ -129,13 +135,11 @@ class Search:
 
     @property
     def fitting(self) -> int:
-        """Strategies within all limits."""
+        """Number of strategies within all limits."""
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
-        """Each step away from a strategy, the best unless said otherwise:
-        what it costs, and why it is worse or not possible.
-        """
+        """List each single change to a strategy, by default the best: its cost, and why it is worse or impossible."""
         from .neighbours import Neighbours
 
         return Neighbours(self.best[place]._search, self.best[place])
@@ -149,12 +153,12 @@ class Search:
 
     @property
     def remark(self) -> str:
-        """What should be known of what was left out."""
+        """A remark for the reader on the strategies that were left out, or ""."""
         return self.problem.space.remark(self.problem, self.rejected)
 
     @property
     def _several(self) -> dict[str, tuple]:
-        """What has more than one value, and the letters of the layout that are above one."""
+        """Letters and words with several values, and layout letters above 1 in one of the best strategies."""
         several = {n: x for n, x in {**self.problem.letters, **self.problem.words}.items() if len(x) > 1}
         layout = self.problem.space.layout
         names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]
@@ -188,7 +192,7 @@ class Search:
 
 
 def _order(problem):
-    """The key by which strategies are in order: the first value, and where these are equal the second."""
+    """Return the sort key of strategies: the first objective, then the second."""
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
@@ -199,9 +203,11 @@ def _cheapest(front: list[Found], problem) -> list[Found]:
 
 
 class Devices(Search):
-    """The result of searches of one thing on several devices, `searches`, joined: what is found says which device.
+    """The joined result of one search on several devices.
 
-    Those on which nothing is within all limits, and those that an interruption left out, are in `note`.
+    Each strategy found has a `device`; `searches` has the results.
+
+    `note` names the devices on which no strategy is within all limits, and those that an interruption left out.
     """
 
     def __init__(self, searches: list[Search], left: list[str]):
@@ -217,7 +223,7 @@ class Devices(Search):
         key = _order(self.problem)
         best, front = (sorted((y for x in searches for y in getattr(x, n)), key=key) for n in ("best", "pareto"))
         self.pareto, least = [], float("inf")
-        for x in front:  # by the first value: each has to be better in the second
+        for x in front:  # sorted by the first objective, so each must improve the second
             if key(x)[1] < least or not self.pareto:
                 self.pareto.append(x)
                 least = key(x)[1]

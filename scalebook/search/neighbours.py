@@ -1,5 +1,7 @@
-"""Why the neighbours of a strategy are worse: each step away from it, what it costs,
-and which part grows or which rule forbids it.
+"""Explain why the neighbours of a strategy are worse.
+
+A neighbour differs by one step.  Each step shows what it costs, and which part of the objective grows or which rule
+forbids it.
 """
 
 import itertools
@@ -20,9 +22,9 @@ __all__ = ["Neighbours"]
 
 
 class Neighbours:
-    """Steps away from a strategy, the least bad first, then those that cannot be taken.
+    """Steps away from a strategy: possible ones first, the least bad first, then the impossible ones.
 
-    `steps` are pairs of what changes and why it is worse, with the value between them (None where there is none).
+    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse.
     """
 
     def __init__(self, search: Search, found: Found):
@@ -37,7 +39,7 @@ class Neighbours:
         self.steps = sorted(rows, key=lambda x: (x[1] is None, sign * (x[1] or 0)))
 
     def _prices(self, strategies):
-        """The letters of each strategy, those of one combination of words evaluated together."""
+        """Return the sheet and the letters of each strategy.  Strategies with the same words are evaluated together."""
         problem, found = self._problem, [None] * len(strategies)
         groups = {}
         for place, x in enumerate(strategies):
@@ -57,7 +59,7 @@ class Neighbours:
         return found
 
     def _solved(self, sheet, columns, size):
-        """The letter that follows from each strategy."""
+        """Solve for the letter that follows from each strategy."""
         name, _, solve = self._problem.space.solve
 
         def at(letter, values, places=None):
@@ -68,7 +70,7 @@ class Neighbours:
         return {name: solve(at, (size,))}
 
     def _why(self, strategy, price, here):
-        """The value of a step, and what speaks against it."""
+        """Return the objective after a step (None if it is impossible), and the reason against the step."""
         problem, (sheet, values) = self._problem, price
         if said := problem.space.reason(_known(problem, strategy), sheet, problem.lifted):
             return None, said
@@ -82,9 +84,9 @@ class Neighbours:
         return values[self._objective], self._parts(sheet, values, here)
 
     def _parts(self, sheet, values, here):
-        """The parts of what is sought that change most."""
+        """Name the two parts of the objective that change most."""
         whole, parts = self._objective, [self._objective]
-        # of a cost that is time at a price, the parts of the time
+        # a cost is time at a price: show the parts of the time
         while len(parts) == 1 and (own := [x for x in _inputs(sheet, parts[0]) if x in sheet.formulas]):
             whole, parts = parts[0], own
         changes = {x: values[x] - here[1].get(x, 0.0) for x in parts}
@@ -116,7 +118,7 @@ def _inputs(sheet, letter: str) -> tuple[str, ...]:
 
 
 def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
-    """All letters of a sheet at some rows."""
+    """Evaluate all letters of a sheet at `size` rows."""
     sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, size)
     letters = dict(sums.letters)
     with np.errstate(all="ignore"):
@@ -127,8 +129,10 @@ def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """What changes, and the strategy then: a factor moved between dimensions, the next value of a letter,
-    another word.
+    """Yield what each step changes and the strategy after it.
+
+    A step moves a prime factor from one parallel dimension to another, moves a letter to its next value, or changes one
+    word.
     """
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
@@ -144,7 +148,7 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
         for side in (lower[::-1], higher):
             steps = [x for x in (_step(problem, own, {name: x}) for x in side) if x[1] != own]
             fine = (x for x in steps if not problem.space.reason(_known(problem, x[1]), None, problem.lifted))
-            if steps:  # the nearest that can run, or else the nearest
+            if steps:  # the nearest step that can run, or else the nearest step
                 yield next(fine, steps[0])
     for name, words in problem.words.items():
         for word in words:
@@ -161,7 +165,7 @@ def _step(problem, own, changed):
     changed = changed | problem.space.settle(problem, {**own, **changed}, changed)
     said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items() if x != own[n])
     new = {**own, **changed}
-    for name, says in problem.space.idle.items():  # what says nothing any more keeps its first value
+    for name, says in problem.space.idle.items():  # what no longer makes a difference keeps its first value
         live = told(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
         if name in new and live is not None and not live:
             new[name] = problem.first(name)

@@ -1,4 +1,4 @@
-"""Pricing the parts of a search, here or elsewhere, so that nothing priced is lost whatever happens to the rest."""
+"""Price the parts of a search, in this process or in others, and keep what is priced even if other parts fail."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,39 +13,41 @@ from .problem import Problem, Rows, rows_of
 
 __all__ = ["gathered", "run", "tasks"]
 
-PART = 1 << 26  # candidates of a task: a second or so
-WORKED, WORTH = 16, 64  # parts where several workers share them, but none of less than a 64th of the above
+PART = 1 << 26  # candidates of a task; they take about a second
+WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of PART
 
 
 def tasks(
     problem: Problem, whole: np.ndarray, combinations: list[tuple[int, dict]], shared: bool = False
 ) -> Iterator[tuple[list, Rows]]:
-    """Parts of the space: all combinations of words, whose sheets share most of what they price, with some rows.
+    """Split the space into tasks.
 
-    Where several workers share them there are some for each.
+    Each has all combinations of words, because their sheets share most of their work, and a range of rows.
+
+    If several workers share the tasks, there are a few for each of them.
     """
     number, on_axes = len(whole) * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
     each = on_axes * max(len(combinations), 1)
     step = max(1, PART // each)
     if shared:
         step = max(min(step, -(-number // WORKED)), PART // WORTH // each, 1)
-    if step > problem.in_layout:  # whole layouts: what they share is priced once
+    if step > problem.in_layout:  # take whole layouts, because their rows share work
         step -= step % problem.in_layout
     for first in range(0, number, step):
         yield combinations, rows_of(problem, whole, first, first + step)
 
 
 def run(problem: Problem, parts: list, executor: Executor | None, bar) -> tuple[Priced, int, str]:
-    """What was found in the parts that came back, how many did not, and why."""
+    """Price all parts.  Return the joined result, the number of parts that did not come back, and why."""
     calls = [(price, problem, *part) for part in parts]
     done, why = gathered(calls, executor, bar, lambda x: x.count)
     return reduce(lambda a, b: joined(a, b, problem.best), done, EMPTY), len(parts) - len(done), why
 
 
 def gathered(calls: list[tuple], executor: Executor | None, bar, counted: Callable) -> tuple[list, str]:
-    """The results of calls that came back, here or from an executor, and why others did not.
+    """Run calls, here or in an executor.  Return the results that came back, and why others did not ("" if all did).
 
-    Raises the error of a call where none came back.
+    If no call came back, raise the first error.
     """
     done: dict[Future, Any] = {}
     futures, lost, number = [], [], 0
@@ -64,9 +66,9 @@ def gathered(calls: list[tuple], executor: Executor | None, bar, counted: Callab
             bar.update()
     except KeyboardInterrupt as error:
         lost.insert(0, error)
-    except Exception as error:  # submit's: a pool that has broken or is shut down takes no more
+    except Exception as error:  # raised by submit if the pool is broken or shut down
         lost.append(error)
-    for future in futures:  # what had come back before it was asked for, and what may still be running
+    for future in futures:  # keep results that came back unread; cancel what has not started
         if not future.cancel() and future not in done and future.done() and not future.exception():
             done[future] = future.result()
     if lost and not done and isinstance(lost[0], BrokenExecutor):

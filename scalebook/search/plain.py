@@ -1,4 +1,4 @@
-"""A plain sheet as a search takes it: its letters are its choices.
+"""Make a plain sheet searchable: its letters are the choices.
 
 >>> from scalebook.inference.tokens import decoding
 >>> from scalebook.tables import accelerators, models
@@ -17,11 +17,12 @@ from .space import Searchable, Space
 
 __all__ = ["PlainSheet", "searchable"]
 
-_HELD = ("memory", "device_memory", "train_memory", "decode_memory")  # what a device holds: the first that a sheet has
+# Memory that a device holds: the first of these in the sheet.
+_HELD = ("memory", "device_memory", "train_memory", "decode_memory")
 
 
 class PlainSheet:
-    """A sheet whose letters can be searched, some of them known by name."""
+    """A sheet whose letters can be searched.  `known` names the letters that the caller gives."""
 
     def __init__(self, sheet: Sheet, known: Iterable[str]):
         self.name, self._sheet, self._known = sheet.name, sheet, frozenset(known)
@@ -31,12 +32,15 @@ class PlainSheet:
 
     @cached_property
     def space(self) -> Space:
-        """No words and no layout; what a device holds fits in it, where both are known."""
+        """A space without words or a layout.  If memory and capacity are both known, memory must fit the capacity."""
         held = [x for x in _HELD if x in self._sheet.formulas][:1] if "hbm_capacity" in self._known else []
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """The sheet itself; raises TypeError for a letter that it does not use."""
+        """Return the sheet, the rows and the letters unchanged.
+
+        Raises TypeError for a letter that the sheet does not use.
+        """
         used = {*self._sheet.inputs, *self._sheet.formulas}
         for name in letters:
             if name not in used:
@@ -47,7 +51,7 @@ class PlainSheet:
         return self._sheet(*knowns, **letters)
 
     def _reason(self, values, sheet, lifted):
-        """Which letter that is asked for has no value there, and why."""
+        """Name the first letter that has no value at these values, and say why; None if all have one."""
         if sheet is not None:
             used = {*self._sheet.inputs, *self._sheet.formulas}
             missing = self._sheet(**{n: x for n, x in values.items() if n in used}).missing
@@ -60,9 +64,11 @@ def _again(name, formulas, known):
 
 
 def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
-    """The thing, or a sheet or formula made searchable, with the formulas among what is known in the place of its own.
+    """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.
 
-    Raises TypeError, saying what a searchable thing offers, for anything else.
+    Formulas among `knowns` replace the sheet's own.
+
+    Raises TypeError for anything else, and says what a Searchable must have.
     """
     swapped = tuple(x for x in knowns if isinstance(x, Formula))
     known = {n for row in knowns if isinstance(row, Mapping) for n in row} | set(letters)

@@ -1,9 +1,11 @@
-"""All formulas of a search as one list of operations: what several strategies' sheets share stands in it once.
+"""Plan all formulas of a search as one list of operations.
 
-A value rests on some columns and some axes.  It is held with one entry for each combination of these that there is:
-a kernel's time, which rests on tp and batch, is priced some tens of times among millions of strategies.  In which
-order terms are added up is a matter of the letters alone, and so is every digit: among however many others a strategy
-is priced, its price is the same.
+An operation that several strategies' sheets share appears once.
+
+Each value depends on some columns and some axes, and is stored with one entry per combination of them.  A kernel's time
+depends on tp and batch, so it is priced a few tens of times for millions of strategies.  The letters alone decide the
+order in which terms are added.  So a strategy's price is the same to the last digit, however many other strategies are
+priced with it.
 
 >>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
 >>> from scalebook.language import symbol
@@ -23,14 +25,14 @@ from .columns import Columns, Program, program
 
 __all__ = ["Block", "Evaluated", "Plan", "cases"]
 
-_SHARED = 4  # rows to a combination, from which on a value on axes is priced by combination and not by row
+_SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
 
 
 class Plan:
-    """Operations in order, each with the places of what it takes, and the columns and axes that it rests on, as bits.
+    """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
 
-    `columns` are letters with a value in each row, `axes` letters with few values, of which all are taken in every row,
-    and `solved` letters whose value comes later.  `letters` are the places of all these.
+    `columns` are letters with a value in each row.  `axes` are letters with few values, all of which are tried in every
+    row.  `solved` are letters whose values are found later.  `letters` maps all of these to their places.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -58,7 +60,7 @@ class Plan:
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic) -> int:
-        """The place of a number or a truth."""
+        """Return the place of a number or a truth value, and enter it if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         key = (value.dtype.kind, value.tobytes())
         if key not in self._constants:
@@ -67,7 +69,7 @@ class Plan:
         return self._constants[key]
 
     def operate(self, operation: Callable, *args: int) -> int:
-        """The place of an operation's result; one of constants is done at once."""
+        """Return the place of an operation's result.  An operation on constants is evaluated at once."""
         if (operation, args) not in self._known:
             bits = 0
             for x in args:
@@ -81,7 +83,10 @@ class Plan:
         return self._known[operation, args]
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
-        """The sum, product or largest of several: what rests on least comes first."""
+        """Return the place of the sum, product, maximum or minimum of several values.
+
+        Values with the fewest dependencies are combined first.
+        """
         first, *others = sorted(args, key=self._rank)
         for x in others:
             first = self.operate(operation, first, x)
@@ -92,22 +97,25 @@ class Plan:
         return bits > self.in_columns, bits.bit_count()
 
     def is_wide(self, place: int) -> bool:
-        """Whether it rests on axes, or on what is solved."""
+        """Return True if the value depends on a search axis or on a solved letter."""
         return self.bits[place] > self.in_columns
 
     def add(self, expr: sympy.Expr, letters: Mapping[str, int]) -> int:
-        """The place of an expression in letters of which the places are given."""
+        """Add an expression and return its place.  `letters` gives the places of its letters."""
         own = _program(expr)
         key = (id(own), *(letters[n] for n in own.letters))
         if key not in self._added:
             places = [*key[1:], *map(self.constant, own.constants)]
             for built, args in own.steps:
                 places.append(built(self, [places[i] for i in args]))
-            self._added[key] = places[-1], own  # as long as it is kept, its id is no other's
+            self._added[key] = places[-1], own  # keeping the program alive keeps its id unique
         return self._added[key][0]
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
-        """All operations that values take, in order, but for some and what only these take."""
+        """Return, in order, all operations that the given values need.
+
+        Operations for which `but` is true are skipped, with what only they need.
+        """
         found, todo = set(), list(places)
         while todo:
             x = todo.pop()
@@ -127,7 +135,7 @@ def _power(plan, args):
 
 
 def cases(plan: Plan, args: Sequence[int]) -> int:
-    """The place of the first of several values whose truth, which comes after each, holds."""
+    """Return the place of the first value whose condition holds.  `args` are values and conditions in turn."""
     found = plan.constant(np.nan)
     for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
         if plan.bits[holds] == 0:
@@ -158,19 +166,25 @@ _BUILT: dict[type | None, Callable] = {
 
 
 class Evaluated:
-    """A plan on rows of columns: what rests on few of them is evaluated by combination, when it is first asked for."""
+    """A plan applied to rows of columns.
+
+    Values with few distinct combinations are evaluated lazily, once per combination of their columns.
+    """
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
         self.columns = Columns({n: columns[n] for n in plan.columns}, {}, size)
         self.size, self._values = size, dict(plan.values)
         self._values |= {plan.letters[n]: self.columns.letters[n].array for n in plan.columns}
-        self.kept: dict = {}  # of its rows, whatever those who ask for it want to ask for once
+        self.kept: dict = {}  # a cache for whatever callers compute once from these rows
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
 
     def is_late(self, place: int) -> bool:
-        """Whether it is evaluated row by row: on axes, where there are about as many combinations as rows."""
+        """Return True if a value is evaluated row by row.
+
+        Such a value depends on axes, and has about as many combinations as there are rows.
+        """
         bits = self.plan.bits[place]
         if bits not in self._late:
             own = bits & self.plan.in_columns
@@ -181,13 +195,13 @@ class Evaluated:
         return self._late[bits]
 
     def late(self, place: int) -> list[int]:
-        """The operations of a value that are done row by row, in order."""
+        """Return, in order, the operations of a value that are evaluated row by row."""
         if place not in self._paths:
             self._paths[place] = self.plan.above([place], lambda x: not self.is_late(x))
         return self._paths[place]
 
     def value(self, place: int) -> np.ndarray:
-        """A value that is not late: one entry for each combination of its columns, the last axis."""
+        """Return a value that is not late.  Its last dimension has one entry per combination of its columns."""
         if place not in self._values:
             plan, values, columns = self.plan, self._values, self.columns
             for x in plan.above([place], values.__contains__):
@@ -200,17 +214,17 @@ class Evaluated:
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:
-        """Values that are not asked for again."""
+        """Free values that will not be needed again."""
         for x in places:
             self._values.pop(x, None)
 
     def spread(self, place: int, rows: np.ndarray) -> np.ndarray:
-        """A value at some rows, the last axis."""
+        """Return a value at the given rows, which are its last dimension."""
         return Block(self, rows).value(place)
 
 
 class Block:
-    """A plan on some of the rows of what was evaluated, a number of them that stays in the core's cache."""
+    """A plan applied to a block of rows that is small enough for the core's cache."""
 
     def __init__(self, evaluated: Evaluated, rows: np.ndarray):
         self.evaluated, self.rows = evaluated, rows
@@ -218,7 +232,7 @@ class Block:
         self._values: dict[int, np.ndarray] = {}
 
     def value(self, place: int) -> np.ndarray:
-        """A value on the axes that it rests on, at the block's rows where it rests on columns."""
+        """Return a value over the axes it depends on, and over the block's rows if it depends on columns."""
         if place not in self._values:
             plan, values = self.evaluated.plan, self._values
             for x in self.evaluated.late(place):
@@ -238,7 +252,7 @@ class Block:
         return value
 
     def solved(self, values: Mapping[int, np.ndarray]) -> "Block":
-        """The same rows with other values of what is solved."""
+        """Return the same rows with other values of the solved letters."""
         plan = self.evaluated.plan
         block = Block(self.evaluated, self.rows)
         block._values = {x: v for x, v in self._values.items() if not plan.bits[x] & plan.solved} | dict(values)
@@ -249,7 +263,7 @@ _PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}
 
 
 def _program(expr) -> Program:
-    """The operations of an expression, found by the object that it is: to compare expressions takes longer."""
+    """Return the operations of an expression, cached by object identity: comparing expressions would take longer."""
     if id(expr) not in _PROGRAMS:
         own = program(expr)
         steps = tuple((_BUILT[kind], places) for kind, places in own.steps)

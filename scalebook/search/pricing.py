@@ -1,6 +1,7 @@
-"""What strategies cost: a task of a search, which another process may run.
+"""Price strategies.  This is one task of a search, and another process may run it.
 
-A task is one problem, some combinations of words and some layouts.  It gives the best, the front, and counts.
+A task is a problem, some combinations of words and some layouts.  Its result is the best strategies, the Pareto front,
+and counts.
 """
 
 import math
@@ -22,12 +23,16 @@ from .problem import Problem, Rows, Slab, counts, distinct, ruled, slabs, some
 
 __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
-BLOCK = 1 << 16  # strategies evaluated at a time: what they take stays in a core's cache
+BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a core's cache
 _NONE = np.empty((0, 5))
 
 
 class Priced(NamedTuple):
-    """The best and the front, as rows of value, second value, and places among words, rows and axes; and counts."""
+    """The best strategies and the Pareto front, and counts.
+
+    Arrays have one row per strategy with five columns: first objective, second objective, and its places among the
+    words, the rows and the axes.
+    """
 
     best: np.ndarray
     front: np.ndarray
@@ -36,19 +41,22 @@ class Priced(NamedTuple):
 
 
 def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """The lowest; equal ones keep the order of the space, by words, rows and axes."""
+    """Return the `number` strategies with the lowest values.
+
+    Ties keep the order of the space: words, then rows, then axes.
+    """
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
 def _front(found: np.ndarray) -> np.ndarray:
-    """Those that none is better than in both values, by the second; of equal ones the first."""
+    """Return the Pareto front, sorted by the second objective.  Of equal strategies it keeps the first."""
     found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]
 
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
-    """Two results as one, in whatever order they come."""
+    """Join two results.  The order of the two does not matter."""
     return Priced(
         _best(np.concatenate([a.best, b.best]), best),
         _front(np.concatenate([a.front, b.front])),
@@ -70,15 +78,16 @@ class _Built(NamedTuple):
 
 
 def built(problem: Problem, words: dict, offload: bool) -> _Built:
-    """The formulas of a strategy's sheet that a search needs, in order, and the letters that are the same for all rows.
+    """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
 
-    Raises TypeError naming the letters that it rests on and nobody gave, and a row that nothing is taken from.
+    Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by position
+    that the sheet does not use.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
-    # formulas too: what is usual of a letter is not said where one of them gives it
+    # pass formulas too: a letter that one of them gives gets no default
     sheet, knowns, told = problem.sheet.sheet(
         problem.knowns, told | words | ({"offload": offload} if space.offloads else {})
     )
@@ -90,7 +99,8 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     if stray := [x for x in todo if x not in formulas]:
         raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
     todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
-    usual = {x.split()[0] for x in space.limits}  # where nothing is offloaded there is no memory away to limit
+    # Default limits may be missing: without offloading there is no offloaded memory.
+    usual = {x.split()[0] for x in space.limits}
     for letter, bound in ((x.letter, x.bound) for x in problem.limits):
         if letter in formulas or letter in given:
             todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
@@ -111,13 +121,13 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
 
 
 def _idle(knowns, formulas, sheet) -> str:
-    """Rows that nothing is taken from, as the end of a sentence about what lacks."""
+    """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
     rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
     return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) -> Priced:
-    """One task: these combinations of words, with their places, on these rows."""
+    """Run one task: price the given combinations of words, with their places, on the given rows."""
     found, rejected = EMPTY, Counter()
     planned = planned_for(problem, combinations)
     with np.errstate(all="ignore"):
@@ -129,8 +139,9 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) ->
 
 
 def each_sheet(planned: "Planned", slab: Slab, rejected, make: Callable | None = None, first: tuple[int, ...] = ()):
-    """For each combination of words its pricing on a slab, which `make` makes, and the rows that it allows; those at
-    some places come `first`.
+    """For each combination of words, yield its pricing on a slab and the rows that the rules allow.
+
+    `make` constructs the pricing (default `Pricing`).  The combinations at the places in `first` come first.
     """
     problem, evaluated = planned.problem, Evaluated(planned.plan, slab.columns, len(slab.places))
     said = {}
@@ -146,11 +157,11 @@ def each_sheet(planned: "Planned", slab: Slab, rejected, make: Callable | None =
 
 
 class _Sheet(NamedTuple):
-    """The sheet of one combination of words in a plan: the places of its letters.
+    """The sheet of one combination of words, as places in a plan.
 
-    `conditions` are, for each formula in order, what it holds for: a name, and a condition with the places of its
-    letters, or a letter whose value must be of its sign, with its place.  `last` are places that no later sheet uses.
-    `least` is the place of a value that what is sought is not below, and that rests on no axis; only a sweep asks it.
+    `conditions` are the domains of its formulas, in order.  Each is a name with a Condition and the places of its
+    letters, or with a letter that must have a value of its sign, and its place.  `last` are the places that no later
+    sheet needs.  `least` is the place of a lower bound of the objective that depends on no axis; only a sweep uses it.
     """
 
     place: int
@@ -163,14 +174,15 @@ class _Sheet(NamedTuple):
 
 
 class Planned:
-    """A problem with the formulas of all its sheets in one plan, and with bounds where they are asked for."""
+    """A problem with the formulas of all its sheets in one plan, and lower bounds if `has_bounds`."""
 
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.problem = problem
         self.plan = Plan(problem.columned, axes, space.solved)
         self.sheets, uses = [], []
-        for bound in (x.bound for x in problem.limits):  # what is evaluated later takes the plan as it is
+        # Enter the bounds now, because the plan cannot change during evaluation.
+        for bound in (x.bound for x in problem.limits):
             if not isinstance(bound, str):
                 self.plan.constant(bound)
         for place, words in combinations:
@@ -206,7 +218,7 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """The plan of a task, kept for the next task of the same problem, or of the same question."""
+    """Return the plan of a task, cached for the next task of the same problem (or of the same question, `of`)."""
     key = pickle.dumps((problem if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()
@@ -215,15 +227,15 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
 
 
 class Pricing:
-    """One sheet on the rows of a slab."""
+    """Price one sheet on the rows of a slab."""
 
     def __init__(self, problem: Problem, sheet: _Sheet, evaluated: Evaluated, slab: Slab, parts: list[np.ndarray]):
         self.problem, self.sheet, self.evaluated, self.slab, self.parts = problem, sheet, evaluated, slab, parts
         self.plan = evaluated.plan
 
     def allowed(self, rows, rejected, said):
-        """The rows that rules about words and the domains of formulas allow."""
-        # where it is searched, what is moved away is tried where there is room, and only there
+        """Return the rows that the rules about words and the domains of formulas allow, and count the others."""
+        # if offloading is searched, the limits decide where there is room for it
         words = self.sheet.words | {"offload": self.problem.always_offloads}
         for name, holds in ruled(self.problem, self.slab, words):
             rows = self._keep(rows, holds[rows], name, rejected)
@@ -238,7 +250,7 @@ class Pricing:
         return rows
 
     def _holds(self, condition, places, block):
-        """Where a condition holds, or a value has its sign."""
+        """Return where a condition holds, or where a letter's value has its sign."""
         values = {n: block.value(x) for n, x in places.items()}
         return ~strays(condition, values[condition]) if isinstance(condition, str) else condition.holds(values)
 
@@ -249,11 +261,11 @@ class Pricing:
         return rows[holds]
 
     def count(self, rows, numbers, name, rejected):
-        """Enter how many strategies of some rows are left out."""
+        """Add the number of rejected strategies to `rejected`."""
         rejected[name] += int(numbers.sum())
 
     def best(self, rows, found, rejected):
-        """The rows with all combinations of the axes, in blocks of bounded size, joined to what was found."""
+        """Price rows with all combinations of the axes, in blocks of bounded size, and join the result to `found`."""
         step = max(1, BLOCK // math.prod(self.plan.shape))
         for start in range(0, len(rows), step):
             found = self._block(Block(self.evaluated, rows[start : start + step]), found, rejected)
@@ -269,7 +281,10 @@ class Pricing:
         return joined(found, Priced(best, front, Counter(), int(count.sum())), self.problem.best)
 
     def valued(self, block, fits):
-        """What is sought where it fits, what it is held against, and where in the space the entries are."""
+        """Return the first objective, the second objective, and the places of the entries.
+
+        The first objective is infinite where a strategy does not fit.
+        """
         first, second = (block.value(self.sheet.letters[x]) for x in self.problem.axes)
         first = -first if self.problem.is_rising else first
         second = first if len(set(self.problem.axes)) == 1 else second
@@ -279,11 +294,11 @@ class Pricing:
         return values, second, Places(self.slab.places[block.rows], self.sheet.place, block.shape)
 
     def _solved(self, block):
-        """The letter that follows from each choice, by evaluating only what it is found by."""
+        """Solve for the letter that follows from each choice.  Only the letters that the solver needs are evaluated."""
         name, _, solve = self.problem.space.solve
         place, parts = self.plan.letters[name], {}
 
-        def at(letter, values, places=None):  # here rows come first
+        def at(letter, values, places=None):  # here rows are the first dimension
             if id(places) not in parts:
                 parts.clear()
                 parts[id(places)] = Block(self.evaluated, block.rows if places is None else block.rows[places]), places
@@ -295,8 +310,9 @@ class Pricing:
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *block.shape[:-1])), 0, -1)})
 
     def fitting(self, block, rejected):
-        """Where a strategy that repeats no other has values and keeps the limits, and how many of each row have values;
-        the rest is counted.
+        """Return where strategies fit, and how many strategies of each row have values; count the rejected ones.
+
+        A strategy fits if it repeats no other, has values, and is within all limits.
         """
         fits = np.ones((*(1,) * len(self.plan.shape), len(block.rows)), bool)
         for part in self.parts:
@@ -311,14 +327,15 @@ class Pricing:
         return fits, count
 
     def _numbers(self, fits):
-        """How many strategies of each row are left."""
+        """Count, for each row, the strategies that are left.  Shape [rows], dtype int."""
         own = fits.reshape(-1, fits.shape[-1])
-        kind = np.uint8 if len(own) < 256 else np.intp  # bytes are added up many at a time
+        kind = np.uint8 if len(own) < 256 else np.intp  # adding up bytes is faster
         return own.view(np.uint8).sum(0, dtype=kind).astype(np.intp) * (math.prod(self.plan.shape) // len(own))
 
     def _conditions(self, block):
-        """Names, truths and whether it is a limit: the domains and signs of formulas that rest on the axes,
-        then the limits.
+        """Yield a name, where the condition holds, and whether it is a limit.
+
+        Domains and signs of formulas that depend on the axes come first, then the limits.
         """
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
@@ -326,36 +343,36 @@ class Pricing:
         letters = self.sheet.letters
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
-                other = letters[bound] if isinstance(bound, str) else self.plan.constant(bound)  # made with the plan
+                other = letters[bound] if isinstance(bound, str) else self.plan.constant(bound)  # entered with the plan
                 yield name, self.within(block, letters[letter], relation, other), True
 
     def within(self, block, place, relation, other):
-        """Where a limit holds."""
+        """Return where a limit holds."""
         own, bound = block.value(place), block.value(other)
         return own <= bound if relation == "<=" else own >= bound
 
 
 def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
-    """Values with so many axes."""
+    """Prepend dimensions of length 1 until the array has `axes` dimensions."""
     return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
 
 
 class Places:
-    """Where in the space the entries of a block are."""
+    """The places in the search space of the entries of a block."""
 
     def __init__(self, rows, words, shape):
         self.rows, self.words, self.shape = rows, words, shape
 
     def records(self, values, second, flat):
-        """Rows of a result for entries of a block, by their place in it."""
+        """Return result rows for entries of a block, given by their flat indices."""
         index = np.unravel_index(flat, self.shape)
         second = np.broadcast_to(second, self.shape)[index]
-        axis = flat // self.shape[-1]  # rows are the last axis of a block, and come before axes in the order of a space
+        axis = flat // self.shape[-1]  # rows are the last dimension of a block, but precede axes in the space
         words = np.full(len(flat), self.words)
         return np.stack([values[index], second, words, self.rows[index[-1]], axis], axis=1)
 
     def lowest(self, values, second, number, best):
-        """The lowest, no more than could be among the best."""
+        """Return the lowest entries, enough to include all that could be among the best `number`."""
         enough = best[-1, 0] if len(best) >= number else np.inf
         flat = (
             np.flatnonzero(values.ravel() <= enough)
@@ -368,9 +385,9 @@ class Places:
         return self.records(values, second, flat)
 
     def front(self, values, second, front):
-        """Those that nothing in their block and nothing known is better than in both values."""
+        """Return the entries that no entry of the block or of the known front beats in both objectives."""
         others = tuple(i for i in range(values.ndim - 1) if second.shape[i] == 1)
-        least = values.min(axis=others, keepdims=True)  # along these axes only the least can be on the front
+        least = values.min(axis=others, keepdims=True)  # along these axes only the minimum can be on the front
         second = np.broadcast_to(second, least.shape)
         known = np.concatenate([[np.inf], front[:, 0]])[np.searchsorted(front[:, 1], second.ravel(), side="right")]
         keep = np.flatnonzero((least.ravel() <= known) & np.isfinite(least.ravel()))

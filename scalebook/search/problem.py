@@ -1,6 +1,4 @@
-"""What a search is asked, and the strategies it goes through:
-words, layouts of devices, and letters with few values.
-"""
+"""The problem of a search, and its strategies: words, layouts of devices, and letters with few values."""
 
 import itertools
 import math
@@ -19,14 +17,15 @@ __all__ = [
     "ruled", "slabs", "some", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
-_AXES = 4096  # combinations of letters on axes of their own; more letters become columns
-SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and looked through at a time
-LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that a count looks at, and of which it counts the strategies
+_AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
+SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and rows checked against the rules at a time
+LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows whose strategies it counts
 
 
 class Limit(NamedTuple):
-    """A letter that is at most ("<=") or at least (">=") a number or another letter; strategies beyond it are counted
-    under its name.
+    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter.
+
+    Strategies beyond the limit are counted under its `name`.
     """
 
     letter: str
@@ -37,10 +36,10 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search is asked, small enough to be sent to another process.
+    """The arguments of a search, small enough to send to another process.
 
-    `values` are the known letters, `words` and `letters` those with several; `axes` are what is sought, the least of it
-    or where it `is_rising` the most, and against what.
+    `values` are the known letters; `words` and `letters` have several values each.  `axes` are the two objectives: the
+    first is minimized, or maximized if `is_rising`.
     """
 
     sheet: Searchable
@@ -78,38 +77,38 @@ class Problem:
     @property
     def columned(self) -> tuple[str, ...]:
         """The letters that have a value in each row."""
-        devices = ("devices",) if self.space.layout else ()  # the same for all rows, but in a sweep
+        devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 
     @property
     def in_layout(self) -> int:
-        """How many rows a layout stands for."""
+        """Number of rows per layout."""
         return math.prod(len(self.letters[x]) for x in self.in_rows)
 
     def columns(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The same with the letters that follow from them."""
+        """Add the letters that follow from these columns."""
         columns = dict(columns)
         for name, follows in self.space.follows.items():
             columns[name] = told(follows, {**self.values, **columns})
         return columns
 
     def first(self, name: str) -> Any:
-        """What a letter or word is where it says nothing."""
+        """Return the value that a letter or word keeps where it makes no difference."""
         values = self.words.get(name) or self.letters[name]
         return 0.0 if name in self.space.offloads and 0.0 in values else values[0]
 
     def offloads(self, letters: Mapping[str, tuple]) -> bool:
-        """Whether one of these values, or a known one, has something offloaded."""
+        """Return True if any of these values, or a known one, offloads something."""
         return any(x for n in self.space.offloads for x in (*letters.get(n, ()), self.fixed.get(n, 0)))
 
     @property
     def always_offloads(self) -> bool:
-        """Whether no strategy has everything near."""
+        """Return True if every strategy offloads something."""
         return any(self.fixed.get(n, 0) or 0.0 not in self.letters.get(n, (0.0,)) for n in self.space.offloads)
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Combinations of words in order, without those that repeat another wherever they are."""
+    """Return the combinations of words in order, without those that repeat another one for every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
@@ -117,8 +116,10 @@ def word_combinations(problem: Problem) -> list[dict]:
 def distinct(
     problem: Problem, words: Mapping, slab: "Slab | None" = None, said: dict | None = None
 ) -> list[np.ndarray]:
-    """Where rows, times the letters on axes, repeat no other strategy: truths of which all must hold, each on axes of
-    its own.  Without rows, as far as words alone say it.  In `said` truths are kept for the same rows with other words.
+    """Find the strategies that repeat no other, over rows and the letters on axes.
+
+    Returns boolean arrays that must all hold.  No two of them depend on the same axis.  If there is no slab, they cover
+    only what words decide by themselves.  `said` caches truth values for calls with the same rows and other words.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
@@ -127,7 +128,7 @@ def distinct(
         for place, name in enumerate(problem.on_axes):
             v[name] = np.reshape(problem.letters[name], [-1 if x == place + 1 else 1 for x in range(axes + 1)])
 
-    def once(place, f, name=None):  # the truths of a condition, and of a letter that says nothing unless it holds
+    def once(place, f, name=None):  # where a condition holds, or an idle letter has its first value
         key = (place, *(words[n] for n in (*needs(f), name) if n in words))
         if key not in said:
             live = told(f, v)
@@ -151,24 +152,27 @@ def distinct(
 
 
 def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
-    """How many strategies each row stands for."""
+    """Count the strategies that each row stands for."""
     total = reduce(np.multiply, [_flat(x).sum(1) for x in parts])
     free = [len(problem.letters[n]) for i, n in enumerate(problem.on_axes) if all(x.shape[i + 1] == 1 for x in parts)]
     return total * math.prod(free)
 
 
 def some(parts: list[np.ndarray]) -> np.ndarray:
-    """Rows that stand for any."""
+    """Return which rows stand for at least one strategy."""
     return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
 
 
 def _flat(part: np.ndarray) -> np.ndarray:
-    return part.reshape(len(part), math.prod(part.shape[1:]))  # also where there are no rows
+    return part.reshape(len(part), math.prod(part.shape[1:]))  # works for zero rows too
 
 
 def layouts(problem: Problem) -> np.ndarray:
-    """All combinations of the layout's letters, the last being what is left of the devices;
-    one empty row without a layout.
+    """Return all combinations of the layout's letters, one per row.
+
+    The last letter takes the devices that the others leave.
+
+    Without a layout, return one empty row.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
@@ -177,7 +181,7 @@ def layouts(problem: Problem) -> np.ndarray:
     lists = {n: np.asarray(problem.letters.get(n, (problem.values.get(n, 1.0),)), float) for n in names}
     lists = {
         n: x if n in space.beside else x[devices % x == 0] for n, x in lists.items()
-    }  # others leave no whole number
+    }  # other values do not divide the devices
     columns = [x.reshape(-1) for x in np.meshgrid(*lists.values(), indexing="ij")]
     left = devices / math.prod(x for n, x in zip(names, columns, strict=True) if n not in space.beside)
     found = np.stack([*columns, left], axis=1)
@@ -186,8 +190,10 @@ def layouts(problem: Problem) -> np.ndarray:
 
 
 class Rows(NamedTuple):
-    """Some rows of a search: layouts, the place of the first,
-    and places among these layouts' combinations with other letters.
+    """A range of rows of a search.
+
+    `layouts` are the layouts it needs, `start` is the place of the first of them, and `places` are places among their
+    combinations with other letters.
     """
 
     layouts: np.ndarray
@@ -196,7 +202,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(problem: Problem, whole: np.ndarray, first: int, last: int) -> Rows:
-    """The rows from one place to another among all, with the layouts that they need."""
+    """Return the rows from `first` to `last` (exclusive), with the layouts they need."""
     start, end = first // problem.in_layout, -(-last // problem.in_layout)
     gone = start * problem.in_layout
     return Rows(whole[start:end], start, range(first - gone, min(last, len(whole) * problem.in_layout) - gone))
@@ -204,7 +210,7 @@ def rows_of(problem: Problem, whole: np.ndarray, first: int, last: int) -> Rows:
 
 @dataclass(frozen=True)
 class Slab:
-    """Rows that a search evaluates at once: `columns` of letters, and their places among all."""
+    """Rows that a search evaluates together: `columns` of letters, and the rows' places among all rows."""
 
     columns: dict[str, np.ndarray]
     places: np.ndarray
@@ -214,7 +220,7 @@ class Slab:
 
 
 def _slab(problem: Problem, layouts: np.ndarray, digits: list[np.ndarray], places: np.ndarray) -> Slab:
-    """Layouts with values of the letters that are columns, by the place of each value in its list."""
+    """Combine layouts with values of the column letters; `digits` are the places of these values in their lists."""
     columns = dict(zip(problem.space.layout, layouts.T, strict=True))
     if problem.space.layout:
         columns["devices"] = np.full(len(places), problem.values["devices"])
@@ -223,15 +229,16 @@ def _slab(problem: Problem, layouts: np.ndarray, digits: list[np.ndarray], place
 
 
 def _candidates(problem: Problem, rows: Rows, places: np.ndarray) -> Slab:
-    """The rows at these places."""
+    """Return the rows at the given places."""
     sizes = [len(problem.letters[x]) for x in problem.in_rows]
     layout, *digits = np.unravel_index(places, (len(rows.layouts), *sizes))
     return _slab(problem, rows.layouts[layout], digits, rows.start * problem.in_layout + places)
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """The rules that some rows break, with where each holds:
-    without words those that speak of none, else the others.
+    """Yield each rule that some rows break, with the rows where it holds.
+
+    With empty `words`, only rules that mention no word are checked; otherwise only those that mention one.
     """
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
@@ -242,7 +249,10 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, rows: Rows) -> Iterator[tuple["Slab", dict[str, "Slab"]]]:
-    """The rows that rules without words allow, a number of candidates at a time, and those that each leaves out."""
+    """Yield the rows that pass the rules without words, and the rows that each of these rules rejects.
+
+    Rows are checked a bounded number at a time.
+    """
     for place in range(rows.places.start, rows.places.stop, CANDIDATES):
         slab = _candidates(problem, rows, np.arange(place, min(place + CANDIDATES, rows.places.stop)))
         slab = slab.take(some(distinct(problem, {}, slab)))
@@ -255,20 +265,20 @@ def looked_through(problem: Problem, rows: Rows) -> Iterator[tuple["Slab", dict[
 
 
 def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
-    """How many strategies each row stands for, of all words together."""
+    """Count the strategies that each row stands for, over all combinations of words."""
     said: dict = {}
     return sum(counts(problem, distinct(problem, words, slab, said)) for words in combinations)
 
 
 def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Counter) -> Iterator["Slab"]:
-    """The rows that the rules allow, a bounded number at a time; the others are counted."""
-    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # what is solved is evaluated many times
+    """Yield the rows that the rules allow, a bounded number at a time, and count the rejected strategies."""
+    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
     for slab, out in looked_through(problem, rows):
         for name, x in out.items():
             rejected[name] += int(stand_for(problem, x, combinations).sum())
         waiting.append(slab)
         if sum(len(x.places) for x in waiting) >= size:
-            # where most are left out, those of several looks: a slab costs as a row does
+            # collect rows over several checks: a slab has a fixed cost, however few its rows
             yield from parted(together(waiting), size)
             waiting = []
     if waiting:
@@ -276,13 +286,13 @@ def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Coun
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
-    """A slab in parts of bounded size."""
+    """Split a slab into parts of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
 
 
 def together(slabs: list[Slab]) -> Slab:
-    """Several slabs as one."""
+    """Concatenate slabs."""
     if len(slabs) == 1:
         return slabs[0]
     columns = {n: np.concatenate([x.columns[n] for x in slabs]) for n in slabs[0].columns}
@@ -290,9 +300,10 @@ def together(slabs: list[Slab]) -> Slab:
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:
-    """How many strategies the rules allow, and whether that is exact: of many rows some, drawn at random, are counted.
+    """Estimate how many strategies the rules allow, and return whether the count is exact.
 
-    What formulas have no value for is among them, and so is what limits leave out.
+    If there are many rows, the strategies of a random sample are counted.  The count includes strategies for which a
+    formula has no value, and strategies beyond a limit.
     """
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
     if number <= LOOKED:

@@ -1,4 +1,4 @@
-"""What a search asks of a thing, written once, and what describes the strategies that it goes through.
+"""The interface between a search and the things it can search, and the description of their strategies.
 
 >>> divisors(12)
 (1, 2, 3, 4, 6, 12)
@@ -22,17 +22,17 @@ __all__ = ["Searchable", "Space", "divisors", "needs", "told"]
 
 
 def divisors(number: float) -> tuple[int, ...]:
-    """All of them, in order."""
+    """Return all divisors of a number, in increasing order."""
     return tuple(sympy.divisors(int(number)))
 
 
 def told(f: Callable, values: Mapping) -> Any:
-    """A function of what its parameters are named after; None where something is not known."""
+    """Call a function with the values its parameters are named after.  Return None if one of them is unknown."""
     return f(*(values[x] for x in needs(f))) if all(x in values for x in needs(f)) else None
 
 
 def needs(f: Callable) -> tuple[str, ...]:
-    """The letters and words that a condition is about."""
+    """Return the letters and words that a condition depends on: the names of its parameters."""
     return f.__code__.co_varnames[: f.__code__.co_argcount]
 
 
@@ -42,29 +42,47 @@ def _nothing(*_) -> dict:
 
 @dataclass(frozen=True)
 class Space:
-    """The strategies that a search goes through, of something that has a `space`.
+    """The strategies that a search goes through, for anything that has a `space`.
 
-    `axes`: what is minimized against what; without any, a call says it.  `words` and what each may be.
-    `usual`: what is searched where nothing is said, of what is known; `stated`: what rows given by position, or words,
-    say of other words, before that.  `letters`: known unless given; `assumed`: given unless known, of what is known.
-    `needed`: letters that a call must give; `elsewhere`: those that it may not, each with the sentence that says why.
-    `order`: by which key the values of a letter or word come, where not as given: of
-    equal strategies the first is the better.  `wrong`: the sentence for a value that makes no sense.
+    What is searched, and in which order:
 
-    `layout`: letters that share the devices, the last of them what the others leave, and `beside`: those among them
-    that take no devices of their own.  `follows`: letters that follow from the others, each by a function of them.
-    `offloads`: letters that move something away, of which 0 moves nothing; where there are any, "offload" is a word.
+    - `axes`: the default objectives, first and second. Without defaults, the call must name the first.
+    - `words`: each word with its possible values.
+    - `usual`: function of the known letters that returns the default choices to search.
+    - `stated`: choices that rows given by position, or words, imply for other words. They override `usual`.
+    - `letters`: values assumed for letters that nobody gives.
+    - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
+    - `needed`: letters that a call must give. `elsewhere`: letters that it must not give, each with the reason.
+    - `order`: sort key for the values of a letter or word, if not in the order given. Ties go to the first strategy.
+    - `wrong`: function that returns the sentence for a value that makes no sense, or None.
 
-    `rules` and `limits` leave strategies out, and `reason` is the sentence why (of values, a sheet or None, and the
-    names of what is lifted).  `is_signed`: a letter must have a value of its sign, as where a sheet is called.
-    `within`: conditions of what is of the space at all; `idle`, of a letter or word, whether it says anything: where
-    not it keeps its first value, and is not counted again.  `apart`: words that change nothing in a block, so that
-    what differs in them alone is priced together.  `settle`: what else changes with a step to a neighbour.
+    How devices are laid out:
 
-    `solve`: a letter that is no choice but follows from one, with the letters that it is found by and a function of
-    (`at`, shape) that gives its values, where `at(letter, values)` is what a letter is with these.  `is_front`: the
-    best are those of the front, since what is next best in the first value alone says little.  `shown`: letters of a
-    strategy's row that stand beside its choices.  `remark`: what a reader should know of what was rejected, by name.
+    - `layout`: letters that share the devices among them. The last one takes what the others leave.
+    - `beside`: letters of the layout that take no devices of their own.
+    - `follows`: letters that follow from others, each with a function of them.
+    - `offloads`: letters that move something out of device memory; 0 moves nothing. If there are any, "offload" is a
+      word.
+
+    What is left out:
+
+    - `rules` and `limits`: conditions that leave strategies out.
+    - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
+    - `is_signed`: True if each letter must have a value of its sign, as in a call of a sheet.
+    - `within`: conditions for a strategy to be in the space at all.
+    - `idle`: for a letter or word, the condition under which it makes a difference. Where it makes none, it keeps its
+      first value and is not counted again.
+    - `apart`: words that change nothing in a block. Strategies that differ only in these are priced together.
+    - `settle`: what else changes with a step to a neighbour.
+
+    How results are found and shown:
+
+    - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
+      returns its values. `at(letter, values)` returns a letter at trial values.
+    - `is_front`: True if the best strategies are those of the Pareto front. Then the runners-up in the first objective
+      alone are not interesting.
+    - `shown`: letters of a strategy's row to show next to its choices.
+    - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
     axes: tuple[str, ...] = ()
@@ -96,29 +114,29 @@ class Space:
 
     @property
     def solved(self) -> tuple[str, ...]:
-        """The letter that follows from a choice, if there is one."""
+        """The letter that follows from the choices, if there is one, as a tuple."""
         return self.solve[:1] if self.solve else ()
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The letters that multiply to the devices."""
+        """The letters whose product is the number of devices."""
         return tuple(x for x in self.layout if x not in self.beside)
 
 
 @runtime_checkable
 class Searchable(Protocol):
-    """What a search asks of a thing; a sheet and a formula need none of it, for a search knows what their letters are.
+    """Protocol of a thing that a search can search.  Sheets and formulas need none of it.
 
-    `name` is what sentences call it, `space` the strategies.  `sheet` gives, for rows (and formulas that replace the
-    sheet's) and for letters and words (those searched at some value), the Sheet whose formulas price the strategies
-    with these words, the rows to call it with, and the letters of it that are no words.  A call with rows, letters and
-    words gives the Row of one strategy.
-    To be searched in other processes it must pickle.
+    `name` is what error messages call it, and `space` describes its strategies.  `sheet(knowns, letters)` takes rows
+    (and formulas that replace the sheet's own), letters and words (searched ones at any of their values).  It returns
+    the Sheet that prices strategies with these words, the rows to call it with, and the letters that are not words.  A
+    call with rows, letters and words returns the Row of one strategy.  To be searched in other processes, the thing
+    must pickle.
 
-    It may have `posed(cases, letters)`, which reads a call itself, where letters are no choices of the thing as it
-    stands: it gives what is searched instead, and the letters left.  What it gives may have
-    `unmet(cases, letters, rejected)`, the sentence where nothing was found and what is `rejected` kept all out.
-    `cases` are the rows by position, once for each device.
+    It may have `posed(cases, letters)`, which interprets a call itself if its letters are not choices of the thing as
+    it stands.  It returns the thing to search instead, and the remaining letters.  That thing may have `unmet(cases,
+    letters, rejected)`, which returns the sentence to raise if nothing was found and `rejected` kept everything out.
+    `cases` are the positional rows, once per device.
     """
 
     name: str

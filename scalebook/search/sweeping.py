@@ -1,4 +1,4 @@
-"""The search at each of many system sizes, with what does not depend on the size priced once.
+"""Search at each of many system sizes, and price what does not depend on the size only once.
 
 >>> from scalebook.calculon import Strategies, application, library
 >>> model, machine = application(library.models["gpt3-1.3B"]), library.systems["h100_80g_nvl8"]
@@ -45,12 +45,12 @@ __all__ = ["Sweep", "sweep"]
 
 SIZES, SWEPT = 128, 1 << 15  # sizes of a task, and rows priced at a time
 FIRST = 8  # combinations of words that are priced first
-_ROUNDING = 1 - 1e-9  # a bound is added up in another order than what it bounds
+_ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in another order
 _NONE = np.empty((0, 5))
 
 
 class _Asked(NamedTuple):
-    """What is asked at every size."""
+    """The arguments that are the same at every size."""
 
     sheet: Any
     rows: tuple
@@ -78,7 +78,7 @@ class _Asked(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """What was found at one size: the best, how many have a price, how many each rule and limit leaves out."""
+    """The result at one size: the best strategies, how many have a price, and how many each rule or limit rejects."""
 
     devices: float
     best: np.ndarray
@@ -87,11 +87,12 @@ class Sized(NamedTuple):
 
 
 class Sweep(Mapping):
-    """What a sweep found: by the number of devices a `Search` of it, whose front is not kept.
+    """The result of a sweep: a mapping from number of devices to its `Search`, whose Pareto front is not kept.
 
-    `values` are what was sought, of the best at each size; a size at which none is within all limits has none, and no
-    best.  `count` strategies have a price, in `seconds`, and `fitting` are within all limits.  `note` says what is
-    missing, and why, where the sweep was interrupted or a worker failed; empty where it `is_whole`.
+    `values` maps each size to the best value of the objective.  A size at which no strategy is within all limits has
+    neither a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are within
+    all limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is empty if
+    the sweep `is_whole`.
     """
 
     def __init__(self, question: _Asked, sizes: list[Sized], seconds: float, note: str):
@@ -151,14 +152,18 @@ def sweep(
     progress: bool | None = None,
     **letters,
 ) -> Sweep:
-    """`search` at each number of devices, with what does not depend on it priced once: to the last digit the same best.
+    """Search at each number of devices, pricing what does not depend on it only once.
 
-    What is asked reads as in a search, of one device's row, and needs a layout, as training and Calculon's strategies
-    have it.  All strategies are counted and held against the limits; those are priced whole that could be among the
-    best, by what they take at least, whatever the letters on axes (offloads, overlaps) are.  `executor` is any of
-    concurrent.futures' kind (of Dask, `client.get_executor()`).  Interrupted, or with parts that a worker failed to
-    price, it gives the sizes so far, and its `note` says what is missing.  Raises what a search raises for a call that
-    makes no sense, and ValueError if at no size any strategy can run.
+    The best strategies equal those of separate searches to the last digit.
+
+    Arguments are those of `search`, with a row of one device.  The thing searched must have a layout, as a training
+    step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only those that
+    could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are priced in
+    full.
+
+    `executor` is any executor in the style of concurrent.futures (for Dask, `client.get_executor()`).  If the sweep is
+    interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`
+    raises for unsuitable arguments, and ValueError if no strategy can run at any size.
     """
     from scalebook.search import check_executor, shown
 
@@ -175,7 +180,7 @@ def sweep(
         raise TypeError(
             f"a sweep goes over the devices of a layout, and {first.sheet.name} has none: search it instead"
         )
-    # sizes far apart share a task: small ones take longer, and what they share is much the same
+    # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
     bar = shown(len(calls), f"sweep of {len(sizes):,} sizes", progress)
@@ -193,7 +198,7 @@ def sweep(
 
 
 def priced_sizes(question: _Asked, sizes: list[float]) -> list[Sized]:
-    """One task: some sizes, those of the same sheets together."""
+    """Price one task: a number of sizes.  Sizes that share the same sheets are priced together."""
     problems = [question.problem(n) for n in sizes]
     groups: dict = {}
     for place, problem in enumerate(problems):
@@ -207,7 +212,7 @@ def priced_sizes(question: _Asked, sizes: list[float]) -> list[Sized]:
 
 
 def _alike(problem: Problem) -> tuple:
-    """What two sizes must have in common for the truths about words, and the plan, to be the same."""
+    """Return a key that is equal for two sizes if the conditions on words, and the plan, are the same for both."""
     space = problem.space
     within = [(f.__code__, *(x.cell_contents for x in f.__closure__ or ())) for f in space.within(problem)]
     own = {n: problem.letters.get(n) for n in (*problem.on_axes, *space.idle)}
@@ -216,7 +221,7 @@ def _alike(problem: Problem) -> tuple:
 
 
 class _Swept:
-    """Sizes that are priced together: rows of all, each of the size at its place in `problems`."""
+    """Several sizes priced together.  Each row belongs to the size at its place in `problems`."""
 
     def __init__(self, problems: list[Problem], of: tuple):
         self.problems, self.one = problems, problems[0]
@@ -224,12 +229,12 @@ class _Swept:
         self.planned = planned_for(self.one, list(enumerate(self.combinations)), of)
         self.counts = np.zeros(len(problems), np.int64)
         self.rejected: dict[str, np.ndarray] = {}
-        self.least = np.full(len(problems), np.inf)  # the last of the best so far
+        self.least = np.full(len(problems), np.inf)  # the value that a strategy must beat, by size
         self.best = np.empty((0, 6))
         self._waiting: list[np.ndarray] = []
 
     def price(self) -> None:
-        """Go through all rows."""
+        """Price all rows."""
         waiting, sizes, out = [], [], {}
         for size, problem in enumerate(self.problems):
             whole = layouts(problem)
@@ -253,7 +258,7 @@ class _Swept:
                 self.count(name, np.concatenate([x for _, x in parts]), stand_for(self.one, whole, self.combinations))
             for place, part in zip(range(0, len(sizes), SWEPT), parted(slab, SWEPT), strict=True):
                 own = sizes[place : place + SWEPT]
-                # words that were among the best come first: what is above theirs need not be priced whole
+                # price the words of the best so far first: their values rule out most other strategies
                 words, often = np.unique(self.best[:, 2].astype(int), return_counts=True)
                 first = tuple(words[np.argsort(-often, kind="stable")][:FIRST].tolist())
                 for sheet, kept in each_sheet(self.planned, part, self, partial(_Pricing, own), first):
@@ -261,18 +266,18 @@ class _Swept:
                 self._join()
 
     def count(self, name: str, sizes: np.ndarray, numbers: np.ndarray) -> None:
-        """Enter how many strategies are left out, by size."""
+        """Add numbers of rejected strategies to the counts of their sizes."""
         own = self.rejected.setdefault(name, np.zeros(len(self.problems), np.int64))
         own += np.bincount(sizes, numbers, len(self.problems)).astype(np.int64)
 
     def enter(self, records: np.ndarray) -> None:
-        """Strategies that may be among the best."""
+        """Add strategies that may be among the best."""
         self._waiting.append(records)
         if sum(map(len, self._waiting)) > (1 << 14):
             self._join()
 
     def _join(self):
-        """The best of each size, in order."""
+        """Merge the waiting strategies into the best of each size, in order."""
         found = np.concatenate([self.best, *self._waiting])
         found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 5]))]
         size = found[:, 5].astype(int)
@@ -291,7 +296,7 @@ class _Swept:
 
 
 class _Spread(NamedTuple):
-    """Counts of rows that stand for others, entered for all of them."""
+    """Counts of representative rows, entered for every row that each represents."""
 
     swept: _Swept
     sizes: np.ndarray
@@ -302,7 +307,7 @@ class _Spread(NamedTuple):
 
 
 class _Pricing(Pricing):
-    """One sheet on rows of several sizes."""
+    """Price one sheet on rows of several sizes."""
 
     def __init__(self, sizes: np.ndarray, *of):
         super().__init__(*of)
@@ -312,8 +317,8 @@ class _Pricing(Pricing):
         rejected.count(name, self.sizes[rows], numbers)
 
     def price(self, rows, swept):
-        """All strategies are held against the limits; of the others those priced whole that could be among the best."""
-        if not len(rows):  # rules allow none with these words
+        """Check all strategies against the limits, then fully price those that could be among the best."""
+        if not len(rows):  # the rules allow no row with these words
             return
         places, count = self._alike(rows)
         sizes = self.sizes[rows]
@@ -321,7 +326,7 @@ class _Pricing(Pricing):
         swept.counts += np.bincount(sizes, left[places], len(swept.counts)).astype(np.int64)
         could = fits.any(tuple(range(fits.ndim - 1)))[places]
         if not self.problem.is_rising:
-            # where no bound is known, as of what has no value, it could
+            # the bound is NaN if a letter has no value; such rows are kept
             could &= ~(Block(self.evaluated, rows).value(self.sheet.least) * _ROUNDING > swept.least[sizes])
         could = np.flatnonzero(could)
         step = max(1, pricing.BLOCK // math.prod(self.plan.shape))
@@ -330,8 +335,10 @@ class _Pricing(Pricing):
             self._best(Block(self.evaluated, rows[some]), fits[..., places[some]], swept)
 
     def _alike(self, rows):
-        """Rows numbered so that those of one number are alike in what limits rest on, and how many numbers there are:
-        one of each is held against the limits.
+        """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there
+        are.
+
+        Only one row of each number is then checked against the limits.
         """
         letters, bits = self.sheet.letters, 0
         rest = [
@@ -344,7 +351,7 @@ class _Pricing(Pricing):
         first, inverse = self.evaluated.columns.key(bits)
         places, span = inverse[rows], len(first)
         for part in self.parts:
-            if part.strides[0] and part[0].size > 1:  # others are the same for all of these rows
+            if part.strides[0] and part[0].size > 1:  # other parts are the same for all of these rows
                 for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:
                     own, count = numbered(byte, 256)
                     places, span = numbered(places * count + own, span * count)

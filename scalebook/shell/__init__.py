@@ -1,1 +1,1 @@
-"""The shell: things by their names, and what its commands say."""
+"""The command line: look things up by name, and print what commands say."""

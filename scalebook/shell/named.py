@@ -1,5 +1,4 @@
-"""Things by their names, as a command line and a CSV file have them:
-what can be called, rows of tables, values of letters.
+"""Look things up by name, as a command line or a CSV file gives them: callables, rows of tables, values of letters.
 
 >>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"},
 ...                                model="llama3_8b")).weight_memory
@@ -30,14 +29,14 @@ ROWS = {
     "device": "accelerators",
     "link": "links",
     "cluster": "clusters",
-}  # what a row is, and the table that it is of
-FILES = {".toml": "device", ".json": "model"}  # what a file of one's own holds
-_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # no subjects
+}  # kind of a row, and its table
+FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
+_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # modules that hold nothing to call
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
-    """Whether it can be called with rows and letters: a sheet, a formula, or what a search takes as it is.
+    """Return True for a sheet, a formula or a Searchable, all of which are called with rows and letters.
 
     >>> is_thing(find("training_step")), is_thing(len)
     (True, False)
@@ -47,7 +46,7 @@ def is_thing(x) -> bool:
 
 @cache
 def things() -> Mapping[str, Sheet | Formula | Searchable]:
-    """All that the package's subjects let one call, by name: sheets and what is like one, then formulas.
+    """Return everything that can be called, by name: sheets and Searchables first, then formulas.
 
     >>> "training_step" in things(), "weight_memory" in things()
     (True, True)
@@ -69,7 +68,7 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
-    """What is called by that name; raises LookupError, naming the nearest, where nothing is.
+    """Return the callable with this name.  Raises LookupError, with the nearest names, if there is none.
 
     >>> find("weight_memory")
     weight_memory = params*weight_bits/8
@@ -80,10 +79,10 @@ def find(name: str) -> Sheet | Formula | Searchable:
 
 
 def row(name: str, kinds=tuple(ROWS)) -> Row:
-    """A row of the tables by its stem; raises LookupError, naming the nearest, for one that there is not.
+    """Return a row of the tables by its key.  Raises LookupError, with the nearest keys, if there is none.
 
-    A device may be the path of a TOML file of one's own, as `python -m scalebook.measure --save my.toml` writes it, and
-    a model that of a Hugging Face config.json.
+    A device may also be the path of your own TOML file, as `python -m scalebook.measure --save my.toml` writes it.  A
+    model may be the path of a Hugging Face config.json.
 
     >>> row("h100").name
     'NVIDIA H100 SXM'
@@ -101,7 +100,7 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 
 def words(thing) -> Mapping[str, tuple]:
-    """The words of a thing that has strategies, each with its choices; a sheet and a formula have none.
+    """Return the words of a thing that has strategies, each with its choices; empty for a sheet or a formula.
 
     >>> words(find("training_step"))["recompute"], words(find("decoding"))
     (('none', 'selective', 'full'), {})
@@ -110,7 +109,7 @@ def words(thing) -> Mapping[str, tuple]:
 
 
 def value(thing, name: str, text: str):
-    """The value of a letter, in base units, or of a word, out of a text: "8192", "2.5 s", "full", "true".
+    """Read the value of a letter (in base units) or of a word from text: "8192", "2.5 s", "full", "true".
 
     Raises LookupError for a name that is neither, and ValueError for a text that does not fit it.
 
@@ -136,8 +135,7 @@ def value(thing, name: str, text: str):
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:
-    """The rows and the letters that texts name; `rows` are a model, a device, a precision of it, a cluster
-    that it is in, and a link.
+    """Read rows and letters from texts.  `rows` names a model, a device, its precision, its cluster, and a link.
 
     Raises LookupError and ValueError as `row` and `value` do, and for a precision that the device lacks.
 
@@ -157,9 +155,9 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
 
 
 def priced(thing, rows: tuple[Row, ...], letters: Mapping) -> Row:
-    """Everything that follows, as a row, of a formula too.
+    """Call a thing with rows and letters, and return the result as a row, also for a formula.
 
-    Raises what the thing raises, in one sentence, where it cannot be called with these.
+    Raises the thing's own error, in one sentence, if it cannot be called with these.
 
     >>> priced(find("weight_memory"), (), {"params": 7e9, "weight_bits": 4}).weight_memory
     3500000000.0

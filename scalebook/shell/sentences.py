@@ -1,4 +1,4 @@
-"""What the package's commands share: saying one sentence where something is wrong, and ending quietly."""
+"""Helpers for the package's commands: report an error in one sentence, and exit quietly."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ __all__ = ["say", "sentence"]
 
 
 def sentence(error: Exception) -> str:
-    """What an error says; Python prints a missing key's in quotes.
+    """Return an error's message.  For a KeyError this leaves out the quotes that Python adds.
 
     >>> sentence(KeyError("accelerators has no 'h10'"))
     "accelerators has no 'h10'"
@@ -17,14 +17,15 @@ def sentence(error: Exception) -> str:
 
 
 def say(main: Callable[[list[str]], str]) -> None:
-    """Print what `main` makes of the command's arguments.
+    """Run a command's `main` on its arguments and print the result.
 
-    Exits with 1 and no word where nobody reads it any more, with 130 and one where it is interrupted.
+    Exits with 1, silently, if nothing reads the output any more (a broken pipe), and with 130 and a message if
+    interrupted.
     """
     try:
         if said := main(sys.argv[1:]):
             print(said, flush=True)
-    except BrokenPipeError:  # the reader has gone, as `head` does: nothing is left to say, at exit neither
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does: print nothing more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
