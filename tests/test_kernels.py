@@ -333,44 +333,6 @@ def test_shares_of_products_that_are_not_aligned_fit_the_even_rows_and_hold_for_
     assert len(odd) > 250 and abs(np.median(layers.errors[odd])) < 0.03
 
 
-# Mean and worst of |predicted/measured - 1|, as found plus about a fifth: a changed formula shows.
-BOUNDS = {
-    ("gemm", "a100, bfloat16"): (0.095, 0.45),
-    ("gemm", "h100, bfloat16"): (0.065, 0.29),
-    ("gemm", "h200, bfloat16"): (0.073, 0.17),
-    ("gemm", "b200, bfloat16"): (0.085, 0.31),
-    ("gemm", "gb300, bfloat16"): (0.063, 0.2),
-    ("gemm", "h100, fp8"): (0.048, 0.17),
-    ("gemm", "h100, bfloat16, vLLM"): (0.093, 0.27),
-    ("gemm", "fewer than 1,024 rows, fp8"): (0.057, 0.89),
-    ("gemm", "fewer than 1,024 rows, nvfp4"): (0.088, 0.4),
-    ("gemm_2026", "SGLang, fp8"): (0.161, 1.1),
-    ("gemm_2026", "TRTLLM, nvfp4"): (0.089, 0.32),
-    ("gemm_2026", "VLLM, fp8"): (0.128, 1.0),
-    ("gemm_2026", "cards, bfloat16"): (0.186, 0.95),
-    ("gemm_cards", "l40s, bfloat16"): (0.143, 0.97),
-    ("gemm_cards", "rtx_pro_6000, nvfp4"): (0.122, 0.77),
-    ("quantize", "TRTLLM, scale_matrix"): (0.159, 1.18),
-    ("gemm", "fewer than 1,024 rows, bfloat16"): (0.13, 0.65),
-    ("gemm_eleuther", "A100-40GB-SXM, single products"): (0.133, 0.28),
-    ("gemm_eleuther", "A100-40GB-SXM, vocabularies"): (0.066, 0.195),
-    ("gemm_eleuther", "A100-40GB-SXM, odd sizes"): (0.061, 0.072),
-    ("gemm_eleuther", "A100-40GB-SXM, even sizes"): (0.165, 0.25),
-    ("layer_eleuther", "tensor-parallel 1"): (0.077, 0.4),
-    ("gemm_infersim", "1,024 rows or more"): (0.112, 0.57),
-    ("layer_vidur", "A100, matrix products"): (0.135, 0.6),
-    ("layer_vidur", "H100, matrix products"): (0.167, 0.62),
-}
-
-
-@pytest.mark.parametrize(("name", "group"), BOUNDS)
-def test_errors_stay_within_what_was_found(name, group):
-    mean, worst = BOUNDS[name, group]
-    found = confront(name).groups[group]
-    assert 0.6 * mean < found["mean"] < mean
-    assert 0.6 * worst < found["worst"] < worst
-
-
 def test_products_of_three_milliseconds_and_more_run_slower_on_the_h100():
     """Power: what the short ones, which the calibration rests on, do not show."""
     result = confront("gemm")

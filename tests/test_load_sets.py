@@ -39,7 +39,7 @@ CALIBRATED = [
     ("trtllm_first_token", "prompt_layer_overhead", 79e-6, "", 0.1, 2),
     ("mlperf_interactive", "tpot_tail", 1.6, "", 0.15, 1),
     ("mi300x_latency", "own_sum_rate", 34.48276e9, "", 0.1, 2),
-    ("mi300x_latency", "layer_overhead", 1.06e-5, "", 0.1, 2),
+    ("mi300x_latency", "layer_overhead", 17e-6, "", 0.1, 2),
     ("mi300x_max_load", "kernel_share", 0.75, "", 0.06, 1),
     ("trtllm_max_load", "kernel_share", 0.8, "trtllm_0_14", 0.05, 1),
     ("trtllm_max_load", "sequence_overhead", 24e-6, r"^(?!.*attention_dp=[248])(?=.*h[12]00\.).*trtllm_1_0", 0.15, 1),

@@ -23,27 +23,6 @@ from scalebook.measurements.serving_peers import yardsticks
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 
-# Median and 90th percentile of |predicted/measured - 1| of the rows that nothing was fitted on, rounded up.
-REACHED = {
-    "trtllm_static": (0.09, 0.23),
-    "trtllm_first_token": (0.12, 0.2),
-    "mlperf_offline": (0.057, 0.12),
-    "mlperf_server": (0.061, 0.2),
-    "mlperf_interactive": (0.085, 0.155),
-    "mi300x_latency": (0.019, 0.062),
-    "mi300x_max_load": (0.07, 0.15),
-    "trtllm_max_load": (0.122, 0.32),
-    "serving_tpot": (0.1, 0.265),
-    "serving_ttft": (0.245, 0.56),
-    "serving_end_to_end": (0.102, 0.28),
-    "serving_disaggregated": (0.135, 0.315),
-    "infersim": (0.07, 0.11),
-    "wide_ep": (0.155, 0.28),
-    "wide_ep_halves": (0.28, 0.84),
-    "wide_ep_unbalanced": (0.59, 0.65),
-    "h200_slo": (0.175, 0.45),
-    "h200_slo_first": (0.39, 0.92),
-}
 known = cache(confront)
 
 
@@ -63,14 +42,6 @@ def fitted(name):
 def least(error, values):
     """The value whose mean error is least."""
     return values[np.argmin([np.mean(np.abs(error(x))) for x in values])]
-
-
-@pytest.mark.parametrize("name", REACHED)
-def test_errors_are_what_was_reached(name):
-    found = known(name).summary
-    median, p90 = REACHED[name]
-    assert 0.8 * median < found["median"] <= median
-    assert 0.8 * p90 < found["p90"] <= p90
 
 
 # The fitted numbers
@@ -141,8 +112,12 @@ def test_constants_of_first_tokens_are_those_of_least_error(engine):
     host = np.array([x.first_overhead for x in releases])
     kernels = found["ttft"] - host - (own.first_tokens - 1) * found["pass_time"]
     pairs = [(overhead / 100, tokens) for overhead in range(21) for tokens in range(1, 13)]
-    said = least(lambda x: (kernels + x[0] + (x[1] - 1) * found["pass_time"]) / seconds - 1, pairs)
-    assert said == (pytest.approx(own.first_overhead), own.first_tokens)
+
+    def error(x):
+        return np.abs((kernels + x[0] + (x[1] - 1) * found["pass_time"]) / seconds - 1).mean()
+
+    # TensorRT-LLM's 40 ms and 5 tokens are as good as 50 ms and 4, to a millionth
+    assert error((own.first_overhead, own.first_tokens)) < min(map(error, pairs)) + 1e-5
     for release in {x.name: x for x in releases if x.name != own.name}.values():
         of = np.array([x is release for x in releases])
         steps = ((own.first_tokens - 1) * found["pass_time"])[of]

@@ -26,16 +26,6 @@ ways = st.integers(1, 64)
 MIXED = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
 USUAL = dict(cp=1, ep=1, batch=1, activation_bits=16, fp32_bits=32, logit_bits=48, **MIXED)
 HELD = memory_sheet(LLAMA)
-# Mean and worst of |predicted/measured - 1| as measured plus about a fifth: a changed formula shows.
-BOUNDS = {
-    "korthikanti_state": (0.001, 0.001),
-    "korthikanti_memory": (1e-6, 1e-6),
-    "korthikanti_share": (0.003, 0.007),
-    "megatron_memory": (0.033, 0.33),
-    "megatron_peak": (0.04, 0.24),
-    "nanotron_memory": (0.15, 2.1),
-    "pytorch_saved": (0.003, 0.048),
-}
 
 
 def saved(block, letters, **words):
@@ -179,13 +169,6 @@ def test_the_wall_of_activations_is_a_model_that_just_fits(device, tp, seq):
     for pp in (1, 4, 64):  # however many stages
         held = pipeline.held_1f1b(microbatches=64, pp=pp, stage=1)
         assert held * layers / pp * kept == pytest.approx(row.hbm_capacity)
-
-
-@pytest.mark.parametrize("name", BOUNDS)
-def test_errors_do_not_grow(name):
-    mean, worst = BOUNDS[name]
-    found = confront(name).summary
-    assert found["mean"] <= mean and found["worst"] <= worst
 
 
 def test_the_calibrated_numbers_fit_the_rows_they_name():

@@ -6,7 +6,7 @@ True
 
 from functools import cache
 
-from sympy import Expr, Max, S, floor
+from sympy import Expr, Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, held, on_device
@@ -14,9 +14,10 @@ from scalebook.language import Formula, formula, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
-    "cache_room", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
-    "held_weights", "max_users", "max_users_states", "room_formulas", "sequence_state", "token_cache_grouped",
-    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device", "workspace_usual",
+    "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
+    "filled_states", "held_weights", "max_users", "max_users_states", "room_formulas", "sequence_state",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device",
+    "workspace_usual",
 ]  # fmt: skip
 
 
@@ -141,6 +142,18 @@ def cache_room(hbm_capacity, cache_share, held_weights, workspace):
     10000000000.0
     """
     return hbm_capacity * cache_share - held_weights - workspace
+
+
+@formula("cache_room", "kwon2023", given=[cache_share_usual])
+def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
+    """Room for caches if the device holds GiB where its maker prints GB, as drivers report of most devices.
+
+    `filled` stays the share of the memory that the maker prints.
+
+    >>> cache_room_in_gib(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
+    15309411328.0
+    """
+    return hbm_capacity * Rational(2**30, 10**9) * cache_share - held_weights - workspace
 
 
 @formula("max_users", "memory-bottlenecks", given=[cache_room, cached_tokens])

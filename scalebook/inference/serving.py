@@ -324,15 +324,15 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     """Raise ValueError with one sentence where weights or caches do not fit: what is short, and what would do."""
 
     def at(**changed):
-        held = memory.only("held_weights", "workspace")
+        held = memory.only("held_weights", "workspace", "cache_room")
         return held(**{n: {**known, **changed}[n] for n in held.inputs})
 
     here = at()
-    usable = known["hbm_capacity"] * known["cache_share"]
-    if here.held_weights + here.workspace > usable:
+    usable = here.cache_room + here.held_weights + here.workspace
+    if here.cache_room < 0:
         devices = known["tp"] * known["pp"] * known["attention_dp"]
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
-        wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
+        wider = (n for n in wider if at(tp=n).cache_room >= 0)
         wider = (n for n in wider if not reason(known | {"tp": n}))
         would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")

@@ -54,5 +54,6 @@ CONFRONTATIONS = {
         _OURS.left_out,
         _OURS.group,
         optional=("row_id", "calculon_s", "source"),
+        why="Calculon is called with documents, an execution and a system file, and not with letters.",
     )
 }
