@@ -41,6 +41,7 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
     "py_mini_racer": "mini-racer",
     "mpl_toolkits": "matplotlib",
+    "xdist": "pytest-xdist",
 }
 
 

@@ -211,6 +211,7 @@ def test_words_and_counts(table, key):
         "kind",
         "peak",
         "attention",
+        "family",
         "norm",
         "windows",
         "model",

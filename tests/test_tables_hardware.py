@@ -20,11 +20,12 @@ def read(name):
 
 
 def whole(rows):
-    """Rows with what they take from those that they are like."""
-    return {
-        k: (rows[x["like"]] if "like" in x else {}) | {n: y for n, y in x.items() if n != "like"}
-        for k, x in rows.items()
-    }
+    """Rows with what they take from those that they are like, which may themselves be like others."""
+
+    def full(row):
+        return (full(rows[row["like"]]) if "like" in row else {}) | {n: y for n, y in row.items() if n != "like"}
+
+    return {k: full(x) for k, x in rows.items()}
 
 
 OWN, LINKS, SOURCES = read("accelerators"), read("links"), read("sources-hardware")

@@ -60,14 +60,14 @@ def _product(columns, inner):
 @formula("kernel_time", "nvidia-matmul-guide §3.1", *_STEPS, given=[eager_traffic])
 def eager_kernel_time(
     batch, heads, seq, head_dim, activation_bits, backward, traffic, tile_rows, tile_columns, cores, peak_flops,
-    matmul_efficiency, inner_half, hbm_bandwidth, stream_efficiency, kernel_launch, split_time,
+    matmul_efficiency, inner_half, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step,
 ):  # fmt: skip
     """Two products forward, four more backward, and what streams between them.
 
     >>> from scalebook.tables import accelerators
     >>> h100 = accelerators.h100.at("fp16")
     >>> shape = dict(batch=2, heads=16, head_dim=128, seq=8192, activation_bits=16, backward=0, traffic="13 GB")
-    >>> known = dict(tile_rows=64, tile_columns=64, inner_half=100, split_time="3 us")
+    >>> known = dict(tile_rows=64, tile_columns=64, inner_half=100, split_time="3 us", split_step="50 ns")
     >>> round(1e3 * eager_kernel_time(h100, shape, known), 1)
     8.3
     """

@@ -10,7 +10,7 @@ Little's law they are as many as wait for an answer at the rate that is asked fo
 ...                output=300, tpot="30 ms", progress=False)
 >>> best = found.best[0]
 >>> best.device, best.tp, best.replicas, best.row.users, best.row.tpot <= 0.03
-('NVIDIA H200 SXM', 4.0, 7.0, 434.0, True)
+('NVIDIA H200 SXM', 4.0, 7.0, 433.0, True)
 """
 
 from collections.abc import Callable, Mapping

@@ -3,7 +3,7 @@
 >>> from scalebook.tables import accelerators, models
 >>> row = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, batch=64, context=4096)
 >>> round(row.pass_time * 1e3, 1), abs(sum(row[part] for part in PARTS) + row.engine_time - row.pass_time) < 1e-12
-(11.2, True)
+(11.0, True)
 """
 
 from collections.abc import Mapping

@@ -108,8 +108,8 @@ def names(text: str) -> tuple[str, ...]:
     >>> names("max(m * n, 1) / total")
     ('m', 'n', 'total')
     """
-    found = [x.id for x in ast.walk(_parsed(text)) if isinstance(x, ast.Name) and x.id not in _FUNCTIONS]
-    return tuple(dict.fromkeys(found))
+    found = [x for x in ast.walk(_parsed(text)) if isinstance(x, ast.Name) and x.id not in _FUNCTIONS]
+    return tuple(dict.fromkeys(x.id for x in sorted(found, key=lambda x: (x.lineno, x.col_offset))))
 
 
 class _Short(float):
