@@ -64,9 +64,7 @@ class Block:
     def __post_init__(self):
         _check(self)
 
-    def __hash__(
-        self,
-    ):  # a few lines are enough to tell blocks apart: each call of a step looks its sheet up by its blocks
+    def __hash__(self):  # a few lines are enough to tell blocks apart, and every call of a step hashes its blocks
         return hash((len(self.ops), self.ops[:1], self.ops[-1:]))
 
     def __str__(self):

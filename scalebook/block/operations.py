@@ -86,9 +86,7 @@ RULES = {
     "delta": Rule("inputs", 9, 18),
     # Steps of unfused blocks, which PyTorch runs one by one (`scalebook.block.eager`).
     "cast": Rule("", 0, 0),
-    "constant": Rule(
-        "", 1, 1
-    ),  # multiplied by or added to something without a gradient: rotary angles, a mask, a number
+    "constant": Rule("", 1, 1),  # times or plus something without a gradient: rotary angles, a mask, a number
     "repeat": Rule("", 0, 0),
     "mean_square": Rule("inputs", 2, 2, whole=True),
     "scale": Rule("inputs", 1, 3),

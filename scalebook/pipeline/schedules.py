@@ -12,9 +12,7 @@ from scalebook.pipeline import bubbles, orders, stages
 
 __all__ = ["SCHEDULES", "Schedule"]
 
-SCHEDULES: dict[
-    str, "Schedule"
-] = {}  # by name, the default first; of schedules that give the same result, the one with the least memory
+SCHEDULES: dict[str, "Schedule"] = {}  # by name, the default first; of equals, the one with the least memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,9 +30,7 @@ class Schedule:
     held: Formula  # micro-batches that a stage keeps
     messages: Formula  # tensors that a device sends
     order: Callable  # fills a device's order: (order, device, pp, microbatches, chunks)
-    exposed: Formula = (
-        stages.pp_exposed
-    )  # the model's ends: "apart", on the "first" device, or on "both" the first and the last
+    exposed: Formula = stages.pp_exposed  # time of transfers that nothing hides
     chunks: int | None = 1  # parts of the model on a device; None: the strategy says how many
     plain: str | None = None  # the name of the same schedule with one chunk
     ends: str = "apart"  # the two ends of the model: "apart", on the "first" device, or on the first and last, "both"
