@@ -1,7 +1,7 @@
-"""A transformer block as a listing of tensor operations; every cost is a sum over it.
+"""A transformer block as a listing of tensor operations. Every cost is a sum over the listing.
 
-`GPT`, `LLAMA`, `MOE` and `MLA` are listings; sharding, recomputation, fusion, a cache and the backward
-pass are transformations that return another listing.
+`GPT`, `LLAMA`, `MOE` and `MLA` are listings. Sharding, recomputation, fusion, a key-value cache and the backward pass
+are transformations: each takes a listing and returns a new one.
 
 >>> LLAMA.then(tensor_parallel, sequence_parallel, flash).collectives[0].kind
 'all_gather'

@@ -7,18 +7,18 @@ from scalebook.block.operations import Op, Tensor, ways
 
 __all__ = ["backward", "recomputation", "unread_again"]
 
-# A collective and what it is going back (identity: the gradient passes).
+# Each collective and the collective of its gradient (identity: the gradient passes unchanged).
 DUAL = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_to_all": "all_to_all", "all_reduce": ""}
 PASS = ("add", "all_reduce")
 
 
 def backward(block: Block) -> Block:
-    """The listing of the backward pass: gradients `d_x` of every tensor and weight, and what is made again for them.
+    """Return the listing of the backward pass: the gradient `d_x` of every tensor and weight, and the recomputed lines.
 
-    Each contraction gives a contraction for either operand; functions read what their rule keeps; gradients of a
-    tensor used several times are summed; a gradient that sums over a split index is all-reduced, or reduce-scattered
-    where the forward pass gathered.  Weights' gradients are left as sums over this device's tokens: reducing them
-    over the devices that hold other tokens belongs to the data-parallel step.
+    Each contraction yields one contraction for each of its two operands. A function reads the tensors that its rule
+    keeps. If a tensor is used several times, its gradients are summed. A gradient that sums over a split index is
+    all-reduced, or reduce-scattered if the forward pass gathered that tensor. Weight gradients are sums over this
+    device's tokens only: the data-parallel step reduces them over the devices that hold other tokens.
 
     >>> from scalebook.block.listing import parse
     >>> print(backward(parse("y[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")))
@@ -29,7 +29,7 @@ def backward(block: Block) -> Block:
 
 
 def recomputation(block: Block) -> tuple[Op, ...]:
-    """The lines of the backward pass that repeat lines of the forward pass.
+    """Return the lines of the backward pass that repeat lines of the forward pass.
 
     >>> from scalebook.block.models import LLAMA
     >>> from scalebook.block.transformations import selective
@@ -40,10 +40,11 @@ def recomputation(block: Block) -> tuple[Op, ...]:
 
 
 def unread_again(back: Block) -> tuple[Op, ...]:
-    """The lines of a backward pass that are run again though nothing reads what they make.
+    """Return the recomputed lines of a backward pass whose results no other line reads.
 
-    Of a block run again whole that is its end: the last product and the sum behind it, whose result the next block
-    had already.  Compilers leave them out, and so do libraries that stop when all is there that was saved.
+    If a whole block is recomputed, these are its last product and its last residual sum: the next block already had
+    that result. Compilers leave these lines out, and so do libraries that stop recomputing as soon as every saved
+    tensor is rebuilt.
 
     >>> from scalebook.block.models import LLAMA
     >>> from scalebook.block.transformations import full
@@ -60,7 +61,7 @@ def unread_again(back: Block) -> tuple[Op, ...]:
 
 
 class _Pass:
-    """The state of one derivation: lines so far, gradients still to be summed, tensors made again."""
+    """The state of one derivation: lines so far, gradients still to be summed, and recomputed tensors."""
 
     def __init__(self, block: Block):
         if cache := next((op for op in block.ops if op.function == "append"), None):
@@ -121,7 +122,7 @@ class _Pass:
                 self.values.setdefault(tensor.name, []).append(d_tensor)
 
     def gradient(self, tensor: Tensor) -> Tensor | None:
-        """Sum what has come in for a tensor; nothing has for a mask, a statistic or an unused result."""
+        """Sum the gradients that reached a tensor. A mask, a statistic or an unused result receives none."""
         parts = self.values.pop(tensor.name, [])
         gathers = self.gathers(tensor)
         groups = self.terms.pop(tensor.name, {})
@@ -143,14 +144,14 @@ class _Pass:
         return replace(parts[0], indices=tensor.indices) if parts else None
 
     def gathers(self, tensor: Tensor) -> set[str]:
-        """The ways a tensor was gathered over: going back, its reduce-scatters sum what is partial over them."""
+        """Return the ways over which a tensor was gathered. Its gradient's reduce-scatters sum over them."""
         maker = self.block.makers.get(tensor.name)
         if maker is None or maker.function != "all_gather":
             return set()
         return {maker.over} | self.gathers(maker.args[0])
 
     def at_hand(self, tensor: Tensor, kernel: str) -> Tensor:
-        """A tensor of the forward pass as the backward pass reads it: saved, or made again first."""
+        """Return a forward tensor as the backward pass reads it: saved, or recomputed first."""
         block = self.block
         if tensor.is_weight or not block.is_rebuilt(tensor):
             return tensor
@@ -167,7 +168,7 @@ class _Pass:
         return replace(self.again[key], indices=tensor.indices)
 
     def rebuild(self, op: Op, kernel: str, inside: bool):
-        """Repeat a line; inside a fused kernel's backward its inner operands are repeated there too."""
+        """Repeat a line of the forward pass. Inside a fused kernel's backward pass, repeat its inner operands too."""
 
         def read(tensor):
             in_group = op.again and not inside and self.again.get((tensor.name, False))
@@ -184,7 +185,7 @@ class _Pass:
         self.ops.append(Op(outs, terms, function, kernel=kernel))
 
     def fresh(self, name: str) -> str:
-        """The name, or a numbered one where it is taken."""
+        """Return the name, or the name with a number if it is taken."""
         taken = {t.name for op in self.ops for t in op.outs}
         number, found = 2, name
         while found in taken or f"{found}_partial" in taken:

@@ -1,7 +1,8 @@
-"""A block as PyTorch runs it without fusion: each element-wise step is a kernel, and keeps what its gradient reads.
+"""A block as PyTorch runs it in eager mode: every element-wise step is a kernel and saves what its gradient reads.
 
-Fused blocks keep one copy of a norm's input; the same norm in PyTorch keeps it in 32 bits, keeps the normalised tensor
-and keeps the result.  What each step keeps follows from `RULES`, so kept bytes and traffic come from one listing.
+A fused block keeps one copy of a norm's input. The same norm in PyTorch keeps its input in 32 bits, the normalised
+tensor and the result. `RULES` says which tensors each step keeps, so saved bytes and memory traffic follow from one
+listing.
 
 >>> from scalebook.block.models import LLAMA
 >>> [op.name for op in eager(LLAMA).ops[:6]]
@@ -19,12 +20,12 @@ __all__ = ["FAMILIES", "Family", "eager", "undropped"]
 
 @dataclass(frozen=True)
 class Family:
-    """How the published code of some models differs from Llama's.
+    """How the published code of a model family differs from Llama's.
 
-    `norms` stand "before" each half of a block, "after" it or "around" it.  With `head_norm` queries and keys are
-    normalised, head by head.  With `wide_gain` the gain is multiplied in 32 bits.  `capped`
-    scores go through a tanh.  With `narrow_softmax` the softmax stays as wide as its input; `written_gelu` is a GELU
-    written out in steps; `one_product` makes queries, keys and values.
+    `norms` are placed "before" each half of a block, "after" it or "around" it. With `head_norm` queries and keys are
+    normalised per head. With `wide_gain` the gain is multiplied in 32 bits. With `capped` the scores pass through a
+    tanh. With `narrow_softmax` the softmax keeps the width of its input. With `written_gelu` GELU is written out in
+    steps. With `one_product` a single product makes queries, keys and values.
     """
 
     name: str
@@ -51,11 +52,11 @@ FAMILIES = {
 
 
 def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = False, autocast: bool = False) -> Block:
-    """Write every element-wise step of a block as the steps that PyTorch runs, one kernel each.
+    """Replace every element-wise line of a block by the steps that PyTorch runs in eager mode, one kernel each.
 
-    With `unfused` attention is written out too: keys and values are repeated for the heads that share them, and the
-    softmax is taken in 32 bits.  With `autocast` weights are in 32 bits and products in 16: the tensors between blocks
-    are in 32 bits, and each product keeps a 16-bit copy of its input.
+    With `unfused` attention is written out too: keys and values are repeated for each query head that shares them, and
+    the softmax runs in 32 bits. With `autocast` the weights are 32 bits wide and the products 16. Tensors between
+    blocks are then 32 bits wide, and each product saves a 16-bit copy of its input.
 
     >>> from scalebook.block.models import LLAMA
     >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
@@ -65,7 +66,7 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 
 
 def undropped(block: Block) -> Block:
-    """Leave dropout out of a block.
+    """Return a block without its dropout.
 
     >>> from scalebook.block.models import GPT
     >>> print(undropped(GPT)["x2"])
@@ -85,7 +86,7 @@ def _is_routed(tensors: Iterable[Tensor]) -> bool:
 
 
 class _Eager:
-    """The state of one rewriting: lines so far, and the name that each tensor of the block goes by in them."""
+    """The state of one rewriting: the lines so far, and the present name of each tensor of the block."""
 
     def __init__(self, block: Block, family: Family, unfused: bool, autocast: bool):
         self.block, self.family, self.unfused, self.autocast = block, family, unfused, autocast
@@ -100,7 +101,7 @@ class _Eager:
         return Block(tuple(self.ops))
 
     def read(self, tensor: Tensor) -> Tensor:
-        """A tensor of the block by the name that it goes by now."""
+        """Return a tensor of the block under its present name."""
         return replace(tensor, name=self.now.get(tensor.name, tensor.name))
 
     def emit(self, out: Tensor, function: str, *args: Tensor) -> Tensor:
@@ -108,7 +109,10 @@ class _Eager:
         return out
 
     def step(self, function: str, first: Tensor, *others: Tensor, name: str, wide: bool | None = None) -> Tensor:
-        """A step whose result has the shape of its first operand, in 32 bits if any operand is, unless it is said."""
+        """Add a step whose result has the shape of its first operand.
+
+        The result is 32-bit if any operand is, unless `wide` says otherwise.
+        """
         wide = any(t.is_fp32 for t in (first, *others)) if wide is None else wide
         name = name.removeprefix("fp32_")
         return self.emit(replace(first, name=f"fp32_{name}" if wide else name), function, first, *others)
@@ -117,7 +121,7 @@ class _Eager:
         return self.step("cast", tensor, name=name, wide=False) if tensor.is_fp32 else tensor
 
     def made(self, op: Op, found: Tensor):
-        """Let what a line of the block made go by the name of the tensor found."""
+        """Give the result of a line of the block the name of the tensor that was found for it."""
         self.now[op.name] = found.name
 
     # Lines of a block
@@ -129,7 +133,7 @@ class _Eager:
         self.ops.append(replace(op, outs=outs, terms=(tuple(args),)))
 
     def _product(self, op: Op, args: list[Tensor]):
-        is_routed = _is_routed(op.args)  # grouped products are not among those that autocast knows
+        is_routed = _is_routed(op.args)  # autocast does not cover grouped products
         wide = is_routed and any(t.is_fp32 for t in args)
         of = "qkv" if self.family.one_product and op.name in ("q", "k", "v") else op.name
 
@@ -147,7 +151,7 @@ class _Eager:
         self.made(op, out)
 
     def repeated(self, tensor: Tensor) -> Tensor:
-        """Keys or values copied for each of the heads that share them."""
+        """Copy keys or values for each query head that shares them."""
         found = self.read(tensor)
         if "kv_heads" not in found.indices:
             return found
@@ -156,7 +160,7 @@ class _Eager:
         return self.emit(Tensor(f"{found.name}_copied", indices), "repeat", found)
 
     def copy(self, tensor: Tensor, of: str) -> Tensor:
-        """The 16-bit copy that autocast makes of a product's operand, one for each product."""
+        """Make the 16-bit copy that autocast makes of a product's operand. Each product makes its own."""
         if not tensor.is_fp32:
             return tensor
         name = f"{tensor.name.removeprefix('fp32_')}_of_{of}"

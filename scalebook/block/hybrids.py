@@ -1,6 +1,6 @@
-"""Attention that does not read all that is cached: an indexer that picks keys, a state in place of a cache.
+"""Attention that does not read the whole cache: an indexer that selects keys, or a state in place of a cache.
 
-The parts of listings are put together in `scalebook.block.models`; a model with two kinds of attention is a `Hybrid`.
+`scalebook.block.models` puts these listings together. A model with two kinds of attention is a `Hybrid`.
 
 >>> from scalebook.block.models import block
 >>> print(block("latent, indexed", "gated")["chosen"])
@@ -17,7 +17,7 @@ from scalebook.language.notation import symbol
 
 __all__ = ["GATED", "INDEXER", "LINEAR", "PICKED", "Hybrid", "kinds_of", "state_core"]
 
-# Grouped attention whose results pass a gate of their own width (Qwen3-Next).
+# Grouped-query attention with an output gate (Qwen3-Next).
 GATED = """
     open[batch seq kv_heads group_size head_dim] = h1[batch seq hidden] Wopen[hidden kv_heads group_size head_dim]
     gated[batch seq kv_heads group_size head_dim] = gate(mix[batch seq kv_heads group_size head_dim], open[batch seq kv_heads group_size head_dim])
@@ -25,8 +25,8 @@ GATED = """
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
 """  # noqa: E501
 
-# DeepSeek Sparse Attention: few narrow heads score every token that is cached, by one key of their own, and the best
-# are picked.  Latents are read absorbed, by prompts too: `picked` is the smaller of `context` and `index_tokens`.
+# DeepSeek Sparse Attention: an indexer with few narrow heads and one shared key scores every cached token, and the
+# best are selected. Prompts too read the absorbed latents: `picked` is the smaller of `context` and `index_tokens`.
 INDEXER = """
     i_query[batch seq index_heads index_dim] = q_latent[batch seq q_rank] Windex_query[q_rank index_heads index_dim]
     i_down[batch seq index_dim] = h1[batch seq hidden] Windex_key[hidden index_dim]
@@ -47,9 +47,9 @@ PICKED = """
     mix[batch seq heads v_dim] = mix_latent[batch seq heads kv_rank] Wv_up[kv_rank heads v_dim]
 """  # noqa: E501
 
-# Gated DeltaNet as Qwen3-Next has it: a state for each head of values, which each token decays, reads with its key,
-# corrects by what it read, and reads with its query.  Of many tokens these are the products with the state; kernels
-# that read them in chunks add products within a chunk.
+# Gated DeltaNet (Qwen3-Next): every value head has a state. Each token decays the state, reads it with the key,
+# corrects it by the result, and reads it with the query. For many tokens these lines are the products with the state;
+# kernels that process tokens in chunks add products within each chunk.
 LINEAR = """
     h1[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain1[hidden])
     l_query[batch seq linear_key_heads linear_key_dim] = h1[batch seq hidden] Wl_query[hidden linear_key_heads linear_key_dim]
@@ -75,9 +75,9 @@ LINEAR = """
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Blocks of which `linear_layers` of all `layers` keep a state, and the others attend to a cache.
+    """A model with two kinds of layers: `linear_layers` of its `layers` keep a state, the others attend to a cache.
 
-    Its parameters are those of the mean block.
+    Its parameters are the mean over its blocks.
     """
 
     full: Block
@@ -85,7 +85,7 @@ class Hybrid:
 
     @property
     def kinds(self) -> tuple[tuple[Block, Expr], ...]:
-        """Each kind, and the share of the layers that are of it."""
+        """The two kinds of block, each with its share of the layers."""
         share = symbol("linear_layers") / symbol("layers")
         return (self.full, 1 - share), (self.linear, share)
 
@@ -107,7 +107,7 @@ class Hybrid:
 
 
 def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
-    """The blocks that it consists of, each with its share of the layers.
+    """Return the kinds of block in a model, each with its share of the layers.
 
     >>> from scalebook.block.models import LLAMA
     >>> kinds_of(LLAMA) == ((LLAMA, 1),), kinds_of(None)
@@ -117,7 +117,7 @@ def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ..
 
 
 def state_core(block: Block) -> frozenset[str]:
-    """The lines of linear attention that read its state, change it and write it: one kernel.
+    """Return the lines of linear attention that read, update and write its state. They run as one kernel.
 
     >>> from scalebook.block.models import LLAMA, block
     >>> sorted(state_core(block("linear", "gated"))), sorted(state_core(LLAMA))

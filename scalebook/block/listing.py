@@ -1,21 +1,22 @@
-"""A transformer block as a listing of tensor operations; every cost is a sum over it.
+"""A transformer block as a listing of tensor operations. Every cost is a sum over the listing.
 
-A listing has one operation a line.  Indices are letters of the notation, weights are capitalised:
+A listing has one operation a line. Indices are letters of the notation, and weights are capitalised:
 
     h[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])             a function
     q[batch seq heads head_dim] = h[batch seq hidden] Wq[hidden heads head_dim]  a contraction
     u[batch seq ffn] = h[batch seq hidden] Wu[hidden ffn] + Bu[ffn]              a sum of them, a bias
     y[batch seq hidden] = all_reduce(z[batch seq hidden]) over tp                a collective
 
-`kv_heads/tp` is an index split tp ways, `expert_tokens*ep` one gathered from ep devices: what a device holds stands
-in the listing.  A tensor's name tells the width of its elements: `..._cache` has kv_bits, `mask...` mask_bits,
-`fp32_...` fp32_bits, weights weight_bits, their gradients (`d_W...`) gradient_bits, everything else activation_bits.
-`seq` counts the new tokens, `context` the tokens attended to: in training the caller equates the two.
+`kv_heads/tp` is an index split over tp devices, and `expert_tokens*ep` is one gathered from ep devices: the listing
+always shows what one device holds. A tensor's name sets the width of its elements: `..._cache` has kv_bits, `mask...`
+mask_bits, `fp32_...` fp32_bits, weights weight_bits, weight gradients (`d_W...`) gradient_bits, and everything else
+activation_bits. `seq` counts the new tokens and `context` the tokens attended to. In training the caller sets them
+equal.
 
-Conventions.  FLOPs are those of contractions, a multiply and an add per combination of indices; scores above the
-diagonal are computed too.  Element-wise work is apart, in `vector_flops`.  Traffic is operands read and results
-written, once per kernel; collectives move bytes over links and count none.  Saved are the tensors the backward pass
-reads; means and variances of norms, and routing tables, are left out as small.
+Conventions. FLOPs count contractions only, as one multiply and one add per combination of indices; scores above the
+diagonal count too. Element-wise work is counted separately, in `vector_flops`. Traffic is the operands read and the
+results written, once per kernel; collectives move bytes over links and add no memory traffic. Saved tensors are those
+that the backward pass reads; means and variances of norms and routing tables are left out because they are small.
 
 >>> block = parse("u[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")
 >>> block.flops, block.params, block.saved
@@ -37,10 +38,10 @@ __all__ = ["Block", "Collective", "factored", "parse"]
 
 
 class Collective(NamedTuple):
-    """A collective: its kind, its whole buffer in elements and bytes, and the devices that take part (a letter).
+    """A collective: its kind, its whole buffer in elements and bytes, and the letter that counts its devices.
 
-    The buffer is what an all-reduce reduces, an all-gather ends with, a reduce-scatter starts from, and what one
-    device of an all-to-all starts from, its own part included.
+    The whole buffer is the input of an all-reduce, the result of an all-gather, the input of a reduce-scatter, and what
+    one device of an all-to-all starts with, including the part that it keeps.
     """
 
     kind: str
@@ -63,7 +64,7 @@ class Block:
     def __post_init__(self):
         _check(self)
 
-    def __hash__(self):  # of a few lines, which are enough: each call of a step looks its sheet up by its blocks
+    def __hash__(self):  # a few lines are enough to tell blocks apart, and every call of a step hashes its blocks
         return hash((len(self.ops), self.ops[:1], self.ops[-1:]))
 
     def __str__(self):
@@ -77,7 +78,7 @@ class Block:
         return block
 
     def __getitem__(self, name: str) -> Op:
-        """The line that makes a tensor, by the tensor's name."""
+        """Return the line that makes the tensor of this name."""
         if name not in self.makers:
             raise LookupError(f"no line of the block makes {name!r}; {nearest(name, self.makers)}")
         return self.makers[name]
@@ -87,12 +88,12 @@ class Block:
         return {t.name: op for op in self.ops for t in op.outs}
 
     def made(self, tensor: Tensor) -> Tensor:
-        """A tensor with the indices it was made with (keys are made over `seq` and read over `context`)."""
+        """Return a tensor with the indices it was made with (keys are made over `seq` and read over `context`)."""
         maker = self.makers.get(tensor.name)
         return next(t for t in maker.outs if t.name == tensor.name) if maker else tensor
 
     def is_attended(self, tensor: Tensor) -> bool:
-        """Whether a tensor made over new tokens is read over all that are attended to."""
+        """Return True if a tensor is made over the new tokens but read over the whole context."""
         pairs = zip(self.made(tensor).indices, tensor.indices, strict=True)
         return any((base(i), base(j)) == ("seq", "context") for i, j in pairs)
 
@@ -115,13 +116,13 @@ class Block:
 
     @cached_property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What comes from outside, weights apart."""
+        """Tensors that come from outside the block, without the weights."""
         outside = {t.name: t for op in self.ops for t in op.args if not t.is_weight and t.name not in self.makers}
         return tuple(outside.values())
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What is launched: each fused group, and each other line by itself."""
+        """The kernels that are launched: one for each fused group, and one for every other line."""
         groups = {}
         for op in self.ops:
             groups.setdefault(op.kernel or op.name, []).append(op)
@@ -129,8 +130,11 @@ class Block:
         return tuple(Kernel(name, tuple(ops), frozenset(inner)) for name, ops in groups.items())
 
     def is_inner(self, tensor: Tensor, tag: str) -> bool:
-        """Whether a tensor stays inside its fused kernel ("kernel": nothing else reads it), or inside its group that
-        is run again ("again": nothing else keeps it for the backward pass)."""
+        """Return True if a tensor stays inside its group of lines.
+
+        With tag "kernel" the group is a fused kernel, and no other line may read the tensor. With tag "again" it is a
+        group that is recomputed, and no other line may keep the tensor for the backward pass.
+        """
         group = getattr(self.makers[tensor.name], tag)
         if not group or (tag == "kernel" and (tensor.kind == "fp32" or tensor == self.ops[-1].outs[0])):
             return False
@@ -138,8 +142,11 @@ class Block:
         return not any(tag == "kernel" or tensor.name in {t.name for t in op.keeps} for op in outside)
 
     def is_rebuilt(self, tensor: Tensor) -> bool:
-        """Whether the backward pass makes a tensor again instead of reading it: what a fused kernel or a group run
-        again keeps to itself, and what a gather would hold whole where its shard is enough."""
+        """Return True if the backward pass rebuilds a tensor instead of reading a saved copy.
+
+        These are the inner tensors of fused kernels and of recomputed groups, and the results of gathers: saving the
+        shard is enough.
+        """
         maker = self.makers.get(tensor.name)
         return maker is not None and (
             (maker.function == "all_gather" and not maker.held)
@@ -153,7 +160,7 @@ class Block:
         return self.kept(lambda op: op.keeps)
 
     def kept(self, reads: Callable[[Op], tuple[Tensor, ...]]) -> dict[str, Expr]:
-        """The same where the backward pass of a line reads other tensors than usual."""
+        """Return bytes kept for the backward pass, tensor by tensor, given what each line's backward pass `reads`."""
         kept = {}
 
         def keep(tensor):
@@ -173,7 +180,7 @@ class Block:
 
     @cached_property
     def saved(self) -> Expr:
-        """Bytes kept for the backward pass; a tensor used twice is kept once."""
+        """Bytes kept for the backward pass. A tensor used twice is kept once."""
         return factored(self.saved_tensors.values())
 
     @cached_property
@@ -188,22 +195,22 @@ class Block:
 
     @cached_property
     def params(self) -> Expr:
-        """Parameters one device holds."""
+        """Parameters that one device holds."""
         return factored(t.elements for t in self.weights)
 
     @cached_property
     def active_params(self) -> Expr:
-        """Parameters one token uses: of the routed experts, top_k."""
+        """Parameters that one token uses. A token uses `top_k` of the routed experts."""
         return factored(t.visited("top_k") for t in self.weights)
 
     @cached_property
     def traffic(self) -> Expr:
-        """Bytes moved to and from memory, each kernel reading its operands and writing its results once."""
+        """Bytes moved to and from memory: each kernel reads its operands and writes its results once."""
         return factored(kernel.traffic for kernel in self.kernels)
 
     @cached_property
     def cache(self) -> Expr:
-        """Bytes of the key-value cache the block attends to."""
+        """Bytes of the key-value cache that the block attends to."""
         return factored(t.bytes for op in self.ops for t in op.outs if op.function == "append")
 
     @cached_property
@@ -214,9 +221,10 @@ class Block:
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """The sum of products of letters, with what all of them share in front.
+    """Return the sum of products of letters, with their common factors in front.
 
-    SymPy's `factor_terms` writes it alike, but looks into parts of all kinds, and takes ten times as long.
+    SymPy's `factor_terms` gives the same result, but it also searches inside other kinds of expression and takes ten
+    times as long.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2
@@ -232,7 +240,7 @@ def factored(costs: Iterable[Expr]) -> Expr:
 
 
 def _shared(base, exponents):
-    """The power of a base that all of some powers of it contain."""
+    """Return the highest power of a base that divides all of these powers."""
     is_shared = all(x > 0 for x in exponents) or all(x < 0 for x in exponents)
     return base ** min(exponents, key=abs) if is_shared else S.One
 
@@ -294,8 +302,11 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
 
 
 def _check(block: Block):
-    """A tensor is made once, is read as it was made (`seq` may be read as `context`), and a contraction's result has
-    no index that its operands lack."""
+    """Check that every tensor is made once and read as it was made, and that contractions add no index.
+
+    A tensor made over `seq` may be read over `context`. Every index of a contraction's result must be an index of one
+    of its operands.
+    """
     made = {}
     for op in block.ops:
         for t in op.args:

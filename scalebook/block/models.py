@@ -1,4 +1,4 @@
-"""Transformer blocks as listings, and the parameters of whole models from them.
+"""The listings of transformer blocks, and the parameters of whole models computed from them.
 
 >>> LLAMA.flops
 2*batch*seq*(2*context*head_dim*heads + 3*ffn*hidden + 2*head_dim*heads*hidden + 2*head_dim*hidden*kv_heads)
@@ -32,7 +32,7 @@ __all__ = [
     "served_blocks",
 ]
 
-# The block of GPT-2 and GPT-3 as Megatron trains it (Korthikanti et al. 2022 §4.1): what it keeps is their table.
+# The block of GPT-2 and GPT-3 as Megatron trains it. Korthikanti et al. 2022 §4.1 tabulate what it keeps.
 GPT = parse("""
     h1[batch seq hidden] = layernorm(x[batch seq hidden], Gain1[hidden], Shift1[hidden])
     q[batch seq kv_heads group_size head_dim] = h1[batch seq hidden] Wq[hidden kv_heads group_size head_dim] + Bq[kv_heads group_size head_dim]
@@ -53,7 +53,7 @@ GPT = parse("""
     y[batch seq hidden] = add(x2[batch seq hidden], f[batch seq hidden])
 """)  # noqa: E501
 
-# Attention of Llama 2 and 3 (Touvron et al. 2023): queries share key-value heads in groups.
+# Attention of Llama 2 and 3 (Touvron et al. 2023): groups of query heads share a key-value head.
 _GROUPED_INPUT = """
     h1[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain1[hidden])
     q[batch seq kv_heads group_size head_dim] = h1[batch seq hidden] Wq[hidden kv_heads group_size head_dim]
@@ -70,7 +70,7 @@ _GROUPED_OUTPUT = """
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
 """
 
-# Multi-head latent attention (DeepSeek-V2 §2.1): keys and values come from one latent, positions from a shared key.
+# Multi-head latent attention (DeepSeek-V2 §2.1): one latent gives keys and values; a shared key carries the positions.
 _LATENT_INPUT = """
     h1[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain1[hidden])
     kv_down[batch seq kv_rank] = h1[batch seq hidden] Wkv_down[hidden kv_rank]
@@ -97,7 +97,7 @@ _EXPANDED = """
     probs[batch heads seq context] = softmax(scores[batch heads seq context])
     mix[batch seq heads v_dim] = probs[batch heads seq context] v[batch context heads v_dim]
 """  # noqa: E501
-# Decoding absorbs the two up-projections into queries and results, so that only the latent is cached and read.
+# Decoding absorbs the two up-projections into the queries and the results, so only the latent is cached and read.
 _ABSORBED = """
     q_absorbed[batch seq heads kv_rank] = q_nope[batch seq heads nope_dim] Wk_up[kv_rank heads nope_dim]
     scores[batch heads seq context] = q_absorbed[batch seq heads kv_rank] kv_latent[batch context kv_rank] + q_turned[batch seq heads rope_dim] k_turned[batch context rope_dim]
@@ -158,7 +158,7 @@ _UNSHARED = """
     y[batch seq hidden] = add(x2[batch seq hidden], routed[batch seq hidden])
 """
 
-# What stands before the blocks (the look-up of words has no arithmetic) and after them; the loss is taken in fp32.
+# The embedding, which stands before the blocks (a look-up without arithmetic), and the head; the loss runs in fp32.
 EMBEDDING = parse("""
     x[batch seq hidden], mask[batch seq hidden] = drop(embedded[batch seq hidden])
 """)
@@ -214,11 +214,11 @@ MLA_MOE_ABSORBED = block("latent, absorbed", "gated experts, shared")
 
 
 def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
-    """The dense and the mixture-of-experts block of a model as it is trained, None where it has no such layer.
+    """Return a model's dense and mixture-of-experts blocks for training, or None for a kind that it lacks.
 
-    `row` maps letters to numbers, and has the word "norm" in it or in its `words`.  Blocks with layer norm and no
-    gate are GPT's, with biases; the rest have one gain a norm and no biases.  Head norms are left out as small,
-    and so is an indexer.  Raises ValueError for linear attention, of which no training is listed.
+    `row` maps letters to numbers, and has the word "norm" in it or in its `words`. Blocks with layer norm and no gate
+    are GPT blocks, with biases. All others have one gain per norm and no biases. Head norms and indexers are left out
+    because they are small. Raises ValueError for a model with linear attention, because its training has no listing.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
@@ -232,7 +232,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
 
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
-    """A model's blocks where it is served: with an indexer, linear attention in some of them, gates after attention.
+    """Return a model's blocks for serving, with any indexers, linear-attention layers and attention gates.
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
@@ -262,7 +262,7 @@ def _listed(row, attention: str):
 
 
 def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Parameters of a model of these blocks: blocks, embeddings, learned positions and the last norm.
+    """Parameters of a model built from these blocks: blocks, embeddings, learned positions and the last norm.
 
     >>> parameters(LLAMA).diff(symbol("embeddings"))
     hidden*vocab
@@ -271,7 +271,7 @@ def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
 
 
 def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Parameters that one token uses: of the routed experts, top_k.
+    """Parameters of a model that one token uses. A token uses `top_k` of the routed experts.
 
     >>> (parameters(MOE) - active_parameters(MOE)).expand()
     3*expert_ffn*experts*hidden*layers - 3*expert_ffn*hidden*layers*top_k
@@ -291,7 +291,7 @@ def _sum(dense, moe, cost):
 
 
 def model_params(row: Mapping) -> float:
-    """Parameters of a model from its shape.  Raises LookupError naming the letters a row lacks.
+    """Parameters of a model, computed from its shape. Raises LookupError naming the letters that a row lacks.
 
     >>> llama3_8b = dict(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, gating=1,
     ...                  vocab=128256, embeddings=2, learned_positions=0)
@@ -302,7 +302,7 @@ def model_params(row: Mapping) -> float:
 
 
 def model_active_params(row: Mapping) -> float:
-    """Parameters that one token uses, from a model's shape; both embeddings are counted.
+    """Parameters that one token uses, computed from a model's shape. Both embeddings are counted.
 
     >>> mixtral_8x7b = dict(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, gating=1, vocab=32000,
     ...                     embeddings=2, learned_positions=0, moe_layers=32, experts=8, top_k=2, expert_ffn=14336)

@@ -1,4 +1,4 @@
-"""Tensors, operations on them and kernels: the lines of a block's listing, and what each costs by itself.
+"""Tensors, operations and kernels: the lines of a block's listing, and what each line costs.
 
 >>> Tensor("q", ("batch", "seq", "heads/tp", "head_dim")).bytes
 activation_bits*batch*head_dim*heads*seq/(8*tp)
@@ -28,7 +28,7 @@ __all__ = [
     "ways",
 ]
 
-# Indices that are not independent: their sizes in other letters.
+# Sizes of dependent indices, in other letters.
 DERIVED = {
     "group_size": symbol("heads") / symbol("kv_heads"),
     "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
@@ -40,8 +40,11 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
 class Rule(NamedTuple):
-    """What a function keeps for its backward pass ("inputs", "outputs", "mask" or ""), its vector FLOPs per
-    element forward and backward, and whether it needs its last index whole on one device."""
+    """What a function costs and keeps.
+
+    It names what the function keeps for its backward pass ("inputs", "outputs", "mask" or ""), its vector FLOPs per
+    element forward and backward, and whether one device must hold the whole of its last index.
+    """
 
     keeps: str
     forward: int
@@ -58,8 +61,8 @@ class Product(NamedTuple):
     copies: Expr
 
 
-# FLOPs per element of layernorm, softmax, drop, gelu and add are those of Calculon (Isaev et al. 2023, its source);
-# the others are counted by hand, an exponential or a division as one.
+# FLOPs per element of layernorm, softmax, drop, gelu and add are Calculon's (Isaev et al. 2023, its source code); the
+# others are counted by hand, with an exponential or a division as one FLOP.
 RULES = {
     "layernorm": Rule("inputs", 9, 21, whole=True),
     "rmsnorm": Rule("inputs", 4, 9, whole=True),
@@ -79,11 +82,11 @@ RULES = {
     "relu": Rule("inputs", 1, 1),
     "gate": Rule("inputs", 5, 9),
     "pick": Rule("", 0, 0),
-    "conv": Rule("inputs", 13, 26),  # four tokens, a multiply and an add each, then the activation
+    "conv": Rule("inputs", 13, 26),  # four tokens, each a multiply and an add, then the activation
     "delta": Rule("inputs", 9, 18),
-    # Steps of blocks that are not fused: what PyTorch runs one by one (`scalebook.block.eager`).
+    # Steps of unfused blocks, which PyTorch runs one by one (`scalebook.block.eager`).
     "cast": Rule("", 0, 0),
-    "constant": Rule("", 1, 1),  # times or plus what has no gradient: rotary angles, a mask, a number
+    "constant": Rule("", 1, 1),  # times or plus something without a gradient: rotary angles, a mask, a number
     "repeat": Rule("", 0, 0),
     "mean_square": Rule("inputs", 2, 2, whole=True),
     "scale": Rule("inputs", 1, 3),
@@ -98,7 +101,7 @@ RULES = {
 
 @cache
 def size(index: str) -> Expr:
-    """Size of an index on one device: `seq/tp` is seq/tp, `group_size` is heads/kv_heads."""
+    """Return the size of an index on one device: `seq/tp` is seq/tp, `group_size` is heads/kv_heads."""
     base, *marks = re.split(r"(?=[/*])", index)
     known = DERIVED[base] if base in DERIVED else symbol(base)
     return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
@@ -106,17 +109,17 @@ def size(index: str) -> Expr:
 
 @cache
 def base(index: str) -> str:
-    """An index without its splits."""
+    """Return an index without its splits."""
     return re.split(r"[/*]", index)[0]
 
 
 @cache
 def ways(index: str) -> frozenset[str]:
-    """The ways an index is split: {'tp', 'cp'} of `seq/cp/tp`."""
+    """Return the ways that split an index: {'tp', 'cp'} for `seq/cp/tp`."""
     return frozenset(re.findall(r"/(\w+)", index))
 
 
-_BITS = {  # a gradient of activations is as wide as they are
+_BITS = {  # an activation's gradient is as wide as the activation
     "fp32": "fp32_bits", "weight": "weight_bits", "weight gradient": "gradient_bits", "cache": "kv_bits",
     "mask": "mask_bits",
 }  # fmt: skip
@@ -134,7 +137,7 @@ class Tensor:
 
     @cached_property
     def kind(self) -> str:
-        """What it is: the notation of listings says so in its name, and this is the one place that reads it there.
+        """The kind of tensor, which listings encode in its name. Only this property decodes the name.
 
         >>> [Tensor(x, ()).kind for x in ("Wq", "d_Wq", "d_q", "k_cache", "mask", "fp32_logits", "q")]
         ['weight', 'weight gradient', 'gradient', 'cache', 'mask', 'fp32', 'activation']
@@ -160,12 +163,12 @@ class Tensor:
 
     @property
     def is_gradient(self) -> bool:
-        """Of a tensor or of a weight."""
+        """Whether this is the gradient of a tensor or of a weight."""
         return self.kind in ("gradient", "weight gradient")
 
     @property
     def is_fp32(self) -> bool:
-        """Held in 32 bits, or the gradient of what is."""
+        """Whether this is held in 32 bits, or is the gradient of a tensor that is."""
         return self.name.removeprefix("d_").startswith("fp32_")
 
     @cached_property
@@ -182,17 +185,17 @@ class Tensor:
         return self.elements * self.width
 
     def visited(self, by: str) -> Expr:
-        """Elements of a weight when only so many (a letter) of its experts are wanted."""
+        """Return the elements of a weight if only `by` (a letter) of its experts are used."""
         return self.elements.subs(symbol("experts"), symbol(by)) if self.is_routed else self.elements
 
     @property
     def is_routed(self) -> bool:
-        """Whether this is the weight of experts (a router, which has none behind its tokens, ends in them)."""
+        """Whether this is the weight of routed experts: its first index is "experts". A router's last index is."""
         return self.is_weight and base(self.indices[0]) == "experts"
 
     @property
     def read(self) -> Expr:
-        """Bytes a kernel reads: of routed experts, only those that some token of the batch visits."""
+        """Bytes that a kernel reads. Only the routed experts that some token of the batch visits are read."""
         return self.visited("visited_experts") * self.width
 
 
@@ -200,8 +203,8 @@ class Tensor:
 class Op:
     """One line: `outs = function(args) over ways`, or a sum of contractions when there is no function.
 
-    `kernel` names the fused kernel it belongs to, `again` the group that is run again in the backward pass; a gather
-    that is `held` is kept for the backward pass, which gathers again otherwise.
+    `kernel` names the fused kernel it belongs to, and `again` the group that the backward pass recomputes. The result
+    of a gather that is `held` is kept for the backward pass; otherwise the backward pass gathers again.
     """
 
     outs: tuple[Tensor, ...]
@@ -220,7 +223,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The name of the first result, by which transformations refer to the line."""
+        """The name of the first result. Transformations refer to the line by this name."""
         return self.outs[0].name
 
     @cached_property
@@ -240,16 +243,16 @@ class Op:
 
     @cached_property
     def _multiplied(self) -> list[Expr]:
-        """Multiplications of each of its contractions."""
+        """Multiplications of each contraction."""
         return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """Its contractions as matrix products, none for a function.
+        """The contractions as matrix products. A function has none.
 
-        An index of the result belongs to the copies when both operands have it, to the rows when the first has
-        it, to the columns when the second has; the others are summed over.  Further contractions into the same
-        result take its rows, columns and copies from the first.
+        An index of the result counts copies if both operands have it, rows if only the first has it, and columns if
+        only the second has it. All other indices are summed over. Further contractions into the same result take its
+        rows, columns and copies from the first.
         """
         if self.function or not self._multiplied:
             return ()
@@ -262,7 +265,7 @@ class Op:
 
     @property
     def vector_flops(self) -> Expr:
-        """Element-wise FLOPs, per element of the first operand (going back, of the first result)."""
+        """Element-wise FLOPs, per element of the first operand (in the backward pass, of the first result)."""
         if not self.function:
             return S.Zero
         name, back, _ = self.function.partition("_backward")
@@ -270,7 +273,7 @@ class Op:
 
     @property
     def keeps(self) -> tuple[Tensor, ...]:
-        """The tensors its backward pass reads, weights apart."""
+        """The tensors that its backward pass reads, without weights."""
         if not self.function:
             kept = [t for term in self.terms if len(term) > 1 for t in term]
         else:
@@ -280,12 +283,12 @@ class Op:
 
     @property
     def saved(self) -> Expr:
-        """Bytes its backward pass reads, weights apart (a tensor two lines keep is stored once: `Block.saved`)."""
+        """Bytes that its backward pass reads, without weights. `Block.saved` counts shared tensors once."""
         return Add(*(t.bytes for t in dict.fromkeys(self.keeps)))
 
     @property
     def traffic(self) -> Expr:
-        """Bytes read and written when the line is a kernel of its own."""
+        """Bytes read and written if the line is a kernel of its own."""
         return Kernel(self.name, (self,), frozenset()).traffic
 
 
@@ -306,7 +309,7 @@ class Kernel(NamedTuple):
 
     @property
     def traffic(self) -> Expr:
-        """Bytes moved: each operand from outside read once, each result that leaves written once."""
+        """Bytes moved: each operand from outside is read once, and each result that leaves is written once."""
         written = {
             t.name: (t.elements if op.function != "append" else op.args[0].elements) * t.width
             for op in self.ops

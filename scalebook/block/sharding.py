@@ -1,4 +1,4 @@
-"""Splitting a block over devices: tensor, sequence, context and expert parallelism as changes of its listing.
+"""Splitting a block over devices: tensor, sequence, context and expert parallelism as transformations of its listing.
 
 >>> from scalebook.block.models import GPT
 >>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _split(index: str, way: str) -> str:
-    """Split an index `way` ways; marks stand in one order, so that equal indices are equal strings."""
+    """Split an index `way` ways. Splits are written in a fixed order, so that equal indices are equal strings."""
     return "/".join([index.split("/")[0], *sorted([*index.split("/")[1:], way])])
 
 
@@ -28,10 +28,10 @@ def _map(tensor: Tensor, names: tuple[str, ...], way: str) -> Tensor:
 
 
 def shard(block: Block, way: str, *names: str) -> Block:
-    """Split indices `way` ways (a letter: "tp"); a sum over a split index ends in an all-reduce.
+    """Split indices `way` ways (a letter: "tp"). A sum over a split index ends in an all-reduce.
 
-    A bias added to such a sum is added by one of the devices.  Raises LookupError for an index the block lacks and
-    ValueError for one that a function needs whole (a norm, a softmax) or that is already split this way.
+    Only one of the devices adds a bias to such a sum. Raises LookupError for an index the block lacks and ValueError
+    for one that a function needs whole (a norm, a softmax) or that is already split this way.
 
     >>> from scalebook.block.listing import parse
     >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn"))
@@ -63,10 +63,10 @@ def shard(block: Block, way: str, *names: str) -> Block:
 
 
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
-    """Split heads and feed-forward widths (Shoeybi et al. 2019): the sum after each half of the block is all-reduced.
+    """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Key-value heads are split with their queries.  Of fewer heads than devices each is held by several, which a listing
-    does not say: a training step counts them so (`scalebook.training.block_costs`).
+    Key-value heads are split with their queries. If there are fewer key-value heads than devices, several devices hold
+    the same head. A listing cannot say so; a training step corrects for it (`scalebook.training.block_costs`).
 
     >>> from scalebook.block.models import LLAMA
     >>> tensor_parallel(LLAMA).collectives[0]
@@ -77,9 +77,10 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of what tensor parallelism leaves whole: norms, dropout, residuals (Korthikanti et al. 2022 §4).
+    """Split the tokens of the lines that tensor parallelism leaves whole (Korthikanti et al. 2022 §4).
 
-    Each all-reduce becomes a reduce-scatter, and an all-gather stands before the next split contraction.
+    These lines are norms, dropout and residuals. Each all-reduce becomes a reduce-scatter, and an all-gather is added
+    before the next split contraction.
 
     >>> from scalebook.block.models import LLAMA
     >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
@@ -114,7 +115,7 @@ def _split_tokens(tensor: Tensor, way: str) -> Tensor:
 
 
 def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wanted) -> Op:
-    """Let `op` read its wanted operands whole, through gathers that are entered into `ops` once."""
+    """Let `op` read its wanted operands whole, and add the gathers that this needs to `ops` once."""
 
     def read(tensor):
         if tensor.is_weight or not wanted(tensor) or not any(base(i) in TOKENS for i in tensor.indices):
@@ -131,10 +132,10 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
 
 
 def context_parallel(block: Block, way: str = "cp") -> Block:
-    """Split the sequence; keys and values are gathered before attention (Llama 3 report §3.3.2).
+    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2).
 
-    Gathered ones are not stored, so what is saved is also what ring attention saves.  The weights' gradients are
-    then sums over these devices too: their reduction belongs to that of data parallelism.
+    Gathered keys and values are not saved, so ring attention saves the same bytes. Weight gradients then need a sum
+    over these devices too, and data parallelism does that sum together with its own.
 
     >>> from scalebook.block.models import LLAMA
     >>> print(context_parallel(LLAMA)["v_all"])
@@ -156,8 +157,9 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
 
 
 def context_exchanged(block: Block, way: str = "cp") -> Block:
-    """Split the sequence, but heads while tokens attend:
-    an all-to-all before attention and one after it (DeepSpeed-Ulysses).
+    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses).
+
+    An all-to-all before attention and one after it switch between the two splits.
 
     >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
@@ -196,9 +198,9 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
 
 
 def expert_parallel(block: Block, way: str = "ep") -> Block:
-    """Spread the routed experts over devices that hold different tokens: an all-to-all before and one after them.
+    """Spread the routed experts over devices that hold different tokens, with an all-to-all before and after them.
 
-    Each device then works on 1/ep of the experts and the tokens that all ep devices send them, an even share.
+    Each device then runs 1/ep of the experts on the tokens that all ep devices send it, assumed to be an even share.
 
     >>> from scalebook.block.models import MOE
     >>> expert_parallel(MOE).collectives[0].elements
@@ -231,10 +233,10 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 
 
 def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Block:
-    """Split experts over other ways than the rest: those that shared a width now hold `way` of it and their own tokens
-    besides.
+    """Split the experts' widths over `way` devices while the rest of the block is split over `of` devices.
 
-    Tokens were split `of` ways already; the experts' gather and sum then go over the devices that share a width alone.
+    Tokens are already split `of` ways. The gather before the experts and the sum after them run only over the `way`
+    devices that share an expert's width.
 
     >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)

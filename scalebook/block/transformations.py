@@ -1,4 +1,4 @@
-"""Transformations of a block's listing on one device: a cache, fusion, recomputation, biases.
+"""Transformations of a block's listing on one device: a key-value cache, fusion, recomputation, biases.
 
 >>> from scalebook.block.models import GPT
 >>> "context" in str(GPT.saved), "context" in str(flash(GPT).saved)
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def cached(block: Block) -> Block:
-    """Decode: what is attended to lies in a cache of `context` tokens, to which the `seq` new ones are appended.
+    """Turn a block into its decode step: it attends to a cache of `context` tokens and appends the `seq` new ones.
 
     >>> from scalebook.block.models import LLAMA
     >>> cached(LLAMA).cache
@@ -49,17 +49,17 @@ def cached(block: Block) -> Block:
 
 
 def _named(block: Block, names: tuple[str, ...]) -> set[str]:
-    """The first results of the lines that make these tensors."""
+    """Return the first results of the lines that make these tensors."""
     if not names:
         raise ValueError("name the lines of the group, each by a tensor it makes")
     return {block[name].name for name in names}
 
 
 def fuse(block: Block, *names: str, kernel: str) -> Block:
-    """Run lines as one kernel: what only they use neither moves nor is saved.
+    """Run lines as one kernel. Tensors that only these lines use are neither moved to memory nor saved.
 
-    Going back, the kernel makes it again.  A softmax saves one fp32 number a row for that, and a dropout mask comes
-    again from its seed.
+    The backward kernel recomputes those tensors. For that, a softmax saves one fp32 number per row, and a dropout mask
+    is regenerated from its seed.
 
     >>> from scalebook.block.models import LLAMA
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
@@ -77,7 +77,7 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 
 
 def recompute(block: Block, *names: str) -> Block:
-    """Run lines again in the backward pass: what enters the group is saved, what only it keeps is not.
+    """Recompute these lines in the backward pass: the group's inputs are saved, and its inner tensors are not.
 
     >>> from scalebook.block.models import LLAMA
     >>> "active" in recompute(LLAMA, "active").saved_tensors  # the next line keeps its operand
@@ -90,7 +90,7 @@ def recompute(block: Block, *names: str) -> Block:
 
 
 def attention_core(block: Block) -> tuple[str, ...]:
-    """The tensors from the scores to the weighted values, by name: what FlashAttention fuses.
+    """Return the names of the tensors from the scores to the weighted values, which FlashAttention fuses.
 
     >>> from scalebook.block.models import GPT
     >>> attention_core(GPT)
@@ -100,7 +100,7 @@ def attention_core(block: Block) -> tuple[str, ...]:
     if not softmax:
         raise ValueError("the block has no softmax, hence no attention")
     names = [*(t.name for t in softmax[0].args), softmax[0].name]
-    while block[names[0]].function:  # steps that are not fused: a scale, a mask
+    while block[names[0]].function:  # unfused steps: a scale, a mask
         names.insert(0, block[names[0]].args[0].name)
     while block[names[-1]].function:
         names.append(block.users[names[-1]][0].name)
@@ -108,7 +108,7 @@ def attention_core(block: Block) -> tuple[str, ...]:
 
 
 def flash(block: Block) -> Block:
-    """FlashAttention (Dao et al. 2022): scores, softmax, dropout and values in one kernel.
+    """FlashAttention (Dao et al. 2022): scores, softmax, dropout and the product with the values in one kernel.
 
     >>> from scalebook.block.models import GPT
     >>> sorted(set(GPT.saved_tensors) - set(flash(GPT).saved_tensors))
@@ -118,7 +118,7 @@ def flash(block: Block) -> Block:
 
 
 def selective(block: Block) -> Block:
-    """Run the attention core again in the backward pass (Korthikanti et al. 2022 §5).
+    """Recompute the attention core in the backward pass (Korthikanti et al. 2022 §5).
 
     >>> from scalebook.block.models import LLAMA
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
@@ -128,7 +128,7 @@ def selective(block: Block) -> Block:
 
 
 def full(block: Block) -> Block:
-    """Run the whole block again in the backward pass: only its input is saved.
+    """Recompute the whole block in the backward pass. Only its input is saved.
 
     >>> from scalebook.block.models import LLAMA
     >>> full(LLAMA).saved_tensors
@@ -138,7 +138,7 @@ def full(block: Block) -> Block:
 
 
 def hold_gathered(block: Block, way: str = "tp") -> Block:
-    """Keep what tensor parallelism gathers for the backward pass, which then gathers nothing again.
+    """Save what tensor parallelism gathers, so that the backward pass need not gather it again.
 
     >>> from scalebook.block.models import LLAMA
     >>> from scalebook.block.sharding import sequence_parallel, tensor_parallel
@@ -161,7 +161,7 @@ def unbiased(block: Block) -> Block:
 
 
 def biased(block: Block, *names: str) -> Block:
-    """Add a bias to the contractions that make these tensors, as Qwen does to queries, keys and values.
+    """Add a bias to the contractions that make these tensors, as Qwen does for queries, keys and values.
 
     >>> from scalebook.block.models import LLAMA
     >>> print(biased(LLAMA, "v")["v"])

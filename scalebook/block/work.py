@@ -1,4 +1,4 @@
-"""The kernels of a block and of its backward pass, and what each takes: a matrix product, fused attention or a stream.
+"""The kernels of a block and of its backward pass. Each is a matrix product, fused attention or a memory stream.
 
 >>> from scalebook.block import LLAMA
 >>> work(LLAMA, "forward")[0]
@@ -21,9 +21,9 @@ __all__ = ["PHASES", "Work", "both_passes", "launched", "phase_of", "stream", "t
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a stream.
+    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a memory stream.
 
-    `rate` is the peak of its arithmetic, for all that its FLOPs count.
+    `rate` is the peak rate that applies to all of its FLOPs.
     """
 
     name: str
@@ -45,7 +45,7 @@ PHASES = ("forward", "again", "input_gradient", "weight_gradient")
 
 
 def phase_of(kernel: Kernel) -> str:
-    """What a kernel of a backward pass does: run something again, or make the gradient of inputs or of weights."""
+    """Return the phase of a backward kernel: recomputation, the gradient of inputs, or the gradient of weights."""
     made = [t for op in kernel.ops for t in op.outs]
     if not any(t.is_gradient for t in made):
         return "again"
@@ -53,11 +53,11 @@ def phase_of(kernel: Kernel) -> str:
 
 
 def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
-    """The kernels of a listing and the time of each; products that read the same tensor run as one (q, k and v).
+    """Return the kernels of a listing with their times. Products that read the same tensor run as one (q, k and v).
 
-    Weights that are not split over the same devices do not lie side by side: a router runs apart from shared experts.
-    Without a phase each kernel of a backward pass is said to run something again, or to make the gradient of inputs
-    or of weights.
+    Weights that are split over different devices cannot be joined, so a router runs apart from shared experts. If
+    `phase` is empty, each kernel of a backward pass gets its own phase: recomputation, the gradient of inputs, or the
+    gradient of weights.
 
     >>> from scalebook.block import LLAMA
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
@@ -67,7 +67,9 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """The kernels of a listing without its collectives; products that read the same tensor (q, k and v) are one group.
+    """Return the kernels of a listing without collectives.
+
+    Products that read the same tensor (q, k and v) form one group.
 
     >>> from scalebook.block import LLAMA
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
@@ -89,7 +91,7 @@ def launched(block: Block) -> list[list[Kernel]]:
 
 
 def _ways(weight: Tensor) -> list[str]:
-    """The ways a weight is split."""
+    """Return the ways that split a weight."""
     return sorted({w for i in weight.indices for w in ways(i)})
 
 
@@ -118,26 +120,27 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
 
 
 def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
-    """All that operations read and make."""
+    """Return all tensors that these operations read and make."""
     return [t for op in ops for t in (*op.outs, *op.args)]
 
 
 def _is_wide(tensors: list[Tensor]) -> bool:
-    """Whether a product stays in 16 bits where others are quantized:
-    scores and mixes have no weights, logits are fp32.
+    """Return True if a product stays in 16 bits when others are quantized.
+
+    Attention's scores and weighted values have no weights, and logits are fp32.
     """
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 
 def _is_grouped(tensors: list[Tensor]) -> bool:
-    """Whether a product is of routed experts, one for each."""
+    """Return True for a grouped product, one per routed expert."""
     return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
-    """In training as many tokens are attended to as are new.
+    """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    Where these tensors split key-value heads over more devices than there are heads, several devices hold the same one.
+    If `tensors` split key-value heads over more devices than there are heads, several devices hold the same head.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq
@@ -164,9 +167,7 @@ def stream(traffic: Expr) -> Expr:
 
 
 def _joined(ops: list[Op], phase: str) -> Product:
-    """Products as one: terms of a sum follow each other inside, weights lie side by side,
-    their gradients one below another.
-    """
+    """Join products into one: terms along the inner dimension, weights by columns, weight gradients by rows."""
     each = []
     for op in ops:
         rows, columns, _, copies = op.products[0]
@@ -176,14 +177,14 @@ def _joined(ops: list[Op], phase: str) -> Product:
 
 
 def _product(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
-    """Seconds of a product.  Gradients of weights are added to those of earlier micro-batches: read, and written."""
+    """Seconds of a product. A weight gradient reads and writes the sum over earlier micro-batches."""
     if grouped:
         if phase == "weight_gradient":
             traffic += size.rows * size.columns * size.copies * symbol("gradient_bits") / 8
         reached = symbol("grouped_efficiency") * symbol("sustained_rate")
         return kernels.matmul_time_grouped.of(**size._asdict(), traffic=traffic, matmul_efficiency=reached)
     peak, reached, half = (symbol(x) for x in ("peak_flops", "training_efficiency", "inner_half"))
-    if wide:  # writing a result takes as long as before, and fewer multiplications
+    if wide:  # writing the result takes as long as before, but there are fewer multiplications
         peak, reached, half = symbol("attention_peak"), symbol("training_bf16"), half * symbol("attention_peak") / peak
     if phase == "weight_gradient":
         half *= 2 * symbol("gradient_bits") / symbol("activation_bits")
@@ -192,7 +193,7 @@ def _product(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool
 
 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
-    """The kernels of a listing and of its backward pass.
+    """Return the kernels of a listing and of its backward pass.
 
     >>> from scalebook.block import LLAMA
     >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}

@@ -1,4 +1,4 @@
-"""Memory: what a model holds where it serves, in which number formats; the state of its training, and the walls."""
+"""Memory: weights and caches of a model that is served, number formats, training state, and the memory walls."""
 
 from . import formats, serving, state
 from .formats import *

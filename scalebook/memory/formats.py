@@ -1,7 +1,7 @@
-"""Number formats: what a value takes with its share of scales, what a pruned weight takes, what rounding does.
+"""Number formats: bits per value including its scales, bits of a pruned weight, and the effects of rounding.
 
-How many bits a value takes and how large its rounding error is follow from the format.  What a model makes of that
-error does not: accuracy is measured, and nothing here predicts it.
+The format determines how many bits a value takes and how large its rounding error is. How much accuracy a model loses
+through that error must be measured; nothing here predicts it.
 
 >>> from scalebook.tables import precisions
 >>> weight_bits_scaled(element_bits=4, scale_bits=8, zero_bits=0, block_values=16), precisions.nvfp4.weight_bits
@@ -22,7 +22,7 @@ __all__ = [
 
 @formula("weight_bits", "ocp-mx §5.2", "lin2023")
 def weight_bits_scaled(element_bits, scale_bits, zero_bits, block_values):
-    """The value itself, and its share of what a block of values has in common: a scale, and with some a zero point.
+    """Bits per weight: the value itself, and its share of the scale (and zero point, if any) of its block of values.
 
     >>> weight_bits_scaled(element_bits=4, scale_bits=16, zero_bits=4, block_values=128)
     4.15625
@@ -32,7 +32,7 @@ def weight_bits_scaled(element_bits, scale_bits, zero_bits, block_values):
 
 @formula("weight_bits", "mishra2021 §3.1")
 def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
-    """Of every group some weights are kept, each with where in the group it stands.
+    """Bits per weight of a pruned matrix, in which each kept weight also stores its place in its group.
 
     >>> weight_bits_pruned(element_bits=8, place_bits=2, kept_weights=2, group_weights=4)
     5.0
@@ -42,10 +42,10 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 
 @formula("rounding_noise", "bennett1948")
 def rounding_noise(peak_ratio, levels):
-    """Even steps up to the largest value of a block; an error is anything within half a step, alike.
+    """Root mean square rounding error of a block with evenly spaced levels up to its largest value.
 
-    Its square is a twelfth of the step's on the mean.  Values that all round to zero, and steps that are not even, as
-    those of floating point, are different.
+    The error is uniform within half a step, so its mean square is a twelfth of the squared step. Values that all round
+    to zero, and the uneven steps of floating point, behave differently.
 
     >>> round(rounding_noise(peak_ratio=3, levels=127), 4), round(rounding_noise(peak_ratio=3, levels=7), 3)
     (0.0068, 0.124)
@@ -55,7 +55,7 @@ def rounding_noise(peak_ratio, levels):
 
 @formula("step_gain", "amdahl1967")
 def step_gain(faster_share, part_gain):
-    """What becomes faster is some share of the time; the rest stays.
+    """Speedup of a step if a share of its time becomes faster and the rest does not (Amdahl's law).
 
     >>> round(step_gain(faster_share=0.7, part_gain=2), 3)
     1.538
@@ -63,12 +63,12 @@ def step_gain(faster_share, part_gain):
     return 1 / (1 - faster_share + faster_share / part_gain)
 
 
-# Floating point: range, precision, and what scaling the loss does about the first
+# Floating point: range, precision, and how loss scaling extends the range
 
 
 @formula("exponent_bias", "ieee754 §3.3")
 def exponent_bias_ieee(exponent_bits):
-    """Half of the exponents are of numbers of 1 and more, and the last of these is kept for infinities.
+    """Exponent bias of an IEEE format. It centres the exponents on 1; the largest exponent is reserved for infinities.
 
     >>> exponent_bias_ieee(exponent_bits=5), exponent_bias_ieee(exponent_bits=8)
     (15.0, 127.0)
@@ -78,9 +78,10 @@ def exponent_bias_ieee(exponent_bits):
 
 @formula("largest_number", "ieee754 §3.4", given=[exponent_bias_ieee])
 def largest_number_ieee(exponent_bias, mantissa_bits):
-    """All ones behind the leading one, at the largest exponent but the one kept for infinities.
+    """Largest finite number: all fraction bits are one, at the largest exponent that is not reserved for infinities.
 
-    The narrowest formats keep none or hardly any: E4M3 reaches 448 and E2M1 6, which stands in their rows.
+    The narrowest formats reserve hardly any codes, or none: E4M3 reaches 448 and E2M1 6. Their table rows give these
+    numbers.
 
     >>> largest_number_ieee(exponent_bits=5, mantissa_bits=10)
     65504.0
@@ -90,7 +91,9 @@ def largest_number_ieee(exponent_bias, mantissa_bits):
 
 @formula("least_number", "ieee754 §3.4", given=[exponent_bias_ieee])
 def least_number_subnormal(exponent_bias, mantissa_bits):
-    """The last bit of the fraction at the smallest exponent, without a leading one; what rounds to less is zero.
+    """Smallest subnormal number: the last fraction bit at the smallest exponent.
+
+    Numbers up to half of it round to zero.
 
     >>> least_number_subnormal(exponent_bits=5, mantissa_bits=10) == 2**-24
     True
@@ -100,7 +103,7 @@ def least_number_subnormal(exponent_bias, mantissa_bits):
 
 @formula("unit_roundoff", "ieee754 §4.3")
 def unit_roundoff_nearest(mantissa_bits):
-    """Half a step of the format, rounding to nearest: a smaller relative change of a power of two leaves it as it is.
+    """Half a step of the format, relative to a power of two. Rounding to nearest discards any smaller relative change.
 
     >>> unit_roundoff_nearest(mantissa_bits=7)
     0.00390625
@@ -110,7 +113,7 @@ def unit_roundoff_nearest(mantissa_bits):
 
 @formula("loss_scale", "micikevicius2018 §3.2", given=[least_number_subnormal, exponent_bias_ieee])
 def loss_scale_least(least_number, least_gradient):
-    """What lifts the smallest gradient that matters to the smallest number of the format; below 1 none is needed.
+    """Smallest loss scale that lifts the least gradient that matters into the format's range. Below 1 none is needed.
 
     >>> loss_scale_least(exponent_bits=5, mantissa_bits=10, least_gradient=2**-27)
     8.0
@@ -120,7 +123,7 @@ def loss_scale_least(least_number, least_gradient):
 
 @formula("loss_scale", "micikevicius2018 §3.2", given=[largest_number_ieee, exponent_bias_ieee])
 def loss_scale_most(largest_number, largest_gradient):
-    """Beyond it the largest gradient overflows, and the step is lost; dynamic scaling stays just below.
+    """Largest loss scale without overflow. Above it the step is skipped; dynamic loss scaling stays just below it.
 
     >>> loss_scale_most(exponent_bits=5, mantissa_bits=10, largest_gradient=4)
     16376.0

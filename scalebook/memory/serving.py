@@ -1,4 +1,4 @@
-"""What a model holds in memory where it serves: its weights, and the cache of every sequence.
+"""Memory of a model that is served: its weights, and the cache of every sequence.
 
 >>> from scalebook.tables import models
 >>> weight_memory(params=7e9, weight_bits=4)
@@ -20,7 +20,7 @@ __all__ = [
 
 @formula("weight_memory", "austin2025 ch. 4")
 def weight_memory(params, weight_bits):
-    """All the weights, whether a token uses them or not.
+    """Memory of all weights, including experts that a token does not use.
 
     >>> weight_memory(params=7e9, weight_bits=4)
     3500000000.0
@@ -30,10 +30,10 @@ def weight_memory(params, weight_bits):
 
 @formula("kv_cache_per_token", "pope2022 §2.1", given=[kv_width_grouped, kv_width_latent])
 def kv_cache_per_token(layers, kv_width, kv_bits):
-    """The keys and values that every layer keeps of one token.
+    """Memory of the keys and values that all layers keep for one token.
 
-    `kv_width` follows from the kind of attention: a model's row knows it, and `kv_heads` with
-    `head_dim` (or `kv_rank` with `rope_dim`) give it.
+    `kv_width` depends on the kind of attention. A model's row gives it, or it follows from `kv_heads` and `head_dim`
+    (or from `kv_rank` and `rope_dim`).
 
     >>> kv_cache_per_token(layers=32, kv_heads=32, head_dim=128, kv_bits=16)
     524288.0
@@ -43,7 +43,7 @@ def kv_cache_per_token(layers, kv_width, kv_bits):
 
 @formula("cached", "vaswani2017 §3.2")
 def full_attention(context):
-    """Every layer keeps every token of the context.
+    """Cached tokens if every layer keeps every token of the context.
 
     >>> full_attention(context=8192)
     8192.0
@@ -53,7 +53,7 @@ def full_attention(context):
 
 @formula("cached", "beltagy2020 §3.1")
 def sliding_window(context, layers, window, window_layers):
-    """Some layers keep no more than the last `window` tokens.
+    """Cached tokens, averaged over layers, if some layers keep only the last `window` tokens.
 
     >>> sliding_window(context=8192, layers=36, window=128, window_layers=18)
     4160.0
@@ -63,9 +63,9 @@ def sliding_window(context, layers, window, window_layers):
 
 @formula("linear_memory", "yang2024 §3")
 def linear_memory(linear_state, linear_bits):
-    """What linear attention keeps of a sequence, however long it is; the cache of the other layers comes on top.
+    """Memory of linear attention's state for one sequence, whatever its length. Other layers' caches come on top.
 
-    Engines may keep the convolution's last inputs in 16 bits beside a state in 32, some 2 % less in all.
+    Some engines keep the convolution's last inputs in 16 bits and the state in 32, which takes some 2 % less in total.
 
     >>> from scalebook.tables import models
     >>> linear_memory(models.qwen3_5_397b)
@@ -76,7 +76,7 @@ def linear_memory(linear_state, linear_bits):
 
 @formula("kv_cache", "pope2022 §2.1", given=[kv_cache_per_token, sliding_window, full_attention])
 def kv_cache(batch, cached, kv_cache_per_token):
-    """The cache of all sequences that are decoded together.
+    """Memory of the cache of all sequences that are decoded together.
 
     >>> from scalebook.tables import models
     >>> kv_cache(models.llama3_70b, batch=1, context=8192, kv_bits=16) / 2**30
@@ -87,7 +87,7 @@ def kv_cache(batch, cached, kv_cache_per_token):
 
 @formula("decode_memory", "pope2022 §2.1", given=[weight_memory, kv_cache])
 def decode_memory(weight_memory, kv_cache):
-    """Weights and cache; activations in flight are small beside them.
+    """Memory of the weights and the cache. Activations in flight are small in comparison and left out.
 
     >>> decode_memory(weight_memory="16 GB", kv_cache="4 GB")
     20000000000.0
@@ -97,7 +97,7 @@ def decode_memory(weight_memory, kv_cache):
 
 @formula("max_batch", "memory-bottlenecks", given=[weight_memory, kv_cache_per_token, sliding_window, full_attention])
 def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
-    """Whole sequences whose cache fits beside the weights; 0 where the weights alone do not fit.
+    """Number of whole sequences whose cache fits next to the weights, or 0 if the weights alone do not fit.
 
     >>> from scalebook.tables import accelerators, models
     >>> max_batch(models.llama3_8b, accelerators.h100, context=8192, weight_bits=16, kv_bits=16)

@@ -1,7 +1,7 @@
-"""The state of training, bits a parameter, and the walls: the largest model that devices have room for.
+"""Training state in bits per parameter, and the memory walls: the largest models that fit on given devices.
 
-How state is shared is shown here of one parameter; what a device of a stage holds in all is the training step's to say
-(`scalebook.training.memory_sheet`), and a test holds the one to the other.
+These formulas show how state is sharded, for one parameter. The training step computes the total memory of a pipeline
+stage (`scalebook.training.memory_sheet`), and a test checks that the two agree.
 
 >>> from scalebook.tables import accelerators
 >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
@@ -25,7 +25,7 @@ __all__ = [
 
 @formula("state_bits", "zero2020 §3.1")
 def replicated(weight_bits, gradient_bits, optimizer_bits):
-    """Every data-parallel device holds all the state.
+    """State per parameter without ZeRO: every data-parallel device holds all of it.
 
     >>> replicated(weight_bits=16, gradient_bits=16, optimizer_bits=96) / 8
     16.0
@@ -35,7 +35,7 @@ def replicated(weight_bits, gradient_bits, optimizer_bits):
 
 @formula("state_bits", "zero2020 §5.1")
 def zero1(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 1, the distributed optimizer: data-parallel devices share the optimizer state.
+    """ZeRO stage 1, the distributed optimizer: data-parallel devices shard the optimizer state.
 
     >>> zero1(weight_bits=16, gradient_bits=32, optimizer_bits=96, dp=8) / 8
     7.5
@@ -45,7 +45,7 @@ def zero1(weight_bits, gradient_bits, optimizer_bits, dp):
 
 @formula("state_bits", "zero2020 §5.2")
 def zero2(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 2: data-parallel devices share gradients and optimizer state.
+    """ZeRO stage 2: data-parallel devices shard gradients and optimizer state.
 
     >>> zero2(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
     3.75
@@ -55,7 +55,7 @@ def zero2(weight_bits, gradient_bits, optimizer_bits, dp):
 
 @formula("state_bits", "zero2020 §5.3")
 def zero3(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 3, fully sharded data parallelism: data-parallel devices share everything.
+    """ZeRO stage 3, fully sharded data parallelism: data-parallel devices shard weights, gradients and optimizer state.
 
     >>> zero3(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
     2.0
@@ -68,7 +68,7 @@ def zero3(weight_bits, gradient_bits, optimizer_bits, dp):
 
 @formula("wall_params", "zero2020 §5.3")
 def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """The largest model whose state, split over all devices, fills them; activations come on top.
+    """Parameters of the largest model whose state, split over all devices, fills them. Activations come on top.
 
     >>> wall_params(devices=1024, hbm_capacity="80 GB", weight_bits=16, gradient_bits=16, optimizer_bits=96) / 1e12
     5.12
@@ -78,7 +78,7 @@ def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bit
 
 @formula("wall_params", "zero2020 §5.1")
 def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """The largest model where data-parallel devices share the optimizer state only: weights and gradients are repeated.
+    """Parameters of the largest model if only the optimizer state is sharded and weights and gradients are replicated.
 
     >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
     >>> round(wall_params_replicated(tp=8, pp=8, dp=16, hbm_capacity="80 GB", **mixed) / 1e12, 3)
@@ -89,11 +89,11 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
 
 @formula("wall_params", "korthikanti2022 §4.2.3")
 def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
-    """The largest model for whose activations the first 1F1B stage has room, were its state split to nothing.
+    """Parameters of the largest model whose activations fit on the first 1F1B stage if its state took no memory.
 
-    That stage keeps one micro-batch of a whole model, however many stages there are.  The models are `aspect` times
-    as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a key-value head, which no two
-    devices share.
+    The first stage keeps one micro-batch's activations of the whole model, whatever the number of stages. The models
+    are `aspect` times as wide as deep and shaped like Llama 3: the feed-forward layer is 3.5 times as wide as the
+    model, 8 queries share a key-value head, and no two devices share one.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)
@@ -102,13 +102,13 @@ def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_b
     layers = sqrt(8 * hbm_capacity * tp / (kept_values * activation_bits * batch * seq * aspect))
     width = symbol("hidden")
     alike = {"ffn": width * 7 / 2, "heads": width / 128, "kv_heads": width / 1024, "head_dim": 128}
-    block = LLAMA.params.subs({symbol(k): v for k, v in alike.items()}).expand().coeff(width, 2)  # without the norms
+    block = LLAMA.params.subs({symbol(k): v for k, v in alike.items()}).expand().coeff(width, 2)  # norms are left out
     return block * (aspect * layers) ** 2 * layers
 
 
 @formula("devices", "zero2020 §5.3")
 def least_devices(params, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """Devices that hold a model's training state between them, not rounded up.
+    """Fewest devices that together hold a model's training state, not rounded up.
 
     >>> least_devices(params=1e12, hbm_capacity="80 GB", weight_bits=16, gradient_bits=16, optimizer_bits=96)
     200.0

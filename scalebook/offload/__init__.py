@@ -1,4 +1,4 @@
-"""Offloading: tensors that lie in a second tier, and the bandwidth that hides their way."""
+"""Offloading: tensors kept in a second memory tier, and the bandwidth needed to hide their transfers."""
 
 from . import bandwidth, block, tiers
 from .bandwidth import *

@@ -1,8 +1,8 @@
-"""Offloading: tensors of the blocks that are not in use lie in a second tier, and move while others compute.
+"""Offloading: tensors of idle blocks are kept in a second tier, and are transferred while other blocks compute.
 
-Forward, a block's weights come in and its activations go out, each on its own direction of the link;
-backward, weights, activations and optimizer state come in.  What moves for the next block and the
-one before is hidden if it takes no longer than the block that computes.
+In the forward pass a block's weights come in and its activations go out, each in its own direction of the link. In the
+backward pass weights, activations and optimizer state come in. The transfers for the next block and the previous one
+are hidden if they take no longer than the computation of the present block.
 
 >>> offload_bandwidth.solve("seq")
 seq such that offload_bandwidth = ... (found numerically)
@@ -51,7 +51,7 @@ MIXED = {"weight_bits": 16, "gradient_bits": 16, "optimizer_bits": 96, "activati
 EVERYTHING = {"weight_offload": 1, "activation_offload": 1, "optimizer_offload": 1}
 
 
-# The bandwidth that hides it
+# The bandwidth that hides the transfers
 
 _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
 
@@ -67,10 +67,11 @@ def offload_bandwidth(
     block_forward,
     block_backward,
 ):
-    """The largest of three: weights in and activations out while a block goes forward,
-    all three in while one goes back.
+    """Bandwidth per direction that hides all transfers: the largest of three demands.
 
-    Out of the backward pass go gradients and new states, never more than comes in, on the other direction.
+    The three are weights in and activations out during a block's forward pass, and all three kinds of tensor in during
+    its backward pass. Gradients and updated state go out during the backward pass, in the other direction; they are
+    never more than what comes in.
 
     >>> offload_bandwidth(**EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB",
     ...                   block_forward="6 ms", block_backward="12 ms") / 1e9
@@ -83,7 +84,7 @@ def offload_bandwidth(
 
 @formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
 def offload_bandwidth_weights(block_weights, block_forward):
-    """Weights alone: a block's weights come in while another goes forward.
+    """Bandwidth that hides offloaded weights alone: a block's weights come in during another block's forward pass.
 
     >>> offload_bandwidth_weights(block_weights="0.45 GB", block_forward="6 ms") / 1e9
     75.0
@@ -93,7 +94,9 @@ def offload_bandwidth_weights(block_weights, block_forward):
 
 @formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
 def offload_bandwidth_activations(saved_activations, block_forward):
-    """Activations alone: they go out as fast as the forward pass makes them, and back at half that rate.
+    """Bandwidth that hides offloaded activations alone: they leave as fast as the forward pass makes them.
+
+    They come back at half that rate.
 
     >>> offload_bandwidth_activations(saved_activations="0.16 GB", block_forward="8 ms") / 1e9
     20.0
@@ -103,7 +106,7 @@ def offload_bandwidth_activations(saved_activations, block_forward):
 
 @formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
 def offload_bandwidth_states(block_states, block_backward):
-    """Gradients and optimizer state alone: in and out once a backward pass, at most.
+    """Bandwidth that hides offloaded gradients and optimizer state alone: in and out at most once per backward pass.
 
     >>> offload_bandwidth_states(block_states="0.2 GB", block_backward="10 ms") / 1e9
     20.0
@@ -115,9 +118,10 @@ def offload_bandwidth_states(block_states, block_backward):
 def break_even_tokens(
     block_params, block_active_params, weight_bits, seq, heads, head_dim, peak_flops, flops_efficiency, link_bandwidth
 ):
-    """Tokens of a micro-batch, sequences of length `seq`, at which weights take as long to come as a block to compute.
+    """Tokens per micro-batch at which fetching a block's weights takes as long as computing the block.
 
-    The tensor-parallel split cancels: it divides the weights and the arithmetic alike.
+    Sequences have length `seq`. Tensor parallelism cancels, because it divides weights and arithmetic by the same
+    number.
 
     >>> round(break_even_tokens(block_params=1e10, block_active_params=1e10, weight_bits=16, seq=2048, heads=128,
     ...     head_dim=192, peak_flops="989.4 TFLOP/s", flops_efficiency=0.75, link_bandwidth="100 GB/s"))
@@ -148,10 +152,11 @@ def break_even_tokens_mix(
     block_backward,
     link_bandwidth,
 ):
-    """Tokens of a micro-batch, in sequences of length `seq`, at which the link just hides all that is offloaded.
+    """Tokens per micro-batch at which the link just hides everything that is offloaded.
 
-    Activations and arithmetic grow with the tokens, weights and states do not.  No number helps a link too slow for
-    the activations; 0 where they are all that moves: any number will do.
+    Sequences have length `seq`. Activations and arithmetic grow with the tokens; weights and states do not. If the link
+    is too slow for the activations, no number of tokens helps. The result is 0 if only activations are offloaded: then
+    any number of tokens will do.
 
     >>> at = dict(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.2 GB", block_states="0.2 GB",
     ...           block_forward="6 ms", block_backward="12 ms")
@@ -171,7 +176,7 @@ def break_even_tokens_mix(
 
 @formula("forward_wait", "isaev2023-calculon §2", given=_BLOCK)
 def forward_wait(weight_offload, activation_offload, block_weights, saved_activations, block_forward, link_bandwidth):
-    """What is left of the moves when a block has gone forward: weights in, activations out on the other direction.
+    """Time that transfers add to a block's forward pass: weights come in while activations go out.
 
     >>> forward_wait(weight_offload=1, activation_offload=1, block_weights="0.5 GB", saved_activations="0.1 GB",
     ...              block_forward="5 ms", link_bandwidth="80 GB/s")
@@ -192,7 +197,7 @@ def backward_wait(
     block_backward,
     link_bandwidth,
 ):
-    """What is left of the moves when a block has gone back: weights, activations, gradients and optimizer state in.
+    """Time that transfers add to a block's backward pass: weights, activations, gradients and optimizer state come in.
 
     >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",
     ...                     block_backward="10 ms", link_bandwidth="80 GB/s"), 6)
@@ -204,7 +209,7 @@ def backward_wait(
 
 @formula("exposed_time", "isaev2023-calculon §2", given=[*_BLOCK, forward_wait, backward_wait])
 def exposed_time(forward_wait, backward_wait):
-    """What is left of the moves when the block has been computed, forward and backward.
+    """Time that transfers add to a block, forward and backward.
 
     >>> exposed_time(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.2 GB",
     ...              block_forward="5 ms", block_backward="10 ms", link_bandwidth="80 GB/s")
@@ -215,7 +220,7 @@ def exposed_time(forward_wait, backward_wait):
 
 @formula("offload_efficiency", "isaev2023-calculon §2", given=[*_BLOCK, exposed_time])
 def offload_efficiency(block_forward, block_backward, exposed_time):
-    """The time without waiting over the time with it.
+    """Compute time of a block over its time including waits for transfers.
 
     >>> offload_efficiency(block_forward="5 ms", block_backward="10 ms", exposed_time="1.25 ms")
     0.923076923076923

@@ -1,7 +1,7 @@
-"""One block of a model on one device: what an offloaded run has to move of it, and the time it computes.
+"""One block of a model on one device: what offloading must transfer for it, and how long it computes.
 
-The weights come in, the activations that the backward pass reads go out and come back, and gradients
-and optimizer state come and go once a step.  They hide behind the arithmetic of the block.
+Weights come in, the activations that the backward pass reads go out and come back, and gradients and optimizer state
+come and go once per step. These transfers hide behind the block's arithmetic.
 """
 
 from sympy import Max
@@ -16,12 +16,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# What there is to move
+# What is transferred
 
 
 @formula("block_params", "kaplan2020 table 1")
 def block_params_mean(params, embeddings, vocab, hidden, layers):
-    """All parameters but the embeddings, shared out over the blocks.
+    """Mean parameters of a block: all parameters except the embeddings, divided by the number of blocks.
 
     >>> block_params_mean(params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
     7.8026696
@@ -31,7 +31,7 @@ def block_params_mean(params, embeddings, vocab, hidden, layers):
 
 @formula("block_active_params", "kaplan2020 table 1")
 def block_active_params_mean(active_params, embeddings, vocab, hidden, layers):
-    """The parameters of a block that one token uses: all of a dense model's, few of a mixture of experts.
+    """Mean parameters of a block that one token uses: all of a dense block, few of a mixture of experts.
 
     >>> block_active_params_mean(active_params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
     7.8026696
@@ -45,7 +45,7 @@ def _matrices(hidden, heads, kv_heads, head_dim, ffn):
 
 @formula("block_params", "isaev2023-calculon §2")
 def block_params_shape(hidden, heads, kv_heads, head_dim, ffn):
-    """Four matrices of attention and two of a feed-forward layer without a gate.
+    """Parameters of a block: four attention matrices and the two matrices of a feed-forward layer without a gate.
 
     >>> block_params_shape(hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152) / 1e9
     1.811939328
@@ -55,7 +55,7 @@ def block_params_shape(hidden, heads, kv_heads, head_dim, ffn):
 
 @formula("block_active_params", "isaev2023-calculon §2")
 def block_active_params_shape(hidden, heads, kv_heads, head_dim, ffn):
-    """All of a dense model's block: four matrices of attention and two of a feed-forward layer without a gate.
+    """Active parameters of a dense block whose feed-forward layer has no gate: all of its six matrices.
 
     >>> block_active_params_shape(hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152) / 1e9
     1.811939328
@@ -65,7 +65,7 @@ def block_active_params_shape(hidden, heads, kv_heads, head_dim, ffn):
 
 @formula("block_weights", "rajbhandari2021 §3", given=[block_params_mean])
 def block_weights(block_params, weight_bits, tp):
-    """The weights that a device multiplies by, split over the tensor-parallel devices.
+    """Bytes of a block's weights on one device, split over the tensor-parallel devices.
 
     >>> block_weights(block_params=7.25e9, weight_bits=16, tp=32)
     453125000.0
@@ -75,7 +75,7 @@ def block_weights(block_params, weight_bits, tp):
 
 @formula("block_states", "rajbhandari2021 §3", given=[block_params_mean])
 def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
-    """Gradients and optimizer state, split over the tensor-parallel and the data-parallel devices.
+    """Bytes of a block's gradients and optimizer state on one device, split over tensor- and data-parallel devices.
 
     >>> block_states(block_params=7.25e9, gradient_bits=16, optimizer_bits=96, tp=32, dp=16)
     198242187.5
@@ -85,9 +85,10 @@ def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
 
 @formula("saved_activations", "korthikanti2022 §5")
 def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
-    """What the backward pass reads again, split over the tensor-parallel devices, sequence-parallel parts too.
+    """Bytes of activations that a block saves for its backward pass, on one device.
 
-    17 values with the attention core run again (34 bytes at 16 bits, masks counted), 1 with all run again.
+    They are split over the tensor-parallel devices, including the sequence-parallel parts. `kept_values` is 17 if the
+    attention core is recomputed (34 bytes in 16-bit precision, masks included) and 1 if the whole block is.
 
     >>> saved_activations_kept(batch=1, seq=2048, hidden=12288, kept_values=17, activation_bits=16, tp=8)
     106954752.0
@@ -95,12 +96,12 @@ def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp)
     return kept_values * batch * seq * hidden * activation_bits / 8 / tp
 
 
-# The time to hide it in
+# The time that hides the transfers
 
 
 @formula("block_flops", "kaplan2020 table 1", given=[block_active_params_mean])
 def block_flops(batch, seq, block_active_params, heads, head_dim, tp):
-    """Two operations for each parameter and token, and attention of every token to all of its sequence.
+    """Forward FLOPs of a block on one device: two per parameter and token, plus attention over the whole sequence.
 
     >>> round(block_flops(batch=1, seq=2048, block_active_params=1.812e9, heads=96, head_dim=128, tp=8) / 1e9, 1)
     953.5
@@ -110,7 +111,7 @@ def block_flops(batch, seq, block_active_params, heads, head_dim, tp):
 
 @formula("block_forward", "rajbhandari2021 §4", given=[block_flops])
 def block_forward(block_flops, peak_flops, flops_efficiency):
-    """The arithmetic at the rate achieved; collectives are taken as hidden behind it.
+    """Time of a block's forward arithmetic at the achieved rate. Collectives are assumed to be hidden behind it.
 
     >>> block_forward(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8)
     0.00125
@@ -122,9 +123,10 @@ def block_forward(block_flops, peak_flops, flops_efficiency):
 def block_forward_collectives(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved
 ):
-    """The arithmetic, then two gathers and two reduce-scatters over the tensor-parallel devices, nothing overlapped.
+    """Time of a block's forward pass if its two tensor-parallel gathers and two reduce-scatters overlap with nothing.
 
-    `link_achieved` is the rate of the scale-up network; while collectives run, moves to the second tier go on.
+    `link_achieved` is the rate of the scale-up network. Transfers to and from the second tier continue during
+    collectives.
 
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="300 GB/s")
     >>> round(block_forward_collectives(**at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
@@ -134,7 +136,7 @@ def block_forward_collectives(
 
 
 def _sent(batch, seq, hidden, activation_bits, tp, link_achieved):
-    """Time of a pass's two gathers and two reduce-scatters."""
+    """Time of the two gathers and two reduce-scatters of a pass."""
     return 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp / link_achieved
 
 
@@ -142,12 +144,12 @@ def _overlapped(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
     heads, head_dim, ffn,
 ):  # fmt: skip
-    """Arithmetic of a block's forward pass, and what is left of its collectives beside the products next to them."""
+    """Return the forward arithmetic time, and what collectives add if each overlaps with the adjacent product."""
     arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
     each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
     pace = arithmetic / (block_params + 2 * seq * width)
     out, wide = pace * hidden * width, pace * hidden * ffn
-    into = pace * block_params - out - 2 * wide  # queries, keys and values
+    into = pace * block_params - out - 2 * wide  # projections of queries, keys and values
     return arithmetic, sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
 
 
@@ -159,7 +161,9 @@ def block_forward_ring(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
     heads, head_dim, ffn,
 ):  # fmt: skip
-    """Each of the four collectives goes in a ring beside the product next to it, and beside no other.
+    """Time of a block's forward pass if its four collectives run as rings.
+
+    Each collective overlaps only with the product next to it.
 
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
     >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
@@ -177,7 +181,7 @@ def block_forward_piped(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
     heads, head_dim, ffn,
 ):  # fmt: skip
-    """As in a ring, but a pipe of `tp` parts also shows its first part.
+    """Time of a block's forward pass if each collective is sent in `tp` pieces. The first piece is not hidden.
 
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
     >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
@@ -193,7 +197,7 @@ def block_forward_piped(
 
 @formula("block_backward", "narayanan2021 §3", given=[block_forward])
 def block_backward(block_forward, recomputed):
-    """A gradient for each operand makes two passes of one; what was not kept is computed again before.
+    """Time of a block's backward pass: twice the forward pass, one for each operand's gradient, plus recomputation.
 
     >>> block_backward(block_forward="10 ms", recomputed=1)
     0.03
@@ -203,7 +207,9 @@ def block_backward(block_forward, recomputed):
 
 @formula("block_backward", "isaev2023-calculon §2", given=[block_flops])
 def block_backward_collectives(block_forward, block_flops, peak_flops, flops_efficiency, recomputed):
-    """As many collectives run back as forward; the arithmetic is two passes of one, and what is computed again.
+    """Time of a block's backward pass with as many collectives as the forward pass.
+
+    The arithmetic is twice the forward pass, plus recomputation.
 
     >>> block_backward_collectives(
     ...     block_forward="12 ms", block_flops="8 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, recomputed=1
@@ -215,7 +221,7 @@ def block_backward_collectives(block_forward, block_flops, peak_flops, flops_eff
 
 @formula("recomputed", "korthikanti2022 §5", given=[block_params_shape])
 def recomputed_attention(block_params, seq, heads, head_dim):
-    """The core of attention alone runs again: its share of a block's arithmetic.
+    """Share of a block's arithmetic that is recomputed if only the attention core is.
 
     >>> round(recomputed_attention(block_params=1.8e9, seq=2048, heads=96, head_dim=128), 3)
     0.027

@@ -1,6 +1,7 @@
-"""What the two tiers of an offloaded run hold, and how much must be offloaded for the first to suffice.
+"""Memory in both tiers of an offloaded run, and how much must be offloaded for device memory to suffice.
 
-Near are the blocks in use, arriving and leaving, each in a place of its own; all else that is offloaded is far.
+Device memory is the near tier. It has one place for each block that is in use, arriving or leaving. Everything else
+that is offloaded is in the far tier.
 
 >>> near_memory.solve("optimizer_offload").method
 'symbolic'
@@ -17,8 +18,8 @@ __all__ = [
     "params_of_hosts", "typical_host_buffers",
 ]  # fmt: skip
 
-# How many places there are near.  A place is taken from when its move begins until its block is done with it, and
-# a block is done once a period, which the longest of moves and arithmetic sets: places over period is Little's law.
+# The number of near places. A block takes a place from the start of its transfer until it has been computed. One block
+# finishes per period, set by the slowest of transfers and arithmetic. Places = time taken / period (Little's law).
 
 
 def _places(taken, *lanes):
@@ -30,9 +31,10 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
 def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_latency):
-    """Weights alone: one block that computes and those that arrive, as many as begin while one is on its way.
+    """Near places if only weights are offloaded: the block that computes, and the blocks that arrive meanwhile.
 
-    Where the link is fast enough that is 1 + ceiling(time to fetch a block / time to compute it).
+    Several blocks arrive at once if latency is long. If the link is fast enough, the number is 1 + ceiling(time to
+    fetch a block / time to compute it).
 
     >>> at = dict(block_weights="0.5 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
     >>> near_blocks_weights(at, link_latency="10 us"), near_blocks_weights(at, link_latency="2 ms")
@@ -44,7 +46,9 @@ def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_laten
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[saved_activations_kept, block_forward])
 def near_blocks_activations(saved_activations, block_forward, link_bandwidth, link_latency):
-    """Activations alone: one block that makes them and those that leave; back, with twice the time, no more.
+    """Near places if only activations are offloaded: the block that makes them, and the blocks that are leaving.
+
+    The backward pass takes twice the time and needs no more places.
 
     >>> at = dict(saved_activations="0.2 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
     >>> near_blocks_activations(at, link_latency="10 us"), near_blocks_activations(at, link_latency="5 ms")
@@ -67,9 +71,10 @@ def near_blocks_mix(
     link_bandwidth,
     link_latency,
 ):
-    """The larger number of the two passes: with it no block waits for a place, with one fewer all do.
+    """Near places that keep any block from waiting for one: the larger need of the two passes.
 
-    For equal blocks.  It is 2 while latency is short: a slower link makes blocks wait for it, not for places.
+    One place fewer makes every block wait. Blocks are assumed to be equal. The number is 2 while latency is short:
+    behind a slower link, blocks wait for the link and not for places.
 
     >>> near_blocks_mix(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", block_forward="6 ms", block_backward="12 ms",
@@ -98,7 +103,7 @@ def near_states_in_place(
     link_bandwidth,
     link_latency,
 ):
-    """States come, are changed where they lie, and leave from there: one place arrives, one computes, one leaves.
+    """Near places for optimizer state that is updated in place: one state arrives, one is updated, and one leaves.
 
     >>> near_states_in_place(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", block_backward="9 ms", link_bandwidth="100 GB/s",
@@ -115,7 +120,7 @@ def near_states_in_place(
 
 @formula("held_microbatches", "korthikanti2022 §4.2.3")
 def held_interleaved_first(pp, chunks):
-    """The first stage of an interleaved pipeline, in a step of at least as many micro-batches as stages.
+    """Micro-batches held by the first stage of an interleaved pipeline with at least as many micro-batches as stages.
 
     >>> held_interleaved_first(pp=8, chunks=4)
     9.75
@@ -138,7 +143,9 @@ def offload_memory(
     pp,
     held_microbatches,
 ):
-    """A stage's blocks, and the activations of all its micro-batches under way.
+    """Bytes in the far tier: the offloaded part of a stage's blocks.
+
+    Activations are counted for all micro-batches in flight.
 
     >>> offload_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875) / 1e9
@@ -162,9 +169,10 @@ def near_memory(
     near_blocks,
     near_states,
 ):
-    """Of what is offloaded a few blocks, of the rest all.  The work space of a block comes on top.
+    """Bytes in device memory: everything that is not offloaded, plus a few blocks of what is.
 
-    Weights come in and activations leave or come, so their places are those of one lane; unequal blocks want more.
+    Weights arrive, and activations leave or arrive, so each needs places for one direction only. Unequal blocks need
+    more places. The work space of a block is extra.
 
     >>> near_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
@@ -182,7 +190,7 @@ def near_memory(
 
 @formula("host_buffers", "deepspeed-memory")
 def typical_host_buffers():
-    """DeepSpeed's estimator asks for half as much again of a host as the state that lies there, for its buffers.
+    """Factor on offloaded state for host buffers: DeepSpeed's estimator asks for 1.5 times the state.
 
     >>> typical_host_buffers()
     1.5
@@ -194,7 +202,7 @@ def typical_host_buffers():
 def params_of_hosts(
     host_capacity, devices, weight_offload, optimizer_offload, weight_bits, gradient_bits, optimizer_bits, host_buffers
 ):
-    """Parameters whose offloaded state fills the memory of the hosts: gradients lie where the optimizer runs.
+    """Parameters whose offloaded state fills the hosts' memory. Gradients are kept where the optimizer runs.
 
     >>> params_of_hosts(host_capacity="1.5 TB", devices=1, weight_offload=1, optimizer_offload=1, weight_bits=16,
     ...                 gradient_bits=32, optimizer_bits=96).__round__(-9)
@@ -204,12 +212,13 @@ def params_of_hosts(
     return 8 * devices * host_capacity / (held * host_buffers)
 
 
-# How much must be offloaded: near_memory solved for a share
+# How much must be offloaded: near_memory solved for one offloaded share
 
 
 def _least(over, each, most, near):
-    """The share that frees what is over: 0 if nothing is;
-    negative, and so refused, if all that is held is near anyway.
+    """Return the smallest offloaded share that frees `over` bytes: 0 if nothing must be freed.
+
+    The share is negative, and so refused, if everything held is near anyway.
     """
     return Piecewise((0, Le(over, 0, evaluate=False)), (over / (each * (most - near)), True), evaluate=False)
 
@@ -228,9 +237,9 @@ def least_optimizer_offload(
     near_blocks,
     near_states,
 ):
-    """The least share of gradients and optimizer state in the second tier with which the first holds all the rest.
+    """Smallest offloaded share of gradients and optimizer state with which the rest fits in device memory.
 
-    Refused, since no share, where all of it is not enough: more of the weights or activations must go.
+    Raises ValueError if offloading all of it is not enough. Then more weights or activations must be offloaded.
 
     >>> least_optimizer_offload(near_memory="16 GB", weight_offload=1, activation_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="2 GB", layers=128, pp=8, held_microbatches=8.875,
@@ -257,7 +266,7 @@ def least_activation_offload(
     near_blocks,
     near_states,
 ):
-    """The least share of the kept activations in the second tier with which the first holds all the rest.
+    """Smallest offloaded share of the saved activations with which the rest fits in device memory.
 
     >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.2 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,

@@ -1,4 +1,4 @@
-"""Pipelines: schedules, what each leaves idle, what its stages keep and send, and the schedule executed."""
+"""Pipelines: schedules, their bubbles, what their stages keep and send, and a simulation that executes them."""
 
 from . import bubbles, eager, schedules, simulation, stages
 from .bubbles import *

@@ -1,9 +1,9 @@
-"""Pipelines: what each schedule leaves idle; `scalebook.pipeline.stages` has what its devices keep, send and compute.
+"""Bubbles of pipeline schedules. `scalebook.pipeline.stages` has what the devices keep, send and compute.
 
-Stages are equal and times are of one micro-batch on one device.  `scalebook.pipeline.simulation` executes the
-same schedules, and tests hold every formula here to it.  Some formulas hold from so many micro-batches on and
-are refused for fewer; there `scalebook.pipeline.simulation.simulate` is the answer, which executes the order or says
-why it cannot be run.
+Stages are equal, and times are for one micro-batch on one device. `scalebook.pipeline.simulation` executes the same
+schedules, and tests check every formula here against it. Some formulas hold only from a certain number of micro-batches
+on, and refuse fewer. In that case call `scalebook.pipeline.simulation.simulate`: it executes the order, or says why the
+order cannot run.
 
 >>> bubble_1f1b(pp=8, microbatches=64)
 0.109375
@@ -29,12 +29,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Equal times, an assumption to be named
+# Equal times: an explicit assumption
 
 
 @formula("input_gradient_time", "kaplan2020 §2.1")
 def equal_input_gradient(forward_time):
-    """A matrix product and the gradient of its input are equally many operations.
+    """Time of the input gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.
 
     >>> equal_input_gradient(forward_time="20 ms")
     0.02
@@ -44,9 +44,9 @@ def equal_input_gradient(forward_time):
 
 @formula("weight_gradient_time", "kaplan2020 §2.1")
 def equal_weight_gradient(forward_time):
-    """A matrix product and the gradient of its weights are equally many operations.
+    """Time of the weight gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.
 
-    Attention has no weights, so in a transformer the gradient of the weights takes less.
+    Attention has no weights, so in a transformer the weight gradient takes less.
 
     >>> equal_weight_gradient(forward_time="20 ms")
     0.02
@@ -54,7 +54,7 @@ def equal_weight_gradient(forward_time):
     return forward_time
 
 
-# What the orders take: from which numbers on, or in which groups
+# Limits of the schedules: the fewest micro-batches, or the size of their groups
 
 GROUPS = {"micro-batches in multiples of the stages": lambda microbatches, pp: Eq(Mod(microbatches, pp), 0)}
 FILLED_ONCE = {"at least as many micro-batches as stages": lambda microbatches, pp: microbatches >= pp}
@@ -75,7 +75,7 @@ def _over_busy(idle, microbatches, *times):
 
 @formula("bubble", "huang2019 §2.3")
 def bubble_gpipe(pp, microbatches):
-    """GPipe: the first micro-batch fills the pipeline and the last drains it, whatever the passes take.
+    """Bubble of GPipe: the first micro-batch fills the pipeline and the last drains it, whatever the passes take.
 
     >>> bubble_gpipe(pp=4, microbatches=32)
     0.09375
@@ -85,7 +85,7 @@ def bubble_gpipe(pp, microbatches):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b(pp, microbatches):
-    """1F1B idles as long as GPipe; what it saves is memory.
+    """Bubble of 1F1B, the same as GPipe's. 1F1B saves memory, not time.
 
     >>> bubble_1f1b(pp=8, microbatches=64)
     0.109375
@@ -95,7 +95,7 @@ def bubble_1f1b(pp, microbatches):
 
 @formula("bubble", "narayanan2021 §2.2.2", domain=GROUPS)
 def bubble_interleaved(pp, microbatches, chunks):
-    """Interleaved 1F1B fills and drains with a chunk at a time; the schedule runs groups of `pp` micro-batches only.
+    """Bubble of interleaved 1F1B, which fills and drains one chunk at a time, in groups of `pp` micro-batches.
 
     >>> bubble_interleaved(pp=8, microbatches=64, chunks=4)
     0.02734375
@@ -105,9 +105,9 @@ def bubble_interleaved(pp, microbatches, chunks):
 
 @formula("microbatches", "narayanan2021 §2.2.2")
 def enough_interleaved(pp, chunks, bubble):
-    """The fewest micro-batches, in the groups of `pp` that interleaving takes, whose bubble is no larger.
+    """Fewest micro-batches with which interleaved 1F1B keeps its bubble at or below `bubble`, in groups of `pp`.
 
-    One chunk is 1F1B, which takes groups too but needs none.
+    With one chunk the schedule is plain 1F1B, which can run groups but does not need them.
 
     >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
     224.0
@@ -117,10 +117,10 @@ def enough_interleaved(pp, chunks, bubble):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time, transfer_time):
-    """1F1B with transfers that nothing hides: nearly two of them delay every micro-batch.
+    """Bubble of 1F1B with transfers that nothing hides: nearly two transfers delay every micro-batch.
 
-    A stage sends a micro-batch forth and waits for it to come back; with as many in flight as there
-    are stages, each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
+    A stage sends a micro-batch forward and waits for it to come back. With as many micro-batches in flight as there are
+    stages, each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
 
     >>> knowns = dict(forward_time="18.522 ms", input_gradient_time="18.086 ms", weight_gradient_time="9.337 ms")
     >>> bubble = bubble_1f1b_transfers(pp=8, microbatches=24, transfer_time="0.601 ms", **knowns)
@@ -134,11 +134,11 @@ def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, w
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_ONCE)
 def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """ZB-H1 fills the drain with weight gradients that were put off, within the memory of 1F1B.
+    """Bubble of ZB-H1, which fills the drain with deferred weight gradients, within the memory of 1F1B.
 
-    Published as (pp - 1)(forward + input gradient - weight gradient), which holds while the weight
-    gradient is no longer than the forward pass.  With fewer than `pp` micro-batches too little is at hand
-    to fill the drain with: it idles longer than this, and at most as long as 1F1B.
+    Published as (pp - 1)(forward + input gradient - weight gradient). That holds while the weight gradient takes no
+    longer than the forward pass. With fewer than `pp` micro-batches there are too few weight gradients to fill the
+    drain: the schedule idles longer than this, but at most as long as 1F1B.
 
     >>> bubble_zb_h1(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.07291666666666666
@@ -149,11 +149,11 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
 def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """ZB-H2 fills the start too, with nearly twice the memory; the optimizer must not wait for all.
+    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory.
 
-    Published as (pp - 1)(forward + input gradient - 2 weight gradient), which is the largest of the
-    three while the weight gradient is the shortest.  With fewer than 2 pp - 1 micro-batches it idles longer
-    than this, and at most as long as 1F1B.
+    The optimizer must not wait for all devices. Published as (pp - 1)(forward + input gradient - 2 weight gradient).
+    That is the largest of the three terms while the weight gradient is the shortest pass. With fewer than 2 pp - 1
+    micro-batches it idles longer than this, but at most as long as 1F1B.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875
@@ -164,10 +164,10 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 §6", domain=FILLED_TWICE)
 def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """ZB-V: nothing idles where the three passes take equally long; at most this where they do not.
+    """Bubble of ZB-V: zero if the three passes take equally long, and at most this value otherwise.
 
-    Exact where the weight gradient is the shortest of the three.  Fewer than 2 pp - 1 micro-batches do not
-    fill the V, and the order is not run.  The optimizer must not wait for all.
+    The value is exact if the weight gradient is the shortest of the three passes. Fewer than 2 pp - 1 micro-batches do
+    not fill the V, and the order cannot run. The optimizer must not wait for all devices.
 
     >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.04375
@@ -179,13 +179,13 @@ def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_grad
 
 @formula("bubble", "deepseek2024-v3 table 2", domain=PAIRS)
 def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """DualPipe, from both ends at once: exact where the input gradient is no longer than the forward pass,
-    else a bound.
+    """Bubble of DualPipe, which feeds the pipeline from both ends.
 
-    Published as (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass and F&B a pair, which is this where
-    the input gradient is the longest of the three passes or as long as the forward pass, and the weight gradient
-    no longer.  A pair is taken to last as long as its passes together: what it hides is transfers.  Where the
-    input gradient is the longer, as with attention, the order idles less than this.
+    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise (as with
+    attention). Published as (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass and F&B a forward and a backward
+    pass run together. The two agree if the weight gradient is no longer than the forward pass and the input gradient is
+    the longest pass or as long as the forward pass. The pair is assumed to take as long as its two passes: it hides
+    transfers only.
 
     >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.0625
@@ -197,7 +197,7 @@ def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_
 
 @formula("idle_fraction", "huang2019 §2.3", given=[bubble_1f1b])
 def pipeline_idle(bubble):
-    """The share of a step in which a device waits for the pipeline.
+    """Share of a step in which a device waits for the pipeline.
 
     >>> pipeline_idle(pp=8, microbatches=56)
     0.1111111111111111

@@ -18,7 +18,9 @@ __all__ = ["held_eager", "pp_exposed_eager"]
 
 @formula("held_microbatches", "zhuang2022 §4")
 def held_eager(microbatches, pp, stage):
-    """Eager 1F1B: two forward passes ahead for every stage behind, so nearly twice what 1F1B keeps.
+    """Micro-batches that a stage of eager 1F1B holds: two for every stage behind it.
+
+    That is nearly twice as many as with 1F1B.
 
     >>> held_eager(microbatches=32, pp=8, stage=1), held_eager(microbatches=32, pp=8, stage=8)
     (15.0, 1.0)
@@ -28,9 +30,9 @@ def held_eager(microbatches, pp, stage):
 
 @formula("pp_exposed", "zhuang2022 §4")
 def pp_exposed_eager(pp, transfer_time, pp_overlap):
-    """Eager 1F1B: only the first micro-batch on its way down and the last on its way back are waited for.
+    """Transfer time that eager 1F1B exposes: only the first micro-batch's way down and the last one's way back.
 
-    Holds while a transfer takes no longer than a pass of a stage.
+    This holds while a transfer takes no longer than a pass of a stage.
 
     >>> pp_exposed_eager(pp=8, transfer_time="1 ms", pp_overlap=0)
     0.014

@@ -1,8 +1,8 @@
-"""In which order each device of a pipeline works, one function for each schedule.
+"""The order in which each device of a pipeline works, one function per schedule.
 
-An order is a list of slots.  A slot is a tuple of operations that run together: a forward pass F,
-the gradient B of a stage's input, the gradient W of its weights; (B, W) is a whole backward pass.
-Stages are counted along the model, so a device with several chunks has several.
+An order is a list of slots. A slot is a tuple of operations that run together: a forward pass F, the gradient B of a
+stage's input, or the gradient W of its weights. (B, W) is a whole backward pass. Stages are counted along the model, so
+a device with several chunks has several stages.
 
 >>> orders(one_f_one_b, pp=2, microbatches=2, chunks=1)[1]
 [(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
 
 
 class _Order(list):
-    """The slots of one device; the weight gradients that were put off wait in `late`."""
+    """The slots of one device. Deferred weight gradients wait in `late`."""
 
     def __init__(self):
         self.late = []
@@ -42,7 +42,7 @@ class _Order(list):
         self.late.append((Operation("W", stage, microbatch),))
 
     def weights(self, leave=0):
-        """The oldest weight gradient, unless no more than `leave` wait."""
+        """Run the oldest deferred weight gradient, unless `leave` or fewer are waiting."""
         if len(self.late) > leave:
             self.append(self.late.pop(0))
 
@@ -52,8 +52,9 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """The order of every device, each filled by a function of this module;
-    raises ValueError for numbers it cannot run.
+    """Return the order of every device, filled by a function of this module.
+
+    Raises ValueError for numbers that the schedule cannot run.
     """
     found = []
     for device in range(pp):
@@ -66,7 +67,7 @@ def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list
 
 
 def gpipe(order, device, pp, microbatches, chunks):
-    """All forward passes, then all backward passes, the last micro-batch first."""
+    """Run all forward passes, then all backward passes starting with the last micro-batch."""
     for k in range(microbatches):
         order.forward(device, k)
     for k in reversed(range(microbatches)):
@@ -74,7 +75,7 @@ def gpipe(order, device, pp, microbatches, chunks):
 
 
 def run_ahead(order, device, microbatches, ahead):
-    """So many forward passes, then one backward, one forward in turn."""
+    """Run `ahead` forward passes, then alternate one backward and one forward pass."""
     ahead = min(microbatches, ahead)
     for k in range(ahead):
         order.forward(device, k)
@@ -85,12 +86,12 @@ def run_ahead(order, device, microbatches, ahead):
 
 
 def one_f_one_b(order, device, pp, microbatches, chunks):
-    """As many forward passes ahead as there are stages to come."""
+    """1F1B: run one forward pass ahead for this stage and each stage behind it."""
     run_ahead(order, device, microbatches, pp - device)
 
 
 def interleaved(order, device, pp, microbatches, chunks):
-    """1F1B over `chunks` stages a device: groups of `pp` micro-batches take the chunks in turn."""
+    """1F1B over `chunks` stages per device. Groups of `pp` micro-batches run the chunks in turn."""
     if microbatches % pp:
         raise ValueError(
             f"interleaved runs groups of pp={pp} micro-batches: microbatches={microbatches} is no multiple"
@@ -126,17 +127,17 @@ def _zero_bubble(order, stage, microbatches, ahead, late):
 
 
 def zb_h1(order, device, pp, microbatches, chunks):
-    """1F1B whose later stages put weight gradients off, as many as keep every stage's memory at that of the first."""
+    """1F1B in which later stages defer weight gradients until their memory equals the first stage's."""
     _zero_bubble(order, device, microbatches, pp - device, device)
 
 
 def zb_h2(order, device, pp, microbatches, chunks):
-    """Nearly twice the forward passes ahead, and twice the weight gradients put off."""
+    """Run nearly twice as many forward passes ahead as ZB-H1, and defer twice as many weight gradients."""
     _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
 
 
 def zb_v(order, device, pp, microbatches, chunks):
-    """Two chunks a device, placed as a V: the first device has the first and the last stage."""
+    """Two chunks per device, placed as a V: the first device has the first and the last stage."""
     if microbatches < 2 * pp - 1:
         raise ValueError(
             f"zb_v fills the V with 2 pp - 1 = {2 * pp - 1} micro-batches: microbatches={microbatches} is fewer"
@@ -172,7 +173,10 @@ def zb_v(order, device, pp, microbatches, chunks):
 
 
 def dualpipe(order, device, pp, microbatches, chunks):
-    """Half of the micro-batches from either end, through two copies of the model; a forward beside a backward pass."""
+    """Feed half of the micro-batches from each end, through two copies of the model.
+
+    A forward pass in one direction is paired with a backward pass in the other.
+    """
     if pp % 2 or microbatches % 2 or microbatches < 2 * pp:
         raise ValueError(
             f"dualpipe takes an even pp and an even number of at least 2 pp micro-batches, not pp={pp}, "
@@ -211,7 +215,7 @@ def dualpipe(order, device, pp, microbatches, chunks):
         both(1)
     for _ in range(far):
         backward(1), both(1)
-    for i in range(near + 1):  # the second half of these puts weight gradients off
+    for i in range(near + 1):  # the second half of these defers weight gradients
         backward(1, late=2 * i >= near + 1)
         backward(0, late=2 * i + 1 >= near + 1)
     for _ in range(far):

@@ -1,4 +1,4 @@
-"""Schedules: one object for all that is true of a pipeline's schedule, and their registry.
+"""Schedules: one object holds everything about a pipeline schedule, and a registry holds them all.
 
 >>> SCHEDULES["zb_v"].held(microbatches=32, pp=8), SCHEDULES["zb_v"].chunks
 (8.5, 2)
@@ -12,15 +12,16 @@ from scalebook.pipeline import bubbles, orders, stages
 
 __all__ = ["SCHEDULES", "Schedule"]
 
-SCHEDULES: dict[str, "Schedule"] = {}  # by name, the usual first; the leanest where they come to the same
+SCHEDULES: dict[str, "Schedule"] = {}  # by name, the default first; of equals, the one with the least memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
-    """What a schedule idles, holds and sends, the order it is executed in, and how it lies on the devices.
+    """A pipeline schedule: its bubble, memory and messages, the order it runs in, and its placement on devices.
 
-    Entered in `SCHEDULES` as it is made.  Where `is_exact` of the times of the three passes is false, its bubble is the
-    most that the executed order idles; tests hold every other formula to the execution at all shapes that it runs.
+    Creating one enters it in `SCHEDULES`. If `is_exact` is false for the times of the three passes, the bubble is an
+    upper bound on what the executed order idles. Tests compare every other formula with the execution at all shapes
+    that the schedule can run.
     """
 
     name: str
@@ -30,9 +31,9 @@ class Schedule:
     messages: Formula  # tensors that a device sends
     order: Callable  # fills a device's order: (order, device, pp, microbatches, chunks)
     exposed: Formula = stages.pp_exposed  # time of transfers that nothing hides
-    chunks: int | None = 1  # parts of the model on a device; None: as many as the strategy says
-    plain: str | None = None  # the schedule that it is with one chunk
-    ends: str = "apart"  # the model's two ends: "apart", on the "first" device, or on the first and the last, "both"
+    chunks: int | None = 1  # parts of the model on a device; None: the strategy says how many
+    plain: str | None = None  # the name of the same schedule with one chunk
+    ends: str = "apart"  # the two ends of the model: "apart", on the "first" device, or on the first and last, "both"
     is_exact: Callable = lambda forward, input_gradient, weight_gradient: True
 
     def __post_init__(self):
@@ -48,12 +49,12 @@ class Schedule:
 
     @property
     def copies(self) -> int:
-        """Whole stages that a device holds: two where micro-batches enter at both ends."""
+        """Stages that a device holds: two if micro-batches enter at both ends, else one."""
         return 2 if self.ends == "both" else 1
 
     @property
     def passes(self) -> int:
-        """How often a micro-batch goes along the devices, forward: down, or down and up again."""
+        """Forward trips of a micro-batch along the devices: one down, or one down and one back up."""
         return 2 if self.ends == "first" else 1
 
 

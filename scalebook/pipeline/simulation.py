@@ -1,7 +1,7 @@
-"""A pipeline's schedule, executed: who works when, who waits, and what is in flight.
+"""Execute a pipeline schedule: which device works when, which waits, and what is in flight.
 
-Each device works through its order; an operation starts when the device is free and what it needs
-has arrived.  Times are exact fractions, so a closed form can be compared with `==`.
+Each device works through its order. An operation starts when its device is free and its inputs have arrived. Times are
+exact fractions, so results can be compared with a closed form by `==`.
 
 >>> run = simulate("1f1b", pp=8, microbatches=32)
 >>> run.bubble
@@ -27,7 +27,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 __all__ = ["Run", "Slot", "simulate"]
 
 PASSES = {"F": "forward_time", "B": "input_gradient_time", "W": "weight_gradient_time"}
-MOST_STAGES, MOST_PASSES = 2048, 200_000  # some seconds
+MOST_STAGES, MOST_PASSES = 2048, 200_000  # takes some seconds
 
 
 class Slot(NamedTuple):
@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One step of a pipeline: its slots, start and end in whole ticks of which `ticks` are one unit of time."""
+    """One step of a pipeline: its slots, with start and end in whole ticks. One unit of time has `ticks` ticks."""
 
     schedule: str
     pp: int
@@ -52,7 +52,7 @@ class Run:
 
     @cached_property
     def slots(self) -> list[Slot]:
-        """Who worked on what, when."""
+        """The slots: which device ran which operations, and when."""
         return [x._replace(start=Fraction(x.start, self.ticks), end=Fraction(x.end, self.ticks)) for x in self.counted]
 
     @cached_property
@@ -64,25 +64,28 @@ class Run:
 
     @property
     def busy(self) -> list[Fraction]:
-        """How long each device works."""
+        """Busy time of each device."""
         return [Fraction(sum(x.end - x.start for x in slots), self.ticks) for slots in self._by_device]
 
     @property
     def makespan(self) -> Fraction:
-        """From the first operation of any device to the last of all: the step where an optimizer waits for all."""
+        """Time from the first operation to the last on any device.
+
+        It is the step time if the optimizer waits for all devices.
+        """
         return Fraction(max(x.end for x in self.counted), self.ticks)
 
     @property
     def interval(self) -> Fraction:
-        """The longest any device takes from its first to its last operation: steps can follow each other so."""
+        """Longest time between the first and the last operation of one device: the time from one step to the next."""
         return Fraction(max(slots[-1].end - slots[0].start for slots in self._by_device), self.ticks)
 
     @property
     def bubble(self) -> Fraction:
-        """Idle over busy time of all devices, where each starts its next step when it is done with this one.
+        """Idle over busy time of all devices, if each device starts its next step as soon as it finishes this one.
 
-        Schedules whose first device works from the first moment to the last have the same bubble
-        when an optimizer waits for all; the zero-bubble schedules do not.
+        If the first device works from the first moment to the last, the bubble is the same when an optimizer waits for
+        all devices. The zero-bubble schedules are not of this kind.
 
         >>> run = simulate("zb_h2", pp=4, microbatches=8)
         >>> run.bubble, run.bubble_synchronous
@@ -92,7 +95,7 @@ class Run:
 
     @property
     def bubble_synchronous(self) -> Fraction:
-        """Idle over busy time where an optimizer waits for all devices."""
+        """Idle over busy time if an optimizer waits for all devices."""
         return self._idle(self.makespan)
 
     def _idle(self, step):
@@ -101,7 +104,7 @@ class Run:
 
     @property
     def in_flight(self) -> list[Fraction | int]:
-        """The most micro-batches whose activations each device keeps at once, chunks counted as parts of one."""
+        """Most micro-batches whose activations each device keeps at once. A chunk counts as a fraction."""
         peaks = []
         for slots in self._by_device:
             held, peak = 0, 0
@@ -115,7 +118,7 @@ class Run:
 
     @property
     def messages(self) -> int:
-        """Tensors sent from one device to another: activations forth and their gradients back."""
+        """Tensors sent from one device to another: activations forward and their gradients back."""
         place = {x: slot.device for slot in self.counted for x in slot.operations}
         return sum(place[need] != place[x] for x in place if (need := _needs(x, self._last)))
 
@@ -131,7 +134,7 @@ class Run:
 
 
 def _needs(x: Operation, last: int) -> Operation | None:
-    """The operation whose result this one waits for."""
+    """Return the operation whose result this one waits for."""
     if x.kind == "F":
         return Operation("F", x.stage - 1, x.microbatch) if x.stage else None
     if x.kind == "B":
@@ -151,15 +154,14 @@ def simulate(
     transfer_time=0,
     scale: Sequence | None = None,
 ) -> Run:
-    """Execute one step of a schedule, by its name in `SCHEDULES`.
+    """Execute one step of a schedule, given by its name in `SCHEDULES`.
 
-    Times are of one micro-batch on one device, for all its chunks together, in any one unit;
-    text such as "18.5 ms" is in seconds.  `transfer_time` passes between the end of an operation
-    and the start of one that needs its result on another device.  `scale` says how long each stage
-    takes beside the others, one number a stage along the model (`pp` times `chunks` of them).
+    Times are for one micro-batch on one device, for all its chunks together, in any one unit. Text such as "18.5 ms" is
+    converted to seconds. `transfer_time` passes between the end of an operation and the start of one on another device
+    that needs its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers).
 
-    Raises LookupError for an unknown schedule, ValueError for numbers a schedule cannot run and for more passes than
-    can be executed in some seconds.
+    Raises LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for more passes
+    than can be executed in some seconds.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)
@@ -203,7 +205,7 @@ def simulate(
     }
     lasts = {(k, s): t * _exact("forward_time", x) / chunks for k, t in times.items() for s, x in enumerate(scale)}
     transfer = _exact("transfer_time", transfer_time)
-    unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are quicker
+    unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are faster
     slots = _execute(
         orders(SCHEDULES[schedule].order, pp, microbatches, chunks),
         {k: int(x * unit) for k, x in lasts.items()},
@@ -215,14 +217,14 @@ def simulate(
 
 def _exact(name, value):
     exact = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
-    value = quantity(name, value)  # says what is wrong
+    value = quantity(name, value)  # raises an error that says what is wrong
     if not isinstance(value, float):
         raise TypeError(f"{name} is one number here, not {quoted(value)}")
     return Fraction(value if exact is None else exact)
 
 
 def _execute(ordered, lasts, transfer, last):
-    """Every slot with its device, start and end, in the order in which they were settled."""
+    """Return every slot with its device, start and end, in the order in which they were scheduled."""
     place = {x: device for device, order in enumerate(ordered) for slot in order for x in slot}
     needs = {x: _needs(x, last) for x in place}
     ends, free, at, slots = {}, [0] * len(ordered), [0] * len(ordered), []

@@ -1,6 +1,6 @@
-"""The stages of a pipeline: what they keep in flight, what they send, and how long they work on a model.
+"""The stages of a pipeline: what they keep in flight, what they send, and how long they compute.
 
-As for the bubbles, tests hold each formula to the executed schedule (`scalebook.pipeline.simulation`).
+Tests check each formula against the executed schedule (`scalebook.pipeline.simulation`).
 
 >>> from scalebook.tables import accelerators, models
 >>> row = pipelining(models.llama3_70b, accelerators.h100, batch=1, seq=8192, pp=8, tp=8, microbatches=64,
@@ -29,7 +29,7 @@ __all__ = [
 
 @formula("held_microbatches", "huang2019 §2.3")
 def held_gpipe(microbatches):
-    """GPipe runs all forward passes first, so every stage holds every micro-batch.
+    """Micro-batches that a stage of GPipe holds: all of them, because all forward passes run first.
 
     >>> held_gpipe(microbatches=32)
     32.0
@@ -39,7 +39,7 @@ def held_gpipe(microbatches):
 
 @formula("held_microbatches", "narayanan2021 §2.2.1")
 def held_1f1b(microbatches, pp, stage):
-    """One forward, one backward (1F1B): a stage runs ahead by the stages behind it.
+    """Micro-batches that a stage of 1F1B holds: one, and one for each stage behind it.
 
     There is no value for a stage beyond the last.
 
@@ -51,7 +51,7 @@ def held_1f1b(microbatches, pp, stage):
 
 @formula("held_microbatches", "narayanan2021 §2.2.2")
 def held_interleaved(microbatches, pp, stage, chunks):
-    """Interleaved 1F1B: a stage holds 2(pp - stage) + (chunks - 1)pp + 1 parts of 1/chunks of its blocks.
+    """Micro-batches that a stage of interleaved 1F1B holds: 2(pp - stage) + (chunks - 1)pp + 1 chunks of 1/chunks each.
 
     >>> held_interleaved(microbatches=64, pp=8, stage=1, chunks=3) / 8
     1.2916666666666667
@@ -62,7 +62,7 @@ def held_interleaved(microbatches, pp, stage, chunks):
 
 @formula("held_microbatches", "narayanan2021 §2.2")
 def held_chunks(microbatches, pp, stage, chunks):
-    """Interleaved 1F1B, of which one chunk runs as plain 1F1B.
+    """Micro-batches that a stage of interleaved 1F1B holds. With one chunk the schedule is plain 1F1B.
 
     >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
     (8.0, 11.5)
@@ -76,7 +76,7 @@ def held_chunks(microbatches, pp, stage, chunks):
 
 @formula("held_microbatches", "qi2024 table 2")
 def held_zb_h1(microbatches, pp):
-    """ZB-H1: on every device, as many as 1F1B keeps on its first.
+    """Micro-batches that each device of ZB-H1 holds: as many as the first device of 1F1B.
 
     >>> held_zb_h1(microbatches=32, pp=8)
     8.0
@@ -86,7 +86,7 @@ def held_zb_h1(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 table 2")
 def held_zb_h2(microbatches, pp):
-    """ZB-H2: nearly twice as many.
+    """Micro-batches that each device of ZB-H2 holds: nearly twice as many as with ZB-H1.
 
     >>> held_zb_h2(microbatches=32, pp=8)
     15.0
@@ -96,7 +96,9 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """ZB-V: as many as 1F1B keeps on its first device, and one chunk more in the order executed here.
+    """Micro-batches that each device of ZB-V holds: as many as 1F1B's first device.
+
+    The order executed here keeps one chunk more.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5
@@ -106,7 +108,7 @@ def held_zb_v(microbatches, pp):
 
 @formula("held_microbatches", "deepseek2024-v3 table 2", domain=EVEN_STAGES)
 def held_dualpipe(pp):
-    """DualPipe: one more than 1F1B on its first device, on every device; the weights are kept twice.
+    """Micro-batches that each device of DualPipe holds: one more than 1F1B's first device. Weights are kept twice.
 
     >>> held_dualpipe(pp=8)
     9.0
@@ -116,7 +118,7 @@ def held_dualpipe(pp):
 
 @formula("weight_versions", "narayanan2019 §3.3")
 def versions_pipedream(pp, stage):
-    """PipeDream never drains, and keeps the weights that each micro-batch in flight began with.
+    """Weight versions that a stage of PipeDream keeps: one for each micro-batch in flight, because it never drains.
 
     >>> versions_pipedream(pp=8, stage=1), versions_pipedream(pp=8, stage=8)
     (8.0, 1.0)
@@ -126,7 +128,7 @@ def versions_pipedream(pp, stage):
 
 @formula("staleness", "narayanan2019 §3.3")
 def staleness_pipedream(pp, stage):
-    """Updates that a stage makes while one of its micro-batches is on its way through the stages behind.
+    """Weight updates that a PipeDream stage makes while one of its micro-batches passes through the stages behind it.
 
     >>> staleness_pipedream(pp=8, stage=1), staleness_pipedream(pp=8, stage=8)
     (7.0, 0.0)
@@ -139,7 +141,7 @@ def staleness_pipedream(pp, stage):
 
 @formula("messages", "narayanan2021 §2.2.1")
 def messages_loop(pp, microbatches):
-    """Each boundary is crossed twice by each micro-batch: GPipe, 1F1B, ZB-H1, ZB-H2.
+    """Messages per step of GPipe, 1F1B, ZB-H1 and ZB-H2: each micro-batch crosses each stage boundary twice.
 
     >>> messages_loop(pp=8, microbatches=32)
     448.0
@@ -149,7 +151,9 @@ def messages_loop(pp, microbatches):
 
 @formula("messages", "narayanan2021 §2.2.2", domain=GROUPS)
 def messages_interleaved(pp, microbatches, chunks):
-    """Each micro-batch goes round the devices once a chunk; one device sends nothing.
+    """Messages per step of interleaved 1F1B: each micro-batch circles the devices once per chunk.
+
+    One device sends nothing.
 
     >>> messages_interleaved(pp=8, microbatches=32, chunks=2)
     960.0
@@ -159,7 +163,7 @@ def messages_interleaved(pp, microbatches, chunks):
 
 @formula("messages", "qi2024 §6", domain=FILLED_TWICE)
 def messages_zb_v(pp, microbatches):
-    """Down one side of the V and up the other; at its foot nothing is sent.
+    """Messages per step of ZB-V: micro-batches go down one side of the V and up the other. Its foot sends nothing.
 
     >>> messages_zb_v(pp=8, microbatches=32)
     896.0
@@ -169,7 +173,7 @@ def messages_zb_v(pp, microbatches):
 
 @formula("messages", "deepseek2024-v3 table 2", domain=PAIRS)
 def messages_dualpipe(pp, microbatches):
-    """As 1F1B, in both directions at once; the two copies' gradients must be added besides.
+    """Messages per step of DualPipe: as many as 1F1B, in both directions. Summing the two copies' gradients is extra.
 
     >>> messages_dualpipe(pp=8, microbatches=32)
     448.0
@@ -179,7 +183,7 @@ def messages_dualpipe(pp, microbatches):
 
 @formula("pipeline_traffic", "narayanan2021 §3.2", given=[messages_interleaved, messages_loop])
 def pipeline_traffic(messages, batch, seq, hidden, activation_bits):
-    """A message is the residual stream of a micro-batch, or its gradient.
+    """Bytes of a step's messages. Each message is a micro-batch's residual stream or its gradient.
 
     >>> pipeline_traffic(pp=8, microbatches=32, batch=1, seq=4096, hidden=8192, activation_bits=16) / 2**30
     28.0
@@ -189,7 +193,7 @@ def pipeline_traffic(messages, batch, seq, hidden, activation_bits):
 
 @formula("pipeline_latency", "pope2022 §3")
 def pipeline_latency(pp, forward_time, transfer_time):
-    """One input visits the stages one after the other: more of them do not make it faster.
+    """Latency of one input through all stages. More stages do not reduce it.
 
     >>> pipeline_latency(pp=8, forward_time="5 ms", transfer_time="10 us")
     0.04007
@@ -202,7 +206,7 @@ def pipeline_latency(pp, forward_time, transfer_time):
 
 @formula("weight_gradient_time", "kaplan2020 §2.1", given=[used_params])
 def stage_weight_gradient(used_params, batch, seq, pp, tp, peak_flops, flops_efficiency):
-    """A multiply and an add for every weight of the stage and every token: attention's own arithmetic has no weights.
+    """Time of a stage's weight gradients: a multiply and an add for every weight and token. Attention adds none.
 
     >>> knowns = dict(batch=1, seq=8192, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
     >>> stage_weight_gradient(used_params=70e9, **knowns)
@@ -213,7 +217,7 @@ def stage_weight_gradient(used_params, batch, seq, pp, tp, peak_flops, flops_eff
 
 @formula("forward_time", "kaplan2020 §2.1", given=[stage_weight_gradient, attention_flops])
 def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_flops, flops_efficiency):
-    """The products with the weights, as many as in their gradient, and attention's scores and values.
+    """Time of a stage's forward pass: as many FLOPs as its weight gradients, plus attention's scores and values.
 
     >>> knowns = dict(layers=80, pp=8, tp=8, peak_flops="989.4 TFLOP/s", flops_efficiency=0.5)
     >>> stage_forward(weight_gradient_time="36 ms", attention_flops="1.1 TFLOP", **knowns)
@@ -224,7 +228,7 @@ def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_fl
 
 @formula("input_gradient_time", "kaplan2020 §2.1")
 def stage_input_gradient(forward_time, weight_gradient_time):
-    """The products of the forward pass, and attention's once more: its gradient goes to two operands.
+    """Time of a stage's input gradients: the forward pass, plus attention's products once more for its second operand.
 
     >>> stage_input_gradient(forward_time="39 ms", weight_gradient_time="36 ms")
     0.042
@@ -234,7 +238,7 @@ def stage_input_gradient(forward_time, weight_gradient_time):
 
 @formula("transfer_time", "narayanan2021 §4.1")
 def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
-    """Each tensor-parallel device sends its part of the residual stream over its own link.
+    """Time to send a micro-batch to the next stage. Each tensor-parallel device sends its part over its own link.
 
     >>> stage_transfer(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, link_bandwidth="50 GB/s")
     0.00033554432
@@ -244,7 +248,9 @@ def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
 
 @formula("pp_exposed", "narayanan2021 §2.2.2")
 def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
-    """Every chunk of a micro-batch is received once forward and once backward; one stage sends nothing.
+    """Transfer time that nothing hides: every chunk of a micro-batch is received once forward and once backward.
+
+    One stage sends nothing.
 
     >>> pp_exposed(microbatches=64, chunks=3, pp=8, transfer_time="1 ms", pp_overlap=0)
     0.384
@@ -254,7 +260,7 @@ def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
 
 @formula("pp_exposed", "qi2024-v §3")
 def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
-    """ZB-V passes every micro-batch down the devices and back up: twice the transfers of one way.
+    """Transfer time that nothing hides in ZB-V: every micro-batch goes down the devices and back up, so twice one way.
 
     >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
     0.256

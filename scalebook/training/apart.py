@@ -1,8 +1,8 @@
-"""Training at several sites: what they exchange, how long that takes over slow links, and what it costs them.
+"""Training at several sites (local SGD): what sites exchange, the time over slow links, and the cost.
 
-Each site holds the model and takes tokens of its own.  After so many steps on its own, one where training is
-synchronous, it exchanges with all others how its parameters have changed.  The sites form a ring, as the devices of an
-all-reduce do: what one sends hardly depends on how many there are.
+Each site holds the whole model and trains on its own tokens. After `local_steps` steps (1 is synchronous training) the
+sites exchange their parameter changes. They form a ring, like the devices of an all-reduce, so the bytes that a site
+sends hardly depend on the number of sites.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = training_apart(models.llama3_405b, accelerators.h100.at("bf16"), sites=2, devices=8192, mfu=0.4,
@@ -26,7 +26,7 @@ _RING = "patarasuk2009"
 
 @formula("fibre_delay", "mapyourtech-fibre")
 def fibre_delay_usual():
-    """Light travels 200,000 km/s in glass: an index of refraction of 1.5, a little more than that of fibres.
+    """Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.
 
     >>> fibre_delay_usual()
     5e-06
@@ -36,7 +36,7 @@ def fibre_delay_usual():
 
 @formula("site_latency", "mapyourtech-fibre", given=[fibre_delay_usual])
 def site_latency_fibre(site_distance, fibre_delay):
-    """What nothing can be faster than; routes have detours, and devices along them.
+    """Least latency between two sites. Real routes are longer and pass through network devices.
 
     >>> site_latency_fibre(site_distance=1000)
     0.005
@@ -46,7 +46,7 @@ def site_latency_fibre(site_distance, fibre_delay):
 
 @formula("step_time", "kaplan2020 §2.1")
 def step_time_apart(active_params, batch_tokens, sites, devices, peak_flops, mfu):
-    """6 FLOP a parameter and token, and an equal part of the tokens at each site; `devices` are those of one.
+    """Time of a site's step: 6 FLOPs per parameter and token on an equal part of the tokens. `devices` are one site's.
 
     >>> step_time_apart(active_params=405e9, batch_tokens=16e6, sites=2, devices=8192, peak_flops="989.4 TFLOP/s",
     ...                 mfu=0.4).__round__(2)
@@ -57,7 +57,7 @@ def step_time_apart(active_params, batch_tokens, sites, devices, peak_flops, mfu
 
 @formula("site_bytes", _RING)
 def site_bytes_ring(params, exchange_bits, sites):
-    """A ring sends nearly twice what is summed, however many take part: once to sum it, once to hand it round.
+    """Bytes that a site sends in a ring all-reduce: nearly twice the buffer, once to sum it and once to distribute it.
 
     >>> site_bytes_ring(params=405e9, exchange_bits=16, sites=2) / 1e9
     810.0
@@ -67,7 +67,7 @@ def site_bytes_ring(params, exchange_bits, sites):
 
 @formula("site_exchange", _RING, given=[site_bytes_ring, site_latency_fibre])
 def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
-    """Twice round the ring but for one link each time: bytes over the link, and the way to the next site.
+    """Time of an exchange: the bytes over the link, plus the latency of nearly two trips round the ring of sites.
 
     >>> site_exchange_ring(site_bytes="810 GB", site_bandwidth="10 GB/s", sites=2, site_latency="5 ms")
     81.01
@@ -77,7 +77,7 @@ def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
 
 @formula("sites_lost", "douillard2023")
 def sites_lost_waiting(site_exchange, local_steps, step_time):
-    """Sites that wait until an exchange is done: its share of a round of steps and one exchange.
+    """Share of time lost if sites wait for each exchange: the exchange over a round of local steps plus the exchange.
 
     >>> sites_lost_waiting(site_exchange="81 s", local_steps=100, step_time="6 s").__round__(3)
     0.119
@@ -87,7 +87,7 @@ def sites_lost_waiting(site_exchange, local_steps, step_time):
 
 @formula("sites_lost", "douillard2025")
 def sites_lost_overlapped(site_exchange, local_steps, step_time):
-    """Sites that go on with the next steps meanwhile, and wait only where an exchange takes longer than these.
+    """Share of time lost if sites go on training during an exchange and wait only if it takes longer than a round.
 
     >>> known = dict(site_exchange="81 s", step_time="6 s")
     >>> sites_lost_overlapped(known, local_steps=10).__round__(3), sites_lost_overlapped(known, local_steps=14)
@@ -105,7 +105,7 @@ _ENOUGH = {
 
 @formula("half_site_bandwidth", _RING, "douillard2023", domain=_ENOUGH)
 def half_site_bandwidth(site_bytes, local_steps, step_time, sites, site_latency):
-    """Where an exchange takes as long as the steps between two, so that sites which wait for it lose half.
+    """Bandwidth at which an exchange takes as long as a round of local steps, so waiting sites lose half their time.
 
     >>> known = dict(site_bytes="810 GB", step_time="6 s", sites=2, site_latency="5 ms")
     >>> [round(half_site_bandwidth(known, local_steps=x) / 1e9, 2) for x in (1, 500)]
@@ -116,7 +116,7 @@ def half_site_bandwidth(site_bytes, local_steps, step_time, sites, site_latency)
 
 @formula("sites_gain", "douillard2023")
 def sites_gain(sites, sites_lost):
-    """What they do together over what one could do alone; below one it had better stay alone.
+    """Speedup of all sites together over one site alone. Below 1 a site should train alone.
 
     >>> sites_gain(sites=2, sites_lost=0.5)
     1.0

@@ -1,6 +1,6 @@
-"""What a training step rests on besides data sheets: shares that were measured, each a formula to be swapped or given.
+"""Measured assumptions of a training step, which no data sheet states. Each is a formula that you can swap or override.
 
-A device's own cell, or a value given in a call, stands before these.
+A device's own cell, or a value given in a call, takes precedence over these.
 
 >>> sustained_rate()
 0.95
@@ -24,10 +24,10 @@ __all__ = [
 
 @formula("sustained_rate", "korthikanti2022 table 4")
 def sustained_rate():
-    """Within a step products run a little slower than alone, as clocks fall and caches are cold.
+    """Rate of products within a step, relative to running alone: clocks drop and caches are cold.
 
-    Fitted on the six times of a layer in this table, A100: 0.946 makes their mean error zero.  Hopper and the GB300
-    have cells of their own, calibrated on half of NVIDIA's rows; AMD's devices keep all of it.
+    Fitted to the six layer times in this table, on A100: 0.946 makes their mean error zero. Hopper and the GB300 have
+    cells of their own, calibrated on half of NVIDIA's rows. AMD's devices are not slowed down (1).
 
     >>> sustained_rate()
     0.95
@@ -37,7 +37,7 @@ def sustained_rate():
 
 @formula("training_efficiency", "aiconfigurator-gemm")
 def training_efficiency_alone(matmul_efficiency):
-    """Where a device has no cell of its own for training, products reach as much of the peak as alone.
+    """Efficiency of products in training, equal to their efficiency alone if the device has no cell for training.
 
     >>> training_efficiency_alone(matmul_efficiency=0.7)
     0.7
@@ -47,7 +47,9 @@ def training_efficiency_alone(matmul_efficiency):
 
 @formula("grouped_efficiency", "simumax-b200")
 def grouped_efficiency_same(training_efficiency):
-    """Products of experts reach what others do, their reading and writing counted apart: 0.52 and 0.50 on a B200.
+    """Efficiency of the experts' products, equal to other products'. A B200 measures 0.52 and 0.50.
+
+    Reading and writing their operands is counted separately.
 
     >>> grouped_efficiency_same(training_efficiency=0.6)
     0.6
@@ -57,7 +59,7 @@ def grouped_efficiency_same(training_efficiency):
 
 @formula("grouped_efficiency", "maxtext")
 def grouped_efficiency_padded(training_efficiency, capacity_factor):
-    """Where every expert's buffer is larger than an even share of the tokens, the rest of it is zeros.
+    """Efficiency of the experts' products if every expert's buffer is padded with zeros beyond an even share of tokens.
 
     >>> grouped_efficiency_padded(training_efficiency=0.75, capacity_factor=1.25)
     0.6
@@ -67,7 +69,7 @@ def grouped_efficiency_padded(training_efficiency, capacity_factor):
 
 @formula("training_bf16", "deepseek2024-v3 §3.3.1")
 def training_wide_alone(matmul_bf16):
-    """Products that stay in 16 bits where others are narrower reach as much of the peak as alone, too.
+    """Efficiency in training of products that stay in 16 bits when others are narrower: the same as alone.
 
     >>> training_wide_alone(matmul_bf16=0.7)
     0.7
@@ -77,7 +79,7 @@ def training_wide_alone(matmul_bf16):
 
 @formula("collective_cores", "isaev2023-calculon systems/a100_80g.json")
 def collective_cores():
-    """Collectives run as kernels too, and take cores from what runs beside them.
+    """Share of a device's cores that collectives take from the kernels that overlap with them.
 
     >>> collective_cores()
     0.15
@@ -87,7 +89,9 @@ def collective_cores():
 
 @formula("attention_efficiency", "flash-attention-figures")
 def attention_efficiency():
-    """FlashAttention-2 on the A100 and FlashAttention-3 on the H100, causal, heads of 128: 0.55 and 0.60 of peak.
+    """Share of peak that fused attention reaches forward, causal with heads of 128.
+
+    FlashAttention-2 on the A100 reaches 0.55 and FlashAttention-3 on the H100 0.60.
 
     >>> attention_efficiency()
     0.55
@@ -97,7 +101,7 @@ def attention_efficiency():
 
 @formula("attention_backward", "flash-attention-figures")
 def attention_backward():
-    """Going back the same kernels reach about this share of their forward rate.
+    """Rate of fused attention's backward kernels over its forward kernels.
 
     >>> attention_backward()
     0.85
@@ -107,7 +111,7 @@ def attention_backward():
 
 @formula("backward_reached", "jax-splash")
 def backward_reached_tiles(attention_backward, attended_share, attended_back):
-    """Kernels that go back have tiles of their own, and are slower by what these compute in vain.
+    """Backward rate of attention kernels with tiles of their own, reduced by the masked pairs that those tiles compute.
 
     >>> backward_reached_tiles(attention_backward=0.8, attended_share=0.6, attended_back=0.75)
     0.64
@@ -117,7 +121,9 @@ def backward_reached_tiles(attention_backward, attended_share, attended_back):
 
 @formula("attended_share", "dao2022 §3.1")
 def attended_half():
-    """A causal kernel leaves out tiles above the diagonal: half of the pairs, for sequences of many tiles.
+    """Share of query-key pairs that a causal kernel computes: half, if it skips tiles above the diagonal.
+
+    This assumes sequences of many tiles.
 
     >>> attended_half()
     0.5
@@ -127,7 +133,7 @@ def attended_half():
 
 @formula("attended_share", "vaswani2017 §3.2")
 def attended_whole():
-    """Without a mask every token attends to every other.
+    """Share of query-key pairs without a mask: every token attends to every other.
 
     >>> attended_whole()
     1.0
@@ -136,15 +142,16 @@ def attended_whole():
 
 
 def _mean_share(pairs, seq, layers, window_layers):
-    """Causal blocks and blocks that attend within a window, by their numbers, over all pairs of a sequence."""
+    """Mean share of query-key pairs over causal blocks and blocks that attend within a window."""
     whole = causal_pairs.of(seq=seq, context=seq)
     return ((layers - window_layers) * whole + window_layers * pairs) / (layers * seq**2)
 
 
 @formula("attended_share", "beltagy2020 §3.1", "dao2022 §3.1")
 def attended_windows(seq, layers, window_layers, window):
-    """Where some blocks slide, a token meets its window there:
-    the mean over all blocks, whole tiles at the edges left aside.
+    """Share of query-key pairs, as a mean over all blocks, if some blocks attend to a sliding window.
+
+    Whole tiles at the window's edges are left out.
 
     >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
     0.258
@@ -154,7 +161,7 @@ def attended_windows(seq, layers, window_layers, window):
 
 @formula("attended_share", "jax-splash")
 def attended_tiles(seq, attention_tile):
-    """A causal kernel of large tiles computes those on the diagonal whole.
+    """Share of query-key pairs that a causal kernel with large tiles computes, including whole tiles on the diagonal.
 
     >>> attended_tiles(seq=8192, attention_tile=2048)
     0.625
@@ -164,7 +171,9 @@ def attended_tiles(seq, attention_tile):
 
 @formula("attended_share", "jax-splash", "beltagy2020 §3.1")
 def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
-    """Where some blocks slide, tiles at both edges of the window are computed whole too: two at least.
+    """Share of query-key pairs with sliding windows in some blocks and large tiles.
+
+    Tiles at both edges of a window are computed whole: at least two.
 
     >>> attended_tiles_windows(seq=8192, layers=36, window_layers=18, window=128, attention_tile=1024).__round__(3)
     0.398
@@ -176,7 +185,7 @@ def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
 
 @formula("attended_share", "jax-splash", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def attended_tiles_chunks(seq, layers, window_layers, window, attention_tile):
-    """Where some blocks cut the sequence into chunks, tiles on the diagonal are computed whole.
+    """Share of query-key pairs if some blocks attend within chunks and tiles on the diagonal are computed whole.
 
     >>> attended_tiles_chunks(seq=32768, layers=48, window_layers=36, window=8192, attention_tile=2048)
     0.25
@@ -188,7 +197,7 @@ def attended_tiles_chunks(seq, layers, window_layers, window, attention_tile):
 
 @formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")
 def attended_chunks(seq, layers, window_layers, window):
-    """Where some blocks cut the sequence into chunks, within which tokens attend: on average to half of one.
+    """Share of query-key pairs if some blocks cut the sequence into chunks: a token attends to half a chunk on average.
 
     >>> attended_chunks(seq=32768, layers=48, window_layers=36, window=8192).__round__(3)
     0.219
@@ -198,7 +207,7 @@ def attended_chunks(seq, layers, window_layers, window):
 
 @formula("quantized_bits", "deepseek2024-v3 §3.3")
 def quantized_bits():
-    """Activations and their gradients enter 8-bit products, once as they lie and once turned.
+    """Bits per activation or gradient of its 8-bit copies: one copy as stored and one transposed.
 
     >>> quantized_bits()
     8.0
@@ -208,8 +217,9 @@ def quantized_bits():
 
 @formula("scaleout_bandwidth", "aiconfigurator")
 def one_port():
-    """Where the table has none for a device: one port of 400 Gb/s each, as in a DGX H100;
-    the builder of a cluster decides.
+    """Network bandwidth of a device whose row has none: one 400 Gb/s port, as in a DGX H100.
+
+    The builder of a cluster chooses the real number.
 
     >>> one_port()
     50000000000.0
@@ -219,7 +229,7 @@ def one_port():
 
 @formula("visited_experts", "shazeer2017 §2.1")
 def every_expert(experts):
-    """The tokens of a micro-batch in training visit all experts.
+    """Experts that a micro-batch visits: in training, all of them.
 
     >>> every_expert(experts=256)
     256.0
@@ -229,8 +239,9 @@ def every_expert(experts):
 
 @formula("host_efficiency", "azure-ai-benchmarking", "bekman-network")
 def host_efficiency():
-    """Large copies between host and device: 0.80 to 0.82 of the raw rate on an H100, 0.86 on H200 and MI300X,
-    0.89 on GB200.
+    """Share of the raw rate that large copies between host and device reach.
+
+    It is 0.80 to 0.82 on an H100, 0.86 on H200 and MI300X, and 0.89 on GB200.
 
     >>> host_efficiency()
     0.86
@@ -240,7 +251,7 @@ def host_efficiency():
 
 @formula("etp", "liu2025-folding")
 def expert_ways_same(tp):
-    """Where nothing else is said, experts' widths are split as the rest is.
+    """Ways that split experts' widths by default: the same as for the rest of the block.
 
     >>> expert_ways_same(tp=8)
     8.0

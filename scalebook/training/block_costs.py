@@ -1,7 +1,7 @@
-"""What a block costs one device under a strategy: seconds, messages and bytes, each a sum over its listing.
+"""Costs of a block on one device under a strategy: seconds, messages and bytes, each a sum over its listing.
 
-A strategy's choices in words (what is run again, whether attention is fused) transform the listing; its numbers
-(ways, micro-batches) stay letters.
+A strategy's words (recomputation, fused attention) transform the listing. Its numbers (ways, micro-batches) stay
+letters.
 """
 
 from collections.abc import Iterable
@@ -37,19 +37,20 @@ _INNER = {
     "etp": S.One,
     "cp": symbol("tp"),
     "ep": symbol("etp"),
-}  # neighbours of a rank that other dimensions have
-_OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are tensor parallelism too
+}  # ranks of other dimensions that lie nearer to each other than these
+_OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are split by tensor parallelism too
 
 
 def _near(way: str) -> Expr:
-    """Devices of a group within one scale-up domain: ranks go to tp first, then cp;
-    of experts to etp first, then ep.
+    """Return how many devices of a group lie within one scale-up domain.
+
+    Ranks fill a domain with tp first, then cp; for experts with etp first, then ep.
     """
     return near_of(symbol(way), _INNER[way])
 
 
 def _sent(block: Block, way: str, keep) -> list[tuple]:
-    """The collectives over one way: kind, bytes, devices, and those of them within one scale-up domain."""
+    """Return the collectives over one way: kind, bytes, devices, and devices per scale-up domain."""
     pairs = zip((op for op in block.ops if op.is_collective), block.collectives, strict=True)
     share = symbol("sent_share") if way == "ep" else S.One
     return [
@@ -65,7 +66,7 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
 
 
 def _less_unread(back: Block, cost) -> Expr:
-    """A cost of a backward pass, in which what is run again and read by nothing counts as far as it is run at all."""
+    """Return a cost of a backward pass. Recomputed lines that nothing reads count by the share that is run."""
     unread = set(unread_again(back))
     if not unread:
         return cost(back)
@@ -74,16 +75,16 @@ def _less_unread(back: Block, cost) -> Expr:
 
 
 def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tuple[Expr, Expr]:
-    """Seconds that the collectives over one way keep the scale-up and the scale-out ports busy."""
+    """Seconds for which the collectives over one way keep the scale-up and the scale-out ports busy."""
     moved = [port_times(*sent) for block in blocks for sent in _sent(block, way, keep)]
     return Add(*(near for near, _ in moved)), Add(*(far for _, far in moved))
 
 
 def _is_hidden(op, is_all_again: bool) -> bool:
-    """Whether Megatron runs a collective of the backward pass beside products that do not wait for it.
+    """Return True if Megatron overlaps a backward collective with products that do not depend on it.
 
-    The sum of an input's gradient runs beside the gradient of the weights, and so does gathering the input again,
-    unless all is run again.
+    The sum of an input's gradient overlaps with the weight gradients, and so does gathering the input again, unless the
+    whole block is recomputed.
     """
     if op.name.endswith("_all_again"):
         return not is_all_again
@@ -92,20 +93,20 @@ def _is_hidden(op, is_all_again: bool) -> bool:
 
 @cache
 def head() -> Block:
-    """The last norm, the logits and the loss on one device, the vocabulary split over tensor-parallel devices."""
+    """The last norm, the logits and the loss on one device, with the vocabulary split over tensor-parallel devices."""
     return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
 
 
 @cache
 def _saved(block: Block, strategy: Strategy) -> Expr:
-    """Bytes a block keeps for its backward pass."""
+    """Bytes that a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
     kept = strategy.trained.saved(block)
     return factored(trained(x, [tensors[name]]) for name, x in kept.items())
 
 
 def _time(kernels: Iterable[Work], rates: str) -> Expr:
-    """Seconds of kernels one after another."""
+    """Seconds of kernels that run one after another."""
     return Add(*(w.ideal if rates == "ideal" else w.time for w in kernels))
 
 
@@ -115,7 +116,7 @@ def _again_flops(back: Block) -> Expr:
 
 @cache
 def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
-    """Letters to costs of one block, for one micro-batch on one device."""
+    """Return the costs of one block by letter, for one micro-batch on one device."""
     forward = strategy.transformed(block)
     back = backward(forward)
 
@@ -129,7 +130,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         "again": _less_unread(back, lambda part: time(part)["again"]),
     }
     frozen = {}
-    if strategy.trained.is_frozen:  # of weights only adapters have gradients
+    if strategy.trained.is_frozen:  # only adapters have weight gradients
         adapters = strategy.trained.adapters(forward)
         times["forward"] += adapters["forward"]
         times["again"] += adapters["forward"] if strategy.recompute == "full" else S.Zero
@@ -161,7 +162,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
             "block_routed_params": routed,
             "saved_activations": _saved(forward, strategy),
             "working_activations": _saved(whole, strategy),
-            "block_flops": trained(forward.flops),  # of the model: what several devices hold counts once
+            "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
             "again_flops": trained(_less_unread(back, _again_flops)),
         }
     )
@@ -169,7 +170,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 
 @cache
 def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]:
-    """The same of the last norm, the logits and the loss."""
+    """Return the costs of the last norm, the logits and the loss by letter."""
     forward, back = head(), backward(head())
     there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
     again = [w for w in again if not (is_frozen and w.phase == "weight_gradient")]
@@ -181,9 +182,7 @@ def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]
 
 
 def _embedding_time(strategy: Strategy) -> Expr:
-    """Words looked up where their rows are, summed over the devices that share the vocabulary,
-    and gradients added to rows.
-    """
+    """Time to look embeddings up, sum them over the devices that share the vocabulary, and add their gradients."""
     x = symbol
     values = x("batch") * x("seq") / x("cp") * x("hidden")
     whole, found = values * x("activation_bits") / 8, values / x("tp")
@@ -228,13 +227,15 @@ _MEANINGS = {
 }
 
 
-# What is counted over the model's blocks; all else is of those of a stage, the one with the most experts.
+# These letters are means over the model's blocks. All others are means over the stage with the most experts.
 _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 
 
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """The costs of a model's blocks as formulas, the mean over the dense and the mixture-of-experts blocks of the
-    stage that has most of these, and of its head.
+    """Return the costs of a model's blocks and of its head as formulas.
+
+    A block's cost is the mean over the dense and mixture-of-experts blocks of the stage that has the most of the
+    latter.
 
     >>> from scalebook.block import GPT
     >>> from scalebook.tables import models

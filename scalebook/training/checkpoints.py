@@ -1,8 +1,8 @@
-"""Failures of a long run, and the checkpoints against them: how often to write one, and what is left of the time.
+"""Failures in a long run and checkpoints against them: how often to write one, and how much time is lost.
 
-Failures come at random, the time between two being `mtbf` on the mean; each takes the work since the last checkpoint
-and a restart.  To the first order Young's interval balances writing against work done again; Daly's is close to the
-best even where writing takes a good part of the time between failures.
+Failures come at random, every `mtbf` on average. Each one loses the work since the last checkpoint and costs a restart.
+To first order, Young's interval balances writing checkpoints against repeating work. Daly's interval stays close to the
+optimum even if writing takes a good part of the time between failures.
 
 >>> row = checkpointing(interruptions=419, run_time=54 * 86400, checkpoint_time="60 s", restart_time="0 s")
 >>> round(row.mtbf / 3600, 2), round(row.checkpoint_interval / 60, 1), round(row.lost_share, 3), round(row.goodput, 3)
@@ -23,7 +23,7 @@ __all__ = [
 
 @formula("mtbf", "llama3-2024 §3.3.4")
 def mtbf_of_run(run_time, interruptions):
-    """What a run had: its time over its failures.
+    """Mean time between failures of a past run: its time over its number of failures.
 
     >>> round(mtbf_of_run(run_time=54 * 86400, interruptions=419) / 3600, 2)
     3.09
@@ -33,7 +33,7 @@ def mtbf_of_run(run_time, interruptions):
 
 @formula("mtbf", "daly2006")
 def mtbf_of_devices(device_mtbf, devices):
-    """Any device stops all of them, and each fails on its own account.
+    """Mean time between failures of a run, if devices fail independently and any failure stops all of them.
 
     >>> mtbf_of_devices(device_mtbf=50_000 * 3600, devices=16_384) / 3600
     3.0517578125
@@ -43,7 +43,9 @@ def mtbf_of_devices(device_mtbf, devices):
 
 @formula("checkpoint_bytes", "zero2020 §3.1")
 def checkpoint_bytes(params, optimizer_bits):
-    """Optimizer state with the master copy of the weights, from which the narrow copy follows: 12 bytes with Adam.
+    """Bytes of a checkpoint: optimizer state with the master weights, 12 bytes per parameter with Adam.
+
+    The low-precision weights are recomputed from the master weights.
 
     >>> checkpoint_bytes(params=405e9, optimizer_bits=96) / 1e12
     4.86
@@ -53,7 +55,7 @@ def checkpoint_bytes(params, optimizer_bits):
 
 @formula("checkpoint_time", "moody2010", given=[checkpoint_bytes])
 def checkpoint_time_stored(checkpoint_bytes, storage_bandwidth):
-    """All devices write into one store, and the work stops until it is done; written beside the work it is shorter.
+    """Time to write a checkpoint to one store while training stops. Asynchronous writing stops training for less time.
 
     >>> checkpoint_time_stored(checkpoint_bytes="4.86 TB", storage_bandwidth="2 TB/s")
     2.43
@@ -63,7 +65,9 @@ def checkpoint_time_stored(checkpoint_bytes, storage_bandwidth):
 
 @formula("checkpoint_interval", "young1974")
 def checkpoint_interval_young(checkpoint_time, mtbf):
-    """The least of `checkpoint_time / interval + interval / (2 mtbf)`: half an interval is lost with each failure.
+    """Young's checkpoint interval, which minimises `checkpoint_time / interval + interval / (2 mtbf)`.
+
+    A failure loses half an interval on average.
 
     >>> round(checkpoint_interval_young(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
     19.3
@@ -80,7 +84,9 @@ _SHORT = {
 
 @formula("checkpoint_interval", "daly2006 §4", domain=_SHORT)
 def checkpoint_interval_daly(checkpoint_time, mtbf):
-    """Three terms of the best interval where work is also lost while checkpoints are written and work is done again.
+    """Daly's checkpoint interval: three terms of a series.
+
+    It allows for failures while checkpoints are written and while work is repeated.
 
     >>> round(checkpoint_interval_daly(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
     18.6
@@ -91,9 +97,9 @@ def checkpoint_interval_daly(checkpoint_time, mtbf):
 
 @formula("lost_share", "young1974")
 def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
-    """To the first order: checkpoints written, and with each failure half an interval and a restart.
+    """Share of time lost to first order: writing checkpoints, and half an interval and a restart per failure.
 
-    Where that is more than all of the time it has no value: failures come too often for any interval, or this one.
+    Raises ValueError if the share exceeds 1: then failures come too often for this interval, or for any.
 
     >>> round(lost_share(checkpoint_time="60 s", checkpoint_interval=1156, restart_time="0 s", mtbf=11_135), 3)
     0.104
@@ -103,7 +109,7 @@ def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
 
 @formula("lost_share", "young1974")
 def lost_share_at_best(checkpoint_time, mtbf):
-    """The time lost at Young's interval, without restarts: half of it is writing, half is work done again.
+    """Share of time lost at Young's interval, without restarts: half is writing, half is repeated work.
 
     >>> round(lost_share_at_best(checkpoint_time="60 s", mtbf=11_135), 3)
     0.104
@@ -113,24 +119,25 @@ def lost_share_at_best(checkpoint_time, mtbf):
 
 @formula("goodput", "daly2006 §3")
 def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
-    """Work over the time that it takes, to all orders: failures strike checkpoints, restarts and work done again too.
+    """Useful work over total time, to all orders: failures also strike during checkpoints, restarts and repeated work.
 
-    Each failure throws back to the last checkpoint, so an interval and its checkpoint are tried until they pass,
-    which with failures that have no memory takes `mtbf` (exp((interval + checkpoint) / mtbf) - 1), and a restart each.
+    Each failure returns the run to its last checkpoint, so an interval and its checkpoint are tried until they succeed.
+    With memoryless failures this takes `mtbf` (exp((interval + checkpoint) / mtbf) - 1) on average, and a restart for
+    each failure.
 
     >>> round(goodput(checkpoint_time="60 s", checkpoint_interval=1156, restart_time=300, mtbf=11_135), 3)
     0.876
     """
-    passed = exp(-(checkpoint_interval + checkpoint_time) / mtbf)  # the share of the tries that do
+    passed = exp(-(checkpoint_interval + checkpoint_time) / mtbf)  # share of the tries that succeed
     return checkpoint_interval / mtbf * exp(-restart_time / mtbf) * passed / (1 - passed)
 
 
-# Two tiers: most failures leave a copy in a neighbour's memory, the others need one in far storage
+# Two tiers: most failures leave a copy in a neighbour's memory, the others need one in remote storage
 
 
 @formula("near_checkpoint_time", "moody2010", given=[checkpoint_bytes])
 def near_checkpoint_time_sent(checkpoint_bytes, devices, link_bandwidth):
-    """Each device sends its share over a link of its own, to its host or a neighbour's: all links work at once.
+    """Time to checkpoint into a host's or a neighbour's memory. Each device sends its share over its own link.
 
     >>> round(near_checkpoint_time_sent(checkpoint_bytes="4.86 TB", devices=16384, link_bandwidth="50 GB/s"), 4)
     0.0059
@@ -150,7 +157,7 @@ def near_checkpoint_interval(near_checkpoint_time, near_failures, mtbf):
 
 @formula("checkpoint_interval", "moody2010", "young1974")
 def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
-    """Young's interval for the other failures, which come more rarely.
+    """Young's interval for the other, rarer failures, which need a checkpoint in remote storage.
 
     >>> round(checkpoint_interval_far(checkpoint_time="60 s", near_failures=0.9, mtbf=11_135) / 60, 1)
     60.9
@@ -160,7 +167,7 @@ def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
 
 @formula("lost_share", "moody2010", "young1974")
 def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf):
-    """Both tiers at their own intervals: to the first order their losses add up.
+    """Share of time lost with both tiers at their own intervals. To first order their losses add up.
 
     >>> round(lost_share_tiers(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135), 3)
     0.051
@@ -171,7 +178,7 @@ def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf)
 
 @formula("lost_share", "moody2010", "young1974")
 def lost_share_with_restarts(checkpoint_time, near_checkpoint_time, near_failures, restart_time, mtbf):
-    """What checkpoints near and far lose, and a restart with each failure, which no checkpoint makes shorter.
+    """Share of time lost to near and far checkpoints and to restarts, which no checkpoint makes shorter.
 
     >>> known = dict(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135)
     >>> round(lost_share_with_restarts(known, restart_time=600), 3)

@@ -1,8 +1,8 @@
-"""The bandwidths that a strategy asks for, and what its dimensions cost each other on the links they share.
+"""Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
 
-A device has ports to its scale-up domain and to the network beyond.  Every dimension keeps them busy for some time; the
-bandwidth it needs is the one at which that time equals the arithmetic that could run beside it.  While data-parallel
-collectives run, the others run too, so that what they need adds up.
+A device has ports to its scale-up domain and to the network beyond. Every dimension keeps them busy for some time. The
+bandwidth that a dimension needs is the one at which this time equals the arithmetic that could overlap with it. The
+other dimensions' collectives go on while data-parallel collectives run, so their needs add up.
 
 >>> dp_contention_shared.inputs[:3]
 ('cp_overlap', 'cp_scaleout_time', 'cp_scaleup_time')
@@ -48,11 +48,12 @@ def dp_contention_shared(
     pp_scaleout_time,
     pp_overlap,
 ):
-    """Two collectives on one link get half of it each: one that a block waits for then takes twice as long.
+    """Time that hidden data-parallel collectives add to other collectives on the same links.
 
-    Data-parallel ones run hidden for a share of the window, and meet the others in as much of it: what is not hidden
-    meets nobody, so that hiding more never costs more than it saves.  A collective that uses both tiers at once waits
-    for the one that costs it more.
+    Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Hidden
+    data-parallel collectives run for a share of the window, and meet that share of the others. Exposed ones meet no
+    other collective, so hiding more never costs more than it saves. A collective that uses both tiers at once waits for
+    the tier that costs it more.
 
     >>> others = dict.fromkeys([f"{x}_{y}" for x in ("tp", "cp", "ep", "pp") for y in ("scaleout_time", "overlap")], 0)
     >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1, dp_gather=0, dp_unhidden=0)
@@ -61,7 +62,7 @@ def dp_contention_shared(
     ...     cp_scaleup_time=0, ep_scaleup_time=0, pp_scaleup_time=0, dp_scaleup_time="25 ms", dp_scaleout_time="50 ms")
     0.005
     """
-    # Where nothing is sent, no division by nothing.
+    # Avoids a division by zero if nothing is sent.
     whole = Max(dp_reduce + dp_gather, dp_window / 10**9, evaluate=False)
     hidden = (dp_reduce + dp_gather - dp_unhidden) / whole
     up, out = (hidden * x / dp_window for x in (dp_scaleup_time, dp_scaleout_time))
@@ -77,7 +78,7 @@ def dp_contention_shared(
 
 @formula("dp_contention", _HERE)
 def dp_contention_none():
-    """As if every dimension had links of its own.
+    """No contention, as if every dimension had its own links.
 
     >>> dp_contention_none()
     0.0
@@ -86,9 +87,10 @@ def dp_contention_none():
 
 
 def _arithmetic(way: str, sharding: Sharding):
-    """Seconds of kernels beside which a dimension's collectives could run, as often as these are counted.
+    """Seconds of kernels with which a dimension's collectives could overlap.
 
-    What is moved once a step has one pass to hide in, the last chunk's at the least; sums alone have no forward pass.
+    Kernels are counted over the same number of blocks and micro-batches as the collectives. A collective that runs once
+    per step can hide in one pass, and at least in the last chunk's. Sums without gathers cannot use the forward pass.
     """
     x = symbol
     block = x("again_compute") + x("input_gradient_compute") + x("weight_gradient_compute")
@@ -99,7 +101,7 @@ def _arithmetic(way: str, sharding: Sharding):
 
 
 def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
-    """The bandwidth that one dimension needs on one tier.
+    """Return the formula for the bandwidth that one dimension needs on one tier.
 
     >>> needed("tp", "scaleup").inputs
     ('again_compute', 'forward_compute', 'input_gradient_compute', 'scaleup_bandwidth', 'tp_scaleup_time',
@@ -112,7 +114,9 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
 
 @cache
 def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
-    """What a step needs of its networks; so many transfers of a micro-batch a chunk, and the arguments of each.
+    """Return formulas for a step's network demand.
+
+    `sends` is the number of transfers per micro-batch and chunk, and `transfer` the arguments of each transfer.
 
     >>> x = symbol
     >>> [f.letter for f in bandwidth_formulas(SHARDINGS["zero1"], 2, x("chunks"), (x("traffic"), Integer(2),

@@ -1,7 +1,7 @@
-"""What a run costs: hours of devices, and from them dollars, electricity and carbon.
+"""The cost of a run: device hours, and from them dollars, electricity and carbon.
 
-Arithmetic over what devices reach of their peak is hours; hours at a rent are dollars, at a power are electricity, and
-electricity from a grid is carbon.  Each step multiplies, so ranges multiply too.
+FLOPs over the achieved FLOP rate give hours. Hours at a rent give dollars, hours at a power give electricity, and
+electricity from a grid gives carbon. Each step multiplies, so relative ranges multiply too.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = run_costs(models.llama3_405b, accelerators.h100, train_tokens=15.6e12, mfu=0.35, devices=16384, price_hour=2,
@@ -28,7 +28,7 @@ __all__ = [
 
 @formula("device_hours", "narayanan2021 §5.1", given=[run_flops])
 def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
-    """At this share of the peak, over all hours that are paid for: stops, restarts and repeated work lower it.
+    """Device hours for a run's FLOPs at this MFU over all paid hours. Stops, restarts and repeated work lower the MFU.
 
     >>> round(device_hours_of_arithmetic(run_flops="3.8e25 FLOP", mfu=0.35, peak_flops="989.4 TFLOP/s") / 1e6, 1)
     30.5
@@ -38,7 +38,7 @@ def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
 
 @formula("mfu", "chowdhery2022 appendix B", given=[run_flops])
 def mfu_of_hours(run_flops, device_hours, peak_flops):
-    """What a run as it was published made of its hours, whatever they went into.
+    """MFU of a published run over all its hours, whatever they were spent on.
 
     >>> round(mfu_of_hours(run_flops="3.14e23 FLOP", device_hours="3.552e6 h", peak_flops="125 TFLOP/s"), 3)
     0.196
@@ -48,7 +48,7 @@ def mfu_of_hours(run_flops, device_hours, peak_flops):
 
 @formula("train_time", "narayanan2021 §5.1", given=[device_hours_of_arithmetic])
 def train_time_of_hours(device_hours, devices):
-    """So many devices at once; that more of them lower what they reach is not in here.
+    """Time of a run on this many devices. It ignores that more devices lower the MFU.
 
     >>> round(train_time_of_hours(device_hours="30.84e6 h", devices=16384) / 86400, 1)
     78.4
@@ -61,7 +61,7 @@ def train_time_of_hours(device_hours, devices):
 
 @formula("train_cost", "cottier2024", given=[device_hours_of_arithmetic])
 def train_cost_of_hours(device_hours, price_hour):
-    """The final run alone: what was tried before it, staff and data come on top.
+    """Rent of the final run. Earlier experiments, staff and data come on top.
 
     >>> train_cost_of_hours(device_hours="2.788e6 h", price_hour="2 $/h")  # as DeepSeek counts DeepSeek-V3
     5576000.0
@@ -71,7 +71,9 @@ def train_cost_of_hours(device_hours, price_hour):
 
 @formula("device_power", "patterson2021 §2.1")
 def device_power_of_system(tdp, system_factor):
-    """Host, switches and fans are some factor on top of the devices; devices below their design power lower it.
+    """Power per device: its design power times a factor for host, switches and fans.
+
+    The factor is lower if devices run below their design power.
 
     >>> device_power_of_system(tdp="700 W", system_factor=10.2 / 5.6)  # a DGX H100 at its most, an eighth of it
     1275.0
@@ -81,7 +83,7 @@ def device_power_of_system(tdp, system_factor):
 
 @formula("power_hour", "patterson2021 §2.1", given=[device_power_of_system])
 def power_hour_of_device(device_power, pue, power_price):
-    """Its own electricity, and that of cooling and conversion.
+    """Price of a device hour's electricity, including cooling and power conversion.
 
     >>> round(power_hour_of_device(device_power="1275 W", pue=1.2, power_price="80.6 $/MWh"), 3)
     0.123
@@ -91,7 +93,9 @@ def power_hour_of_device(device_power, pue, power_price):
 
 @formula("price_hour", "cottier2024", given=[power_hour_of_device])
 def price_hour_owned(device_price, service_life, utilization, power_hour):
-    """The purchase spread evenly over the hours that are used, and electricity; no interest, staff, building or resale.
+    """Price per hour of an owned device: purchase price over the hours used, plus electricity.
+
+    Interest, staff, building and resale are left out.
 
     >>> known = dict(device_price="33750 $", power_hour="0.123 $/h")
     >>> round(price_hour_owned(known, service_life=4 * 8766, utilization=0.8), 2)
@@ -105,7 +109,7 @@ def price_hour_owned(device_price, service_life, utilization, power_hour):
 
 @formula("run_energy", "patterson2021 §2.1", given=[device_hours_of_arithmetic, device_power_of_system])
 def run_energy_of_hours(device_hours, device_power, pue):
-    """Hours at a power, and what the data centre adds.
+    """Energy of a run: device hours times power, times the data centre's overhead.
 
     >>> round(run_energy_of_hours(device_hours="3.552e6 h", device_power="330 W", pue=1.1))  # GPT-3
     1289
@@ -115,7 +119,7 @@ def run_energy_of_hours(device_hours, device_power, pue):
 
 @formula("run_carbon", "patterson2021 §2.1", given=[run_energy_of_hours])
 def carbon_of_run(run_energy, carbon_intensity):
-    """Of the electricity alone, by where it comes from; making devices and buildings is not in here.
+    """Carbon of a run's electricity, which depends on the grid. Making devices and buildings is left out.
 
     >>> round(carbon_of_run(run_energy="1287 MWh", carbon_intensity="0.429 t/MWh"))  # GPT-3
     552

@@ -1,8 +1,8 @@
-"""Data parallelism: gradients summed over devices that hold other tokens, and state sharded among them (ZeRO, FSDP).
+"""Data parallelism: gradients summed over devices with different tokens, and state sharded over them (ZeRO, FSDP).
 
-Context-parallel devices hold other tokens too, so they share gradients and state with the data-parallel ones; an
-expert's are shared by fewer.  A collective is charged to the scale-up network as far as its group lies within one
-domain, ranks being dealt to tensor, context, expert and data parallelism in this order.
+Context-parallel devices hold different tokens too, so they share gradients and state with the data-parallel devices.
+Fewer devices share an expert. A collective uses the scale-up network for the part of its group that lies within one
+domain. Ranks fill a domain in the order tensor, context, expert and data parallelism.
 
 >>> shards(dp=16, cp=2)
 32.0
@@ -27,7 +27,7 @@ __all__ = [
 
 @formula("shards", "llama3-2024 §3.3.2")
 def shards(dp, cp):
-    """Devices that hold the same weights for other tokens.
+    """Devices that hold the same weights for different tokens.
 
     >>> shards(dp=16, cp=2)
     32.0
@@ -37,7 +37,7 @@ def shards(dp, cp):
 
 @formula("shards", "deepseek2024-v3 table 2")
 def shards_dualpipe(dp, cp):
-    """DualPipe feeds a pipeline from both ends: two of its devices hold the same stage.
+    """Devices that hold the same weights with DualPipe, which places each stage on two devices of a pipeline.
 
     >>> shards_dualpipe(dp=16, cp=2)
     64.0
@@ -47,8 +47,9 @@ def shards_dualpipe(dp, cp):
 
 @formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
 def routed_shards(shards, tp, etp, ep):
-    """Devices that hold the same part of the same experts:
-    all that share a stage, but those that experts are dealt out to.
+    """Devices that hold the same part of the same experts.
+
+    They are all devices of a stage, divided by the devices over which experts are spread.
 
     >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
     (4.0, 1.0)
@@ -58,7 +59,7 @@ def routed_shards(shards, tp, etp, ep):
 
 @formula("reduce_bits", "narayanan2021 §5.1")
 def reduce_bits_gradient(gradient_bits):
-    """Gradients are summed as wide as they are stored.
+    """Bits per summed gradient: gradients are summed in the precision in which they are stored.
 
     >>> reduce_bits_gradient(gradient_bits=32)
     32.0
@@ -68,10 +69,10 @@ def reduce_bits_gradient(gradient_bits):
 
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """What a step does once: gradients are summed under the last backward pass,
-    weights gathered under the first forward.
+    """Passes of a stage that can hide collectives that run once per step.
 
-    Of several chunks each is complete pp/chunks passes before the next; the last has its own pass.
+    Gradients are summed under the last backward pass and weights are gathered under the first forward pass. With
+    several chunks, each chunk is complete pp/chunks passes before the next. The last chunk has its own pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
@@ -81,7 +82,7 @@ def dp_passes_once(pp, chunks):
 
 @formula("dp_passes", "zero2020 §7.2")
 def dp_passes_all(microbatches):
-    """What every micro-batch does again may run beside the arithmetic of all of them.
+    """Passes of a stage that can hide collectives that every micro-batch repeats: all passes of the step.
 
     >>> dp_passes_all(microbatches=10)
     10.0
@@ -91,7 +92,7 @@ def dp_passes_all(microbatches):
 
 @formula("dp_window", "narayanan2021 §2.2")
 def dp_window_back(dp_passes, input_gradient_time, weight_gradient_time):
-    """Where nothing is gathered the forward pass hides nothing.
+    """Time in which data-parallel collectives can hide if weights are not gathered: backward passes only.
 
     >>> dp_window_back(dp_passes=1, input_gradient_time="72 ms", weight_gradient_time="48 ms")
     0.12
@@ -101,7 +102,7 @@ def dp_window_back(dp_passes, input_gradient_time, weight_gradient_time):
 
 @formula("dp_window", "narayanan2021 §2.2")
 def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time):
-    """So many passes of a stage, forward and backward.
+    """Time in which data-parallel collectives can hide: `dp_passes` passes of a stage, forward and backward.
 
     >>> dp_window(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
     1.8
@@ -111,8 +112,9 @@ def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time
 
 @formula("dp_window", "narayanan2021 §2.2", "data-parallelism")
 def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradient_time, bubble_time):
-    """What every micro-batch repeats runs on while its stage waits for the pipeline:
-    a step is never shorter than its collectives.
+    """Time in which collectives that every micro-batch repeats can hide: passes and pipeline bubbles.
+
+    A step is never shorter than its collectives.
 
     >>> dp_window_through(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
     ...                   bubble_time="0.2 s")
@@ -123,7 +125,7 @@ def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradi
 
 @formula("last_window", "narayanan2021 §2.2")
 def last_window_back(input_gradient_time, weight_gradient_time):
-    """The last micro-batch's backward pass of a stage: the forward pass hides nothing where nothing is gathered.
+    """Time of a stage's last backward pass. The forward pass hides nothing if weights are not gathered.
 
     >>> last_window_back(input_gradient_time="72 ms", weight_gradient_time="48 ms")
     0.12
@@ -133,7 +135,7 @@ def last_window_back(input_gradient_time, weight_gradient_time):
 
 @formula("last_window", "narayanan2021 §2.2")
 def last_window(forward_time, input_gradient_time, weight_gradient_time):
-    """The last micro-batch's pass of a stage, and the first of the next step.
+    """Time of a stage's last backward pass and of the next step's first forward pass.
 
     >>> last_window(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
     0.18
@@ -142,10 +144,10 @@ def last_window(forward_time, input_gradient_time, weight_gradient_time):
 
 
 def _waiting(window: Formula) -> Formula:
-    """A window where blocks wait for a second tier: waits hide as arithmetic does,
-    since hosts and networks have ports of their own.
+    """Extend a window by the blocks' waits for a second tier.
 
-    The last micro-batch waits longer than the others, since with it the optimizer's state moves.
+    These waits hide collectives as arithmetic does, because hosts and networks have separate ports. The last
+    micro-batch waits longer than the others, because the optimizer state moves with it.
     """
     f = with_waits(window)
     longer = symbol("stage_blocks") * (symbol("backward_wait") - symbol("between_wait"))
@@ -154,16 +156,17 @@ def _waiting(window: Formula) -> Formula:
 
 def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, *left):
     bare = 1 - dp_overlap + dp_overlap / stage_blocks
-    beside = bare + collective_cores * (1 - bare)  # collectives take cores from what runs beside them
+    beside = bare + collective_cores * (1 - bare)  # collectives take cores from the kernels that overlap with them
     return Max(beside * (dp_reduce + dp_gather), *left, evaluate=False)
 
 
 @formula("dp_unhidden", "narayanan2021 §2.2")
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
-    """What may not run beside arithmetic and what the rest costs it, or what there is too little arithmetic for.
+    """Data-parallel time that is not hidden, if every micro-batch exchanges.
 
-    Buckets of a block each: the last gradients are ready, and the first weights wanted,
-    when nothing else is left to do.
+    It is the part that may not overlap, what the overlapped part costs in cores, and any excess over the arithmetic.
+    Each block is one bucket: its last gradients are ready, and its first weights needed, when there is nothing left to
+    overlap with.
 
     >>> dp_unhidden_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
     ...                 collective_cores=0)
@@ -175,9 +178,10 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """Where it is done once a step, the last chunk has but its own pass, however early the others were done.
+    """Data-parallel time that is not hidden, if exchanges run once per step.
 
-    Chunks queue: either all of them fill the window, or the last alone outlasts its pass.
+    The last chunk has only its own pass to hide in, however early the others finished. Chunks queue: either all of them
+    together fill the window, or the last one alone outlasts its pass.
 
     >>> dp_unhidden_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", last_window="0.4 s", chunks=4,
     ...                  dp_overlap=1,
@@ -191,7 +195,7 @@ def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_ov
 
 @formula("dp_exposed", "narayanan2021 §2.2", "interconnects-and-memory-tiers")
 def dp_exposed(dp_unhidden, dp_contention):
-    """What nothing hides, and what the hidden rest costs other collectives on the same links.
+    """Data-parallel time that adds to the step: what is not hidden, and what the hidden rest costs other collectives.
 
     >>> dp_exposed(dp_unhidden="0.3 s", dp_contention="20 ms")
     0.32
@@ -200,8 +204,10 @@ def dp_exposed(dp_unhidden, dp_contention):
 
 
 def _updated(weight_bits, gradient_bits, optimizer_bits):
-    """Bytes for each parameter: gradients are read for their norm, scaled (read and written), read by Adam, and set to
-    zero; state is read and written, and weights are written.
+    """Bytes that an update moves per parameter.
+
+    Gradients are read for their norm, scaled (read and written), read by Adam, and set to zero. State is read and
+    written, and weights are written.
     """
     return (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
 
@@ -210,7 +216,9 @@ def _updated(weight_bits, gradient_bits, optimizer_bits):
 def optimizer_time_replicated(
     dense_params, routed_params, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
 ):
-    """Adam after clipping: five passes over the gradients, two over the state, and the weights written.
+    """Time of Adam with gradient clipping on replicated state.
+
+    It makes five passes over the gradients and two over the state, and writes the weights.
 
     >>> optimizer_time_replicated(dense_params=1e9, routed_params=0, weight_bits=16, gradient_bits=32,
     ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
@@ -232,7 +240,7 @@ def optimizer_time_sharded(
     hbm_bandwidth,
     stream_efficiency,
 ):
-    """Each device updates its share.
+    """Time of Adam with gradient clipping if each device updates its shard.
 
     >>> optimizer_time_sharded(dense_params=1e9, routed_params=0, shards=4, routed_shards=1, weight_bits=16,
     ...     gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
@@ -255,7 +263,9 @@ def optimizer_time_hybrid(
     hbm_bandwidth,
     stream_efficiency,
 ):
-    """Each device updates its share within its group, which is no larger than the devices that share anything.
+    """Time of Adam with gradient clipping if state is sharded within groups.
+
+    A group is no larger than the number of devices that hold the same weights.
 
     >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shards=32, routed_shards=4, shard_group=4,
     ...     weight_bits=16, gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
@@ -267,15 +277,15 @@ def optimizer_time_hybrid(
 
 
 def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
-    """What a device shares with others: how often, bytes, devices, and neighbours of other dimensions;
-    experts with fewer.
+    """Return what a device exchanges: repetitions, bytes, devices, and the ways of inner dimensions.
 
-    Whole, or block by block.  Of the stages that a device holds (`copies`) a micro-batch passes one.
+    Dense and routed parameters are separate entries, because fewer devices share an expert. Parameters are exchanged as
+    a whole or block by block. A device may hold several stages (`copies`); a micro-batch passes through one of them.
     """
     x = symbol
-    stages = copies if exchange.is_each else 1  # of those that it holds, one
+    stages = copies if exchange.is_each else 1  # one of the stages that it holds
     dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("etp") * x("ep"))
-    some = Min(1, x("block_routed_params"), evaluate=False)  # without experts nothing starts
+    some = Min(1, x("block_routed_params"), evaluate=False)  # without experts no collective starts
     if exchange.by_block:
         blocks = x("stage_blocks") * copies / stages
         outside = x("dense_params") / stages - blocks * x("block_params")  # embeddings
@@ -290,9 +300,10 @@ def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]
 
 
 def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
-    """Seconds of one exchange of what a device holds, and seconds that it keeps its scale-up and scale-out ports busy.
+    """Return the seconds of one exchange, and the seconds for which it keeps the scale-up and scale-out ports busy.
 
-    State shared in groups is shared among `shard_group` devices, and its sums go on over the groups, each its share.
+    State that is shared in groups is shared among `shard_group` devices. Its sums then continue over the groups, each
+    device with its share.
     """
     total = [S.Zero] * 3
     for often, held, ways, inner in _held(exchange, copies):
@@ -308,7 +319,7 @@ def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
     return tuple(total)
 
 
-# The optimizer's time, by whom its state is dealt out to.
+# The optimizer's time, by which devices share its state.
 _OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, "all": optimizer_time_sharded}
 
 
@@ -316,10 +327,11 @@ _OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, 
 def data_parallel_formulas(
     sharding: Sharding = SHARDINGS["zero1"], copies: int = 1, offload: bool = False
 ) -> tuple[Formula, ...]:
-    """What data parallelism adds to a step, by how state is sharded and how many stages a device holds.
+    """Return the formulas of a step's data-parallel time.
 
-    Replicated gradients are all-reduced; sharded ones reduce-scattered, and weights gathered: once a step, or (ZeRO 2
-    gradients, ZeRO 3 both, its weights forward and backward) once a micro-batch.
+    They depend on how state is sharded and on how many stages a device holds (`copies`). Replicated gradients are
+    all-reduced. Sharded gradients are reduce-scattered and weights all-gathered, once per step. ZeRO 2 reduce-scatters
+    gradients in every micro-batch. ZeRO 3 does so too, and gathers weights forward and backward.
 
     >>> [f.letter for f in data_parallel_formulas(SHARDINGS["zero3"])][:2]
     ['dp_reduce', 'dp_gather']

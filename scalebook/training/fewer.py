@@ -1,8 +1,8 @@
-"""Fewer synchronisations: gradients compressed or late, and a batch dealt to devices of unequal speed.
+"""Less synchronisation: compressed or late gradients, and a batch shared by devices of unequal speed.
 
-Steps taken alone are in `apart`.  What is compressed is exchanged there with fewer bits a parameter
-(`exchange_bits_compressed`).  Bytes, times and shares follow from what is done; what it does to learning does not, and
-stands here only as the bound under which descent on a quadratic is stable at all.
+Training at several sites with local steps is in `apart`; there, compression enters as fewer bits per parameter
+(`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
+statement about learning here is the bound under which descent on a quadratic is stable.
 
 >>> rank = compression_rank(gradient_rows=4096, gradient_columns=4096, gradient_rank=32)
 >>> rank, exchange_bits_compressed(gradient_bits=32, compression=rank)
@@ -28,7 +28,7 @@ _RANK, _TOP = "vogels2019", "lin2018-dgc"
 
 @formula("compression", "alistarh2017")
 def compression_bits(gradient_bits, exchange_bits):
-    """Each gradient with fewer bits; scales that several share are left out.
+    """Compression ratio of gradients with fewer bits. Shared scales are left out.
 
     >>> compression_bits(gradient_bits=32, exchange_bits=8)
     4.0
@@ -38,7 +38,9 @@ def compression_bits(gradient_bits, exchange_bits):
 
 @formula("compression", _TOP)
 def compression_top(gradient_bits, top_share, entry_bits):
-    """The largest alone, each with its place; the rest is kept by its device and added to the next step's.
+    """Compression ratio of top-k gradients, each sent with its index.
+
+    A device keeps the other gradients and adds them to the next step's.
 
     >>> compression_top(gradient_bits=32, top_share=0.001, entry_bits=32)
     500.0
@@ -48,7 +50,7 @@ def compression_top(gradient_bits, top_share, entry_bits):
 
 @formula("compression", _RANK + " §3")
 def compression_rank(gradient_rows, gradient_columns, gradient_rank):
-    """In place of a matrix two thin ones, whose product it nearly is.
+    """Compression ratio of a low-rank approximation: two thin matrices in place of a gradient matrix.
 
     >>> compression_rank(gradient_rows=4096, gradient_columns=14336, gradient_rank=32).__round__(1)
     99.6
@@ -58,7 +60,7 @@ def compression_rank(gradient_rows, gradient_columns, gradient_rank):
 
 @formula("exchange_bits", _RANK + " §3")
 def exchange_bits_compressed(gradient_bits, compression):
-    """Bits of an exchange for each parameter, as if all gradients were compressed alike.
+    """Bits exchanged per parameter, if all gradients have the same compression ratio.
 
     >>> exchange_bits_compressed(gradient_bits=32, compression=100)
     0.32
@@ -68,8 +70,10 @@ def exchange_bits_compressed(gradient_bits, compression):
 
 @formula("top_ways", _TOP)
 def top_ways_gathered(compression):
-    """The largest gradients of one device are not those of another, so they are gathered and not summed: every device
-    sends those of all, where a sum in a ring sends all gradients twice however many take part.
+    """Number of devices at which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
+
+    Each device's largest gradients are different, so they are gathered and not summed: every device forwards those of
+    all the others. A ring all-reduce sends all gradients twice, however many devices take part.
 
     >>> top_ways_gathered(compression=500)
     1000.0
@@ -79,7 +83,9 @@ def top_ways_gathered(compression):
 
 @formula("compression_passes", "seide2014")
 def passes_of_bits():
-    """Gradients and what was left of the last are read, the sum's new rest is written, and what came is written back.
+    """Passes over memory to quantize gradients with error feedback.
+
+    Two read the gradients and the last residual, one writes the new residual, and one writes the received result.
 
     >>> passes_of_bits()
     4.0
@@ -89,7 +95,9 @@ def passes_of_bits():
 
 @formula("compression_passes", _RANK + " §3")
 def passes_of_rank():
-    """Three to add what was left, one for each of two products, and three to subtract and write what came of them.
+    """Passes over memory to compress gradients to low rank.
+
+    Three add the residual, two run the two products, and three subtract and write the result.
 
     >>> passes_of_rank()
     8.0
@@ -99,7 +107,9 @@ def passes_of_rank():
 
 @formula("compression_time", "williams2009 §3", given=[passes_of_rank])
 def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandwidth):
-    """Streams through memory, `params` those of the device.  Products of few columns wait for memory as well.
+    """Time to compress gradients: passes over the gradients of a device's `params`, at memory bandwidth.
+
+    Products with few columns are bound by memory as well.
 
     >>> compression_time_passes(params=8e9, gradient_bits=32, hbm_bandwidth="3.35 TB/s").__round__(3)
     0.076
@@ -109,7 +119,9 @@ def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandw
 
 @formula("compression_share", _RANK + " §3")
 def compression_share_rank(gradient_rank, replica_tokens):
-    """Two products to compress a matrix and one to restore it, 6 FLOP a parameter and unit of rank; a step takes 6 a
+    """FLOPs of low-rank compression over the FLOPs of a step.
+
+    Two products compress a matrix and one restores it, 6 FLOPs per parameter and unit of rank. A step takes 6 per
     parameter and token.
 
     >>> compression_share_rank(gradient_rank=32, replica_tokens="32768 token")
@@ -123,9 +135,10 @@ _SEVERAL = {"several ways": lambda ways: ways > 1}
 
 @formula("paying_bandwidth", "patarasuk2009", _RANK, given=[passes_of_rank], domain=_SEVERAL)
 def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
-    """Where a ring's all-reduce takes as much longer as compressing takes: the parameters cancel.
+    """Bandwidth below which compression pays in a ring all-reduce that nothing hides.
 
-    Of exchanges that nothing hides.  The bandwidth is that of each device that compresses.
+    At this bandwidth the time saved equals the time to compress, and the parameters cancel. It is the bandwidth of each
+    device that compresses.
 
     >>> paying_bandwidth_ring(ways=16, compression=64, hbm_bandwidth="3.35 TB/s") / 1e9
     772.88818359375
@@ -138,7 +151,9 @@ def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
 
 @formula("staleness", "koloskova2022")
 def staleness_workers(ways):
-    """Workers that exchange each for itself: between its start and its use all others have been used once, on the mean.
+    """Updates by which a gradient is late if workers exchange asynchronously.
+
+    On average every other worker applies one update between a gradient's start and its use.
 
     >>> staleness_workers(ways=64)
     63.0
@@ -148,7 +163,9 @@ def staleness_workers(ways):
 
 @formula("staleness", "douillard2025")
 def staleness_exchange(site_exchange, local_steps, step_time):
-    """Exchanges beside steps: the rounds of steps that pass until one is done, as a pipeline delays its weights.
+    """Rounds of local steps that pass until an overlapped exchange is done.
+
+    Weights are late by this many rounds, as they are in an asynchronous pipeline.
 
     >>> staleness_exchange(site_exchange="81 s", local_steps=10, step_time="6 s")
     2.0
@@ -158,7 +175,9 @@ def staleness_exchange(site_exchange, local_steps, step_time):
 
 @formula("stable_rate", "yang2019-pipemare")
 def stable_rate_delayed(staleness):
-    """Descent on a quadratic with gradients that are so many updates old: 2 of fresh ones, then as one over the delay.
+    """Largest stable learning rate of descent on a quadratic with late gradients.
+
+    It is 2 for fresh gradients and falls as one over the delay.
 
     >>> stable_rate_delayed(staleness=0), stable_rate_delayed(staleness=7).__round__(3)
     (2.0, 0.209)
@@ -171,7 +190,7 @@ def stable_rate_delayed(staleness):
 
 @formula("pool_lost", "jia2022-whale")
 def pool_lost_equal(fast_devices, slow_devices, speed_ratio):
-    """All with as many tokens: the faster wait for the slower.
+    """Share of time lost if all devices get the same number of tokens: the faster ones wait for the slower ones.
 
     >>> pool_lost_equal(fast_devices=8, slow_devices=8, speed_ratio=0.5).__round__(3)
     0.333
@@ -181,7 +200,9 @@ def pool_lost_equal(fast_devices, slow_devices, speed_ratio):
 
 @formula("pool_lost", "jia2022-whale")
 def pool_lost_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
-    """In proportion to speed, but whole micro-batches: what the slower could have done in the faster ones' time.
+    """Share of time lost if devices get whole micro-batches in proportion to their speed.
+
+    The loss is what slower devices could have done in the faster devices' time.
 
     >>> pool_lost_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8).__round__(3)
     0.053
@@ -193,7 +214,7 @@ def pool_lost_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
 
 @formula("pool_gain", "jia2022-whale")
 def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
-    """All with as many tokens; below one the slower had better stay out.
+    """Speedup over the faster devices alone, with equal tokens. Below 1 the slower devices should stay out.
 
     >>> pool_gain_equal(fast_devices=8, slow_devices=8, speed_ratio=0.32)
     0.64
@@ -203,7 +224,9 @@ def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
 
 @formula("pool_gain", "jia2022-whale")
 def pool_gain_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
-    """In proportion to speed, in whole micro-batches; slower devices with none had better stay out.
+    """Speedup over the faster devices alone, with whole micro-batches in proportion to speed.
+
+    Slower devices that get no micro-batch should stay out.
 
     >>> pool_gain_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8)
     1.25

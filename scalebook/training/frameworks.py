@@ -1,4 +1,4 @@
-"""Which framework trains: its row becomes defaults of letters and words, beside a model's and a device's.
+"""The framework that trains: its row gives defaults for letters and words, next to a model's and a device's rows.
 
 >>> from scalebook.tables import accelerators, frameworks, models
 >>> rows, words = settled((models.llama3_8b, accelerators.h100, frameworks.llm_foundry), {})
@@ -19,18 +19,18 @@ from scalebook.tables import Framework, cells_of_libraries, frameworks
 
 __all__ = ["ENDS", "FASTEST", "SLOWEST", "UNNAMED", "Between", "framework_of", "settled", "words_of"]
 
-# What a call that names no framework is priced with, and the two ends that it may lie between.
+# The row used if a call names no framework, and the two rows between which the result may lie.
 UNNAMED, FASTEST, SLOWEST = "unnamed", "fastest", "slowest"
-ENDS = (UNNAMED, FASTEST, SLOWEST, "plain")  # rows that are no program
-# Of models with experts a framework may say otherwise.
+ENDS = (UNNAMED, FASTEST, SLOWEST, "plain")  # rows that are not programs
+# A framework may have other cells for models with experts.
 _WITH_EXPERTS = ("element_passes", "block_wait", "block_launch")
-_TAKEN_UP = ("layers", "moe_layers")  # by blocks that predict further tokens
+_TAKEN_UP = ("layers", "moe_layers")  # for blocks that predict further tokens
 
 
 def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
-    """The framework that a call names, as a row or by `framework=`; None where it names none.
+    """Return the framework that a call names, as a row or by `framework=`, or None if it names none.
 
-    Raises TypeError for what is no framework, and where two are named.
+    Raises TypeError for a value that is not a framework, and if two are named.
     """
     rows = [x for x in knowns if isinstance(x, Framework)]
     said = letters.get("framework")
@@ -48,10 +48,10 @@ def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
 
 
 def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
-    """The rows of a call with its framework's row last, and the framework's default of each word of a strategy.
+    """Return a call's rows with its framework's row last, and the framework's default for each word of a strategy.
 
-    The framework's cells are completed by those of its libraries on the call's device, and stand before the device's
-    own.  `letters` of the call stand before both.
+    Cells of the framework's libraries for the call's device complete the framework's cells. These take precedence over
+    the device's own cells, and `letters` of the call take precedence over both.
     """
     framework = framework_of(knowns, letters) or frameworks[UNNAMED]
     rows = [x for x in knowns if not isinstance(x, Framework)]
@@ -70,7 +70,7 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
 
 
 def _without(device: Row, cells: Mapping) -> Row:
-    """A device without the cells that others stand before."""
+    """Return a device without the cells that `cells` override."""
     if cells.keys().isdisjoint(device.cells):
         return device
     kept = {n: c for n, c in device.cells.items() if n not in cells}
@@ -82,7 +82,7 @@ def _without(device: Row, cells: Mapping) -> Row:
 
 
 def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
-    """A model with the blocks that predict further tokens while it is trained."""
+    """Return a model with its multi-token prediction blocks, which are present in training."""
     more = letters.get("mtp_blocks", model.get("mtp_blocks", 0))
     if not isinstance(model, Row) or not np.any(np.asarray(more)):
         return model
@@ -94,13 +94,13 @@ def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
 
 
 def words_of(framework: Framework) -> dict:
-    """The framework's defaults of a strategy's words, each as one of the word's values."""
+    """Return the framework's defaults for a strategy's words."""
     said = {n: x for n, x in framework.words.items() if n in WORDS}
     return {n: next(v for v in WORDS[n].values if str(v) == x) for n, x in said.items()}
 
 
 class Between:
-    """The two ends of a call that names no framework, and what each of its assumptions moves.
+    """The fast and slow ends of a call that names no framework, and how much each assumption matters.
 
     `call` prices the call again with other rows or letters.
     """
@@ -110,11 +110,15 @@ class Between:
 
     @cached_property
     def ends(self) -> tuple[Row, Row]:
-        """The call with everything hidden and fused, and with nothing hidden, eager kernels and older libraries."""
+        """Rows of the call at its fast and its slow end.
+
+        At the fast end everything is hidden and fused. At the slow end nothing is hidden, kernels are eager, and
+        libraries are older.
+        """
         return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
-        """For each assumption its letter, its meaning, and the result with it alone at its fast and its slow end."""
+        """Return each assumption's letter and meaning, and the results if only it is at its fast and its slow end."""
         found = []
         middle = frameworks[UNNAMED]
         for names, meaning in _ASSUMED.items():
@@ -123,7 +127,7 @@ class Between:
         return found
 
 
-# What the two ends differ in: letters, or "libraries", each with how it is said.
+# The differences between the two ends: letters or "libraries", and the text for each.
 _ASSUMED = {
     "dp_overlap": "no framework named: data-parallel collectives hidden, or not",
     "tp_pieces tp_beside": "no framework named: tensor-parallel collectives in pieces, or waited for",
@@ -135,7 +139,7 @@ _ASSUMED = {
 
 
 def _changed(middle: Framework, end: Framework, names: list[str]) -> Framework:
-    """The middle row with these letters as one of the ends has them."""
+    """Return the middle row with these letters taken from one of the ends."""
     cells = {n: c for n, c in middle.cells.items() if n not in names}
     cells |= {n: end.cells[n] for n in names if n in end.cells}
     libraries = (end if "libraries" in names else middle).words.get("libraries", "")

@@ -1,4 +1,4 @@
-"""What a framework adds to a step: unfused kernels, older libraries, collectives in pieces, a host that is waited for.
+"""Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
 Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
 
@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Defaults where no framework says otherwise: kernels are fused and today's, and hosts cost nothing.
+# Defaults if no framework overrides them: kernels are fused, libraries current, and hosts cost nothing.
 USUAL = {
     "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
     "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0,
@@ -38,7 +38,9 @@ USUAL = {
 
 @formula("stream_reached", "llm-foundry")
 def stream_reached_passes(stream_efficiency, element_passes):
-    """Eager kernels read and write memory between all element-wise steps, so useful bytes pass more slowly.
+    """Useful memory bandwidth of element-wise steps.
+
+    Eager kernels read and write memory between all steps, which lowers it.
 
     >>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
     0.4
@@ -48,7 +50,7 @@ def stream_reached_passes(stream_efficiency, element_passes):
 
 @formula("sustained_reached", "llm-foundry")
 def sustained_reached_library(sustained_rate, library_rate):
-    """Older libraries of matrix products reach less on the same device.
+    """Sustained rate of products with this library. Older libraries reach less on the same device.
 
     >>> sustained_reached_library(sustained_rate=0.8, library_rate=0.9)
     0.72
@@ -58,7 +60,7 @@ def sustained_reached_library(sustained_rate, library_rate):
 
 @formula("attention_short", "flash-attention-figures")
 def attention_same_short(attention_efficiency):
-    """A framework without an attention library of its own uses the device's best.
+    """Attention efficiency of a framework without an attention library of its own: the device's best.
 
     >>> attention_same_short(attention_efficiency=0.6)
     0.6
@@ -68,7 +70,7 @@ def attention_same_short(attention_efficiency):
 
 @formula("attention_long", "flash-attention-figures")
 def attention_same_long(attention_short):
-    """Where nothing else is known, the length of the sequences does not matter.
+    """Attention efficiency for long sequences, the same as for short ones by default.
 
     >>> attention_same_long(attention_short=0.6)
     0.6
@@ -78,7 +80,7 @@ def attention_same_long(attention_short):
 
 @formula("attention_reached", "flash-attention-figures")
 def attention_reached_length(attention_short, attention_long, seq):
-    """Interpolated between 4,096 and 16,384 tokens, and constant beyond both.
+    """Attention efficiency by sequence length: interpolated between 4,096 and 16,384 tokens, constant outside.
 
     >>> attention_reached_length(attention_short=0.30, attention_long=0.33, seq=8192)
     0.31
@@ -88,7 +90,7 @@ def attention_reached_length(attention_short, attention_long, seq):
 
 @formula("attention_reached", "flash-attention-figures")
 def attention_reached_heads(attention_short, attention_long, attention_narrow, seq, head_dim):
-    """The same, and lower for heads narrower than 128.
+    """Attention efficiency by sequence length, lowered for heads narrower than 128.
 
     >>> attention_reached_heads(attention_short=0.30, attention_long=0.33, attention_narrow=0.9, seq=4096, head_dim=64)
     0.27
@@ -100,7 +102,7 @@ def attention_reached_heads(attention_short, attention_long, attention_narrow, s
 
 
 def _between(x, low, high):
-    """0 up to `low`, 1 from `high` on, and a line between the two."""
+    """Return 0 up to `low`, 1 from `high` on, and a linear ramp in between."""
     return Max(0, Min(1, (x - low) / (high - low), evaluate=False), evaluate=False)
 
 
@@ -109,7 +111,9 @@ def _between(x, low, high):
 
 @formula("tp_overlap", "nemo-launcher", "korthikanti2022 §4.2.2")
 def overlap_of_pieces(tp_pieces, tp):
-    """A collective sent in one piece for each device hides beside its product, all but the first piece.
+    """Share of a tensor-parallel collective that overlaps with its product, if sent in one piece per device.
+
+    All pieces but the first are hidden.
 
     >>> overlap_of_pieces(tp_pieces=1, tp=8)
     0.875
@@ -119,7 +123,9 @@ def overlap_of_pieces(tp_pieces, tp):
 
 @formula("pp_overlap", "narayanan2021 §2.2", "megatron-bridge")
 def overlap_of_chunks(chunks):
-    """Transfers between stages hide where a stage has several chunks: it works on one while it sends another.
+    """Share of stage-to-stage transfers that is hidden: all if a stage has several chunks, none with one.
+
+    A stage with several chunks computes on one while it sends another.
 
     >>> overlap_of_chunks(chunks=1), overlap_of_chunks(chunks=4)
     (0.0, 1.0)
@@ -129,7 +135,7 @@ def overlap_of_chunks(chunks):
 
 @formula("pp_overlap", "narayanan2021 §2.2")
 def overlap_of_one():
-    """A stage of one chunk waits for its transfers.
+    """Share of stage-to-stage transfers that is hidden with one chunk: none, because the stage waits.
 
     >>> overlap_of_one()
     0.0
@@ -139,7 +145,9 @@ def overlap_of_one():
 
 @formula("pp_overlap", "qi2024-v §3", "deepseek2024-v3 §3.2.1")
 def overlap_of_two():
-    """A device that holds two chunks by its schedule works on one while it sends the other.
+    """Share of stage-to-stage transfers that is hidden if the schedule places two chunks on a device: all.
+
+    The device computes on one chunk while it sends the other.
 
     >>> overlap_of_two()
     1.0
@@ -149,9 +157,9 @@ def overlap_of_two():
 
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
 def sent_once(ep, scaleup_size, top_k):
-    """A token is sent once to each place that has an expert for it, whatever the number of its experts there.
+    """Copies of a token sent to experts: one per place that holds any of its experts, however many of them it holds.
 
-    Places are devices, or whole scale-up domains where experts are spread over several.
+    Places are devices, or whole scale-up domains if experts are spread over several.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)
@@ -169,7 +177,7 @@ def _blocks(microbatches, pp, blocks):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_all(microbatches, pp, layers):
-    """Blocks that a device runs for all micro-batches, with those that it waits for while the pipeline fills.
+    """Blocks whose launches a device waits for: its blocks for all micro-batches, and those while the pipeline fills.
 
     >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
     256.0
@@ -179,7 +187,7 @@ def launched_blocks_all(microbatches, pp, layers):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_moe(microbatches, pp, moe_layers):
-    """The same of the blocks with experts, whose launches wait longest.
+    """Blocks with experts whose launches a device waits for. Their launches take longest.
 
     >>> launched_blocks_moe(microbatches=15, pp=2, moe_layers=32)
     256.0
@@ -189,11 +197,11 @@ def launched_blocks_moe(microbatches, pp, moe_layers):
 
 @formula("host_launch", "nanotron-ultrascale")
 def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp, dp, scaleup_size):
-    """The least time in which the host launches a block: more with tensor parallelism, and over several domains.
+    """Least time in which the host launches a block: more with tensor parallelism, and over several domains.
 
-    Kernels of the listing times one time a launch was tried instead, and is not within a tenth.  Eager blocks run 34
-    kernels forward and backward (Llama) or 44 (Qwen3's experts): nanotron's 4.6 ms is 135 us each, Megatron's 9 ms
-    205 us, its 16 ms for two micro-batches 182 us, and llama.cpp's 90 us a block forward only 6 us.
+    A fixed time per kernel of the listing was tried instead; it misses by more than a tenth. Eager blocks run 34
+    kernels forward and backward (Llama) or 44 (Qwen3's experts): nanotron's 4.6 ms is 135 us per kernel, Megatron's 9
+    ms 205 us, its 16 ms for two micro-batches 182 us, and llama.cpp's 90 us for a block's forward pass only 6 us.
 
     >>> given = dict(block_launch=0, split_launch="4.6 ms", stage_launch="2.8 ms", domain_launch="3.5 ms",
     ...              scaleup_size=8)
@@ -213,7 +221,7 @@ def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp,
 
 @formula("eager_time", "megatron-bridge")
 def experts_fused():
-    """Experts whose activation is fused with their products add nothing.
+    """Extra time of experts whose activation is fused with their products: none.
 
     >>> experts_fused()
     0.0
@@ -224,7 +232,7 @@ def experts_fused():
 @formula("eager_time", "megatron-bridge")
 def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth,
                   stream_efficiency):  # fmt: skip
-    """Where experts have biases and a clamped activation, each unfused step reads and writes what they hold.
+    """Extra time of experts with biases and a clamped activation. Each unfused step reads and writes their activations.
 
     >>> experts_eager(clamped_experts=1, batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16,
     ...               expert_passes=100, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
@@ -241,9 +249,9 @@ def host_exposed(
     bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
     stall_exposed,
 ):  # fmt: skip
-    """What hosts add to a step: their share of every block, or what is left of launching them all, and their stalls.
+    """Time that hosts add to a step: waits in every block or launches that nothing hides, plus stalls.
 
-    A host that launches faster than the devices work is hidden behind them; the larger of the two counts.
+    If a host launches faster than the devices compute, its launches are hidden; the larger of the two terms counts.
 
     >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()
     >>> host_exposed(dict.fromkeys(parts, 0), step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1,
@@ -258,7 +266,9 @@ def host_exposed(
 
 @formula("received_tensors", "narayanan2021 §2.2")
 def received_tensors(pp):
-    """Tensors that the busiest stage waits for in a micro-batch: one forward and one backward, or one of two stages.
+    """Tensors per micro-batch that the busiest stage waits for.
+
+    There is one forward and one backward; with two stages a stage receives only one of them.
 
     >>> received_tensors(pp=1), received_tensors(pp=2), received_tensors(pp=8)
     (0.0, 1.0, 2.0)
@@ -268,9 +278,10 @@ def received_tensors(pp):
 
 @formula("stall_exposed", "nanotron-ultrascale", "dean2013")
 def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbatches, tp, pp, dp, cp, scaleup_size):
-    """If one of the nodes is more likely slow than not, a stage stalls with every tensor that it receives.
+    """Time that stalls add to a step, if at least one slow node is more likely than none.
 
-    It always stalls when more than `stall_ways` devices of a stage share its matrices.
+    The stage then stalls for every tensor that it receives. It always stalls if more than `stall_ways` devices of a
+    stage share its matrices.
 
     >>> some = dict(stall_time="0.5 s", stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2,
     ...             cp=1, scaleup_size=8)
@@ -286,7 +297,7 @@ FRAMEWORK: tuple[Formula, ...] = (
     stream_reached_passes, sustained_reached_library, attention_same_short, attention_same_long, overlap_of_pieces,
     sent_once, host_launch,
 )  # fmt: skip
-# What kernels reach as a framework runs them, in place of what they reach at best.
+# Efficiencies under the framework, which replace the best efficiencies of kernels.
 REACHED = {
     "stream_efficiency": "stream_reached", "sustained_rate": "sustained_reached",
     "attention_efficiency": "attention_reached",
@@ -294,23 +305,23 @@ REACHED = {
 
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """A formula with what kernels reach as the framework runs them, in place of what they reach at best.
+    """Return a formula with the kernels' best efficiencies replaced by those under the framework.
 
-    `more` are further letters to replace, each with the one that takes its place.
+    `more` maps further letters to their replacements.
     """
     reached = {symbol(x): symbol(y) for x, y in {**REACHED, **more}.items() if x in f.inputs}
     return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
 
 
 def overlap_of(schedule: Schedule) -> Formula:
-    """What hides of a schedule's transfers between stages, by how many chunks of the model a device holds."""
+    """Return the formula for the hidden share of a schedule's transfers, by the chunks that a device holds."""
     if schedule.chunks is None:
         return overlap_of_chunks
     return overlap_of_two if schedule.chunks * schedule.copies > 1 else overlap_of_one
 
 
 def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
-    """What a framework makes of the letters of its row, for these blocks and this schedule."""
+    """Return the formulas that use the letters of a framework's row, for these blocks and this schedule."""
     return [
         *FRAMEWORK,
         overlap_of(schedule),

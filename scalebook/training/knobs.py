@@ -1,6 +1,6 @@
-"""Knobs: which flag of a framework is which letter or word of a strategy; configurations read, and flags written.
+"""Framework flags: the letter or word of a strategy that each flag sets. Reads configurations and writes flags.
 
-Nothing of a configuration is executed.  A flag that the table does not have is named with the nearest that it has.
+No part of a configuration is executed. For a flag that the table lacks, the error names the nearest flag that it has.
 
 >>> setup = read("--tensor-model-parallel-size 8 --sequence-parallel --micro-batch-size 2 --lr 1e-4 --bf16")
 >>> setup.knowns["tp"], setup.knowns["sharding"], setup.precision, setup.without
@@ -35,23 +35,23 @@ __all__ = ["SUBJECTS", "Setup", "Subject", "flags", "frameworks", "read", "subje
 
 SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
-# What a strategy consists of.
+# The letters of a strategy.
 _LETTERS = ({*USUAL} - {*HOST}) | {
     "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
 }  # fmt: skip
-_WAYS = ("tp", "cp", "ep", "pp", "chunks")  # one where nothing is said, everywhere
-_FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that nobody sets by a flag
-_PAGE = "../../book/reference/formulas.html"  # from where chapters lie
+_WAYS = ("tp", "cp", "ep", "pp", "chunks")  # default 1 in every framework
+_FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that no flag sets
+_PAGE = "../../book/reference/formulas.html"  # base of links to chapters
 
 
 @dataclass(frozen=True, repr=False)
 class Setup:
-    """A configuration as it was read.
+    """A configuration that was read.
 
-    `knowns` are letters and words for a training step, `shape` the letters of the model, `precision` that of products.
-    `said` leads from each flag to what it gives by itself, `notes` say what was read but has no letter and why,
-    `without` are flags that nothing priced depends on, `unknown` those that the table does not have, each with the
-    nearest that it has.
+    `knowns` are letters and words for a training step, `shape` the model's letters, and `precision` the precision of
+    products. `said` maps each flag to what it sets by itself. `notes` explain settings that were read but have no
+    letter. `without` lists flags that affect no price, and `unknown` flags that the table lacks, each with the nearest
+    flag that it has.
     """
 
     framework: str
@@ -66,7 +66,7 @@ class Setup:
 
     @property
     def row(self) -> "tables.Framework":
-        """The framework's row of `tables.frameworks`, by its flags: `training_step(model, device, setup.row, ...)`.
+        """The framework's row of `tables.frameworks` for these flags: `training_step(model, device, setup.row, ...)`.
 
         >>> read("--tensor-model-parallel-size 8").row.name
         'Megatron Core, its flags as they are by default'
@@ -75,7 +75,7 @@ class Setup:
         return tables.frameworks[next(key for flag, key in rows if not flag or flag in self.flags)]
 
     def _lines(self) -> list[list[str]]:
-        """Each flag and what it gives, then what follows from several flags or from none."""
+        """Return each flag and what it sets, then what follows from several flags or from none."""
         known = frameworks()[self.framework]
         lines = [[known[x].shown, _listed(y)] for x, y in self.said.items()]
         stated = {x: y for said in self.said.values() for x, y in said.items()}
@@ -100,18 +100,18 @@ def _listed(letters: Mapping) -> str:
 
 
 def _framework(name: str) -> Knobs:
-    """One of the frameworks whose configurations are read."""
+    """Return the flags of a framework whose configurations can be read."""
     if name not in _READ:
         raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
     return frameworks()[name]
 
 
 def read(source: str | PathLike | Mapping, framework: str | None = None, **known) -> Setup:
-    """What a configuration says: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
+    """Read a configuration: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
 
-    `source` is the text, the path of a file, or what JSON or TOML made of it; whose it is is guessed where it is not
-    said.  `known` is what it does not say: `devices`, or the model's `layers`.  Raises ValueError with one sentence for
-    flags that contradict each other.
+    `source` is the text, the path of a file, or a parsed JSON or TOML. If `framework` is None it is guessed from the
+    source. `known` gives what a configuration does not say: `devices`, or the model's `layers`. Raises ValueError, in
+    one sentence, for flags that contradict each other.
 
     >>> setup = read({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}})
     >>> setup.framework, setup.knowns
@@ -171,7 +171,7 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
 
 
 def _text(source: str | PathLike) -> str:
-    """The text itself, or that of the file that it names."""
+    """Return the text itself, or the text of the file that it names."""
     if not isinstance(source, str | PathLike):
         raise TypeError(f"a configuration is text, the path of a file or a dict, not {quoted(source)}")
     if isinstance(source, PathLike) or re.fullmatch(r"\S+\.(json|toml|ya?ml|sh|txt)", source):
@@ -192,7 +192,7 @@ def _unknown(knobs: Knobs, flag: str) -> str:
 
 
 def _is_unsaid(knob: Knob, value) -> bool:
-    """Whether a value of a flag that has words for others says nothing by itself, and a note why."""
+    """Return True if this value sets nothing by itself, other values of the flag do, and a note says why."""
     return bool(knob.means and knob.note and not knob.says(value) and text_of(value) not in ("false", "none"))
 
 
@@ -204,7 +204,7 @@ def _check_needs(knobs: Knobs, given: Mapping) -> None:
 
 
 def _joined(knobs: Knobs, said: Mapping[str, Mapping]) -> dict[str, Any]:
-    """What all flags say.  Raises ValueError where two of them differ about a letter."""
+    """Join what all flags set. Raises ValueError if two of them set a letter to different values."""
     found, by = {}, {}
     for flag, letters in said.items():
         for name, value in letters.items():
@@ -218,11 +218,11 @@ def _joined(knobs: Knobs, said: Mapping[str, Mapping]) -> dict[str, Any]:
 
 
 def flags(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
-    """A strategy as a framework's own text: an argument list, a JSON or a TOML.
+    """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, what a search found, or what `read` gave.  Of a row of a training
-    step only what a strategy consists of is taken.  What was written is read again: raises ValueError for a letter or
-    word that the framework has no flag for, naming it; what is said by the model's code and not by flags is left out.
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. From a training step's row,
+    only the letters and words of a strategy are used. What the model's code sets, and not flags, is left out. The text
+    is read back as a check: raises ValueError naming any letter or word that the framework has no flag for.
 
     >>> print(flags(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
     [parallelism]
@@ -248,7 +248,7 @@ def flags(strategy, framework: str = "megatron", layers: int | None = None, **le
 
 
 def _wanted(strategy) -> dict[str, Any]:
-    """The letters and words of whatever holds some."""
+    """Return the letters and words of a strategy, in whatever form it was given."""
     if isinstance(strategy, Strategy):
         return strategy.words
     if isinstance(strategy, Row):
@@ -262,7 +262,7 @@ def _wanted(strategy) -> dict[str, Any]:
 
 
 def _of_row(letter: str, cell) -> bool:
-    """Whether a letter is what a framework's row takes by default, and no flag of the run."""
+    """Return True if a letter is a default of a framework's row and not a flag of the run."""
     return cell.origin in {x.name for x in tables.frameworks.values()} or (
         letter.endswith("_overlap") and bool(cell.formula)
     )
@@ -273,7 +273,7 @@ def _plain(value):
 
 
 def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:
-    """The flags that a letter has to itself, or a value of a word."""
+    """Return the flags that set one letter alone, or a value of a word."""
     found, done = {}, set()
     for flag, knob in knobs.items():
         if knob.letter in wanted and knob.letter not in done and knob.subject != "shape":
@@ -289,7 +289,7 @@ def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:
 
 
 def _check_same(knobs: Knobs, wanted: Mapping, text: str, layers: int | None) -> None:
-    """Raises ValueError for what is lost when the text is read again."""
+    """Raise ValueError for letters and words that are lost when the text is read back."""
     ours = {x: wanted[x] for x in ("devices", "dp") if x in wanted} | ({"layers": layers} if layers else {})
     back = read(text, knobs.key, **ours) if text else None
     found = USUAL | Strategy().words | (back.knowns if back else {})
@@ -307,14 +307,14 @@ def _check_same(knobs: Knobs, wanted: Mapping, text: str, layers: int | None) ->
 
 
 def _matters(name: str, wanted: Mapping) -> bool:
-    """Whether a word makes a difference, as far as is known."""
+    """Return True if a word makes a difference, or if too little is known to tell."""
     says = WORDS[name].says
     needs = inspect.signature(says).parameters if says else ()
     return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
 
 
 def _what(knob: Knob) -> str:
-    """The letters and words of a flag, with the value that stands for each where there are several."""
+    """Return the letters and words of a flag, with the flag's value for each if it has several."""
     values = {x: y for x, y in knob.means.items() if y}
     if not values or knob.letter:
         return knob.letter or ", ".join(knob.about) or "–"
@@ -326,7 +326,7 @@ def _what(knob: Knob) -> str:
 
 
 class Subject:
-    """The flags of one subject, of all frameworks: a table in text and on a page, where formulas are links."""
+    """The flags of one subject in all frameworks, as a text or HTML table. In HTML, formulas are links."""
 
     def __init__(self, name: str):
         if name not in SUBJECTS:
@@ -352,7 +352,7 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """The table of one subject.
+    """Return the table of one subject.
 
     >>> subject("schedule").knobs[0].shown
     '--num-virtual-stages-per-pipeline-rank'

@@ -1,4 +1,4 @@
-"""The table of knobs: every flag as an object, by framework.
+"""The table of flags (`knobs.toml`): every flag as an object, by framework.
 
 >>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
 'microbatches'
@@ -21,7 +21,7 @@ __all__ = ["Knob", "Knobs", "first_formulas", "frameworks", "number", "text_of"]
 
 @dataclass(frozen=True)
 class Knob:
-    """One flag: the subject it belongs to, and the letter that is its number, or what its values mean."""
+    """One flag: its subject, and the letter that it sets or the meaning of each of its values."""
 
     framework: str
     flag: str
@@ -36,23 +36,23 @@ class Knob:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The letters and words that it sets, and those that follow from it with other flags."""
+        """Letters and words that the flag sets, by itself or together with other flags."""
         found = [self.letter, *(x for value in self.means.values() for x in value), *self.about]
         return tuple(dict.fromkeys(filter(None, found)))
 
     @property
     def shown(self) -> str:
-        """The flag as its users write it."""
+        """The flag as users write it."""
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """The formulas that its letters enter first; of a schedule, its bubble."""
+        """Return the first formula that each of its letters enters. For a schedule, return its bubble."""
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
 
     def says(self, value) -> Mapping[str, Any]:
-        """What a value of it means by itself.  Raises ValueError for a value that it does not have."""
+        """Return what one of its values sets by itself. Raises ValueError for a value that it does not have."""
         if self.letter:
             found = number(self.shown, value)
             if self.letter in COUNTS and not_whole(self.letter, found):
@@ -64,13 +64,13 @@ class Knob:
         for name, means in self.means.items():
             if name.lower() == said.lower():
                 return means
-        if said == "false" and "true" in self.means:  # a flag that is given alone has no other value
+        if said == "false" and "true" in self.means:  # a flag given without a value has no other value
             return {}
         raise ValueError(f"{self.shown} is {quoted(value)}, of which nothing is known; known are {either(self.means)}")
 
 
 def text_of(value) -> str:
-    """A value as a command line has it.
+    """Return a value as it is written on a command line.
 
     >>> text_of(True), text_of(8)
     ('true', '8')
@@ -79,7 +79,7 @@ def text_of(value) -> str:
 
 
 def number(flag: str, value) -> float:
-    """A count or a share; whole numbers as int.
+    """Return a count or a share as a number; whole numbers as int.
 
     >>> number("pp", "8"), number("share", 0.5)
     (8, 0.5)
@@ -99,18 +99,18 @@ def number(flag: str, value) -> float:
 
 
 class Knobs(Mapping):
-    """The flags of one framework by name; `find` also knows those that the table has by their beginning."""
+    """The flags of one framework by name. `find` also matches flags by pattern."""
 
     def __init__(self, key: str, stanza: Mapping):
         self.key, self.name, self.source = key, stanza["name"], stanza["source"]
-        self.rows = tuple(map(tuple, stanza.get("rows", ())))  # a flag, and the framework's row where it is given
-        self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code says
+        self.rows = tuple(map(tuple, stanza.get("rows", ())))  # a flag, and the framework's row if it is given
+        self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code sets
         self._lines, self._begun = {}, {x: Knob(key, x) for x in stanza.get("without", ())}
         for flag, cells in stanza["flags"].items():
             said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
             line = Knob(key, flag, **{"source": self.source, **said})
             if "*" in flag:
-                self._begun = {flag: line, **self._begun}  # what has a note comes first
+                self._begun = {flag: line, **self._begun}  # patterns with a note come first
             else:
                 self._lines[flag] = line
 
@@ -124,7 +124,7 @@ class Knobs(Mapping):
         return len(self._lines)
 
     def find(self, flag: str) -> Knob | None:
-        """The line of a flag, or that of its beginning; None where there is neither."""
+        """Return the entry of a flag, or of a pattern that matches it; None if there is neither."""
         return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
 
 
@@ -136,7 +136,7 @@ def _table() -> tuple[dict[str, str], dict[str, Knobs]]:
 
 
 def first_formulas() -> dict[str, str]:
-    """The formula that a letter or word enters first.
+    """Return, for each letter or word, the first formula that it enters.
 
     >>> first_formulas()["tp_overlap"]
     'tp_exposed'
@@ -145,7 +145,7 @@ def first_formulas() -> dict[str, str]:
 
 
 def frameworks() -> dict[str, Knobs]:
-    """The flags of every framework, by its name.
+    """Return the flags of every framework, by its name.
 
     >>> [x.name for x in frameworks().values()]
     ['Megatron-LM', 'DeepSpeed', 'torchtitan', 'PyTorch FSDP', 'Colossal-AI', 'NCCL']

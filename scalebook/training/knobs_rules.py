@@ -1,7 +1,8 @@
-"""What follows from several flags together, by framework, and the flags that several letters take together.
+"""Rules for flags that act together, by framework: letters that follow from several flags, and flags that need several.
 
-Each rule of reading takes the flags with their values, the letters found so far and those that the caller knows, and
-gives what follows.  Each rule of writing takes the letters wanted and the flags found so far, and sets the rest.
+A reading rule takes the flags with their values, the letters found so far and the letters that the caller knows, and
+returns the letters that follow. A writing rule takes the wanted letters and the flags found so far, and sets the
+remaining flags.
 
 >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
 3
@@ -28,7 +29,7 @@ def _is_set(given: Mapping, flag: str) -> bool:
 
 
 def _pieces(ways: int) -> float:
-    """The share that overlaps where a collective goes in as many pieces as there are ways: all but the first."""
+    """Return the share that overlaps if a collective is sent in `ways` pieces: all but the first."""
     return 1 - 1 / ways
 
 
@@ -47,12 +48,12 @@ def _chunks(flag: str, blocks, pp: int, layers) -> int:
 
 
 def _hidden_async(tp: float) -> float:
-    """The share that torchtitan's asynchronous tensor parallelism hides, as its row of `tables.frameworks` says."""
+    """Return the share that torchtitan's asynchronous tensor parallelism hides, from its row of `tables.frameworks`."""
     return tables.frameworks.torchtitan_async.tp_pieces * _pieces(tp)
 
 
 def _overlapped(sharding: str, reduces: bool, gathers: bool, letters: Mapping) -> float:
-    """The share of data-parallel bytes that overlap, where gradients or gathered weights alone may."""
+    """Return the share of data-parallel bytes that overlap, if only gradients or only gathered weights may."""
     if not SHARDINGS[sharding].gathers or reduces == gathers:
         return int(reduces)
     bits = USUAL | dict(letters)
@@ -119,7 +120,7 @@ def _megatron(given, found, known) -> dict:
 
 
 def _megatron_precision(given, out) -> None:
-    """Precision of products, and the bits of gradients and of the optimizer's state."""
+    """Return the precision of products, and the bits of gradients and of the optimizer state."""
     bf16, fp16 = _is_set(given, "bf16"), _is_set(given, "fp16")
     out["precision"] = _one_precision(bf16, fp16, ("--bf16", "--fp16"), _is_set(given, "fp8-format"))
     if fp16 and not _is_set(given, "accumulate-allreduce-grads-in-fp32"):
@@ -141,7 +142,7 @@ def _deepspeed(given, found, known) -> dict:
     sharding = found.get("sharding", "replicated")
     for flag, word, least in (("zero_hpz_partition_size", "zero3_hpz", 1), ("mics_shard_size", "hybrid", 0)):
         size = given.get(zero + flag, 1)
-        if isinstance(size, int) and size < 0:  # as good as not given
+        if isinstance(size, int) and size < 0:  # the same as not given
             continue
         if zero + flag in given and number(zero + flag, size) > max(1, least):
             if sharding != "zero3":
@@ -165,7 +166,7 @@ def _deepspeed(given, found, known) -> dict:
         _is_set(given, "bf16.enabled"), _is_set(given, "fp16.enabled"), ("bf16.enabled", "fp16.enabled"), False
     )
     if found.get("tp", 1) > 1:
-        out["sequence_parallel"] = False  # its tensor parallelism leaves norms whole
+        out["sequence_parallel"] = False  # its tensor parallelism does not split norms
     devices = known.get("devices")
     dp = known.get("dp", devices / found.get("tp", 1) / known.get("pp", 1) if devices else None)
     batches = [found.get(x) for x in ("global_batch", "batch", "microbatches")]
@@ -201,14 +202,14 @@ def _torchtitan(given, found, known) -> dict:
         raise ValueError(f"{of}fsdp_reshard_after_forward is {quoted(reshards)}: default, always or never would do")
     out["sharding"] = "zero2" if reshards == "never" or (reshards == "default" and pp > 1) else "zero3"
     if copies > 1:
-        out["sharding"] = "replicated" if shards == 1 and cp == 1 else "hybrid"  # context ways shard too
+        out["sharding"] = "replicated" if shards == 1 and cp == 1 else "hybrid"  # context parallelism shards too
         if out["sharding"] == "hybrid" and not shards:
             raise ValueError(f"{of}data_parallel_shard_degree -1 beside {copies} copies: give devices too")
         if out["sharding"] == "hybrid":
             out["shard_group"] = shards * cp
     if shards:
         out["dp"] = copies * shards
-    out["dp_overlap"] = 1  # weights are gathered a block ahead, gradients beside the next block
+    out["dp_overlap"] = 1  # weights are gathered one block ahead, and gradients are reduced during the next block
     if _is_set(given, of + "enable_async_tensor_parallel"):
         out |= dict(tp_overlap=_hidden_async(tp), tp_beside=0)
     if found.get("schedule") == "interleaved":
@@ -224,12 +225,12 @@ def _torchtitan(given, found, known) -> dict:
 
 
 def _usual(given, flag: str):
-    """A number of torchtitan's as it is given, or as its program takes it."""
+    """Return a number of torchtitan's configuration, or the program's default."""
     return number(flag, given.get(flag, frameworks()["torchtitan"][flag].usual))
 
 
 def _torchtitan_chunks(given, pp, layers) -> int:
-    """Parts of the model on a device: the embedding and the head count for some layers where stages are cut."""
+    """Return the chunks per device. Where stages are cut, the embedding and the head count as some layers."""
     flag = "parallelism.pipeline_parallel_layers_per_stage"
     if flag not in given:
         return 2
@@ -245,7 +246,7 @@ def _torchtitan_chunks(given, pp, layers) -> int:
 
 
 def _torchtitan_batch(given, pp, out) -> None:
-    """Sequences of a pass, and passes of a step."""
+    """Set the sequences per pass and the passes per step."""
     local = "training.batch_size" if "training.batch_size" in given else "training.local_batch_size"
     flag, split = "training.global_batch_size", "parallelism.pipeline_parallel_microbatch_size"
     own = number(local, given[local]) if local in given else _usual(given, local)
@@ -331,7 +332,7 @@ def _to_torchtitan(wanted, flags, layers) -> None:
     chunks = wanted.get("chunks", 1)
     if chunks > 1:
         flags[of + "pipeline_parallel_schedule"] = "Interleaved1F1B"
-        if layers and layers % (pp * chunks) == 0:  # equal parts, of which neither end counts for more
+        if layers and layers % (pp * chunks) == 0:  # equal parts; neither end counts as extra layers
             flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
             flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
     if "batch" in wanted:
@@ -353,10 +354,13 @@ _COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan":
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
-    """What follows from flags together.  Raises ValueError with one sentence where they contradict each other."""
+    """Return the letters that follow from several flags.
+
+    Raises ValueError, in one sentence, if the flags contradict each other.
+    """
     return {x: y for x, y in _FOLLOW[framework](given, found, known).items() if y is not None}
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Set the flags that letters take together."""
+    """Set the flags that several letters determine together."""
     _COMPLETE[framework](wanted, flags, layers)

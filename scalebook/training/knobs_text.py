@@ -1,7 +1,7 @@
-"""The texts of configurations: an argument list or YAML, a JSON, a TOML, into flags with values and back.
+"""Parse configuration texts (an argument list or YAML, a JSON, a TOML) into flags with values, and write them.
 
-Of YAML only `key: value` is read, at any depth; keys are then flags.  Of a shell script comments, lines that are
-continued and plain assignments are understood, and nothing of it is run.
+From YAML only `key: value` is read, at any depth, and the keys are then flags. In a shell script, comments, continued
+lines and plain assignments are understood. Nothing is executed.
 
 >>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
 {'tensor-model-parallel-size': '8', 'bf16': True}
@@ -25,7 +25,7 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "none": None, "
 
 
 def guess(source: str | Mapping) -> str:
-    """Whose configuration it is.  Raises ValueError where it could be of several or of none.
+    """Guess the framework of a configuration. Raises ValueError if it could belong to several or to none.
 
     >>> guess("[parallelism]\\ntensor_parallel_degree = 8"), guess("tensor_model_parallel_size: 8")
     ('torchtitan', 'megatron')
@@ -45,7 +45,7 @@ def guess(source: str | Mapping) -> str:
 
 
 def parsed(source: str | Mapping, framework: str) -> dict:
-    """Flags with their values: those of JSON and TOML by the names of their sections, joined by dots."""
+    """Return flags with their values. JSON and TOML keys are joined with their sections' names by dots."""
     if framework == "megatron":
         if isinstance(source, Mapping):
             return {_flag(x): y for x, y in _flat(source, last=True).items()}
@@ -65,7 +65,7 @@ def _loaded(text: str, framework: str) -> Mapping:
 
 
 def _flat(settings: Mapping, before: str = "", last: bool = False) -> dict:
-    """Settings of settings by their path; by their last name alone where asked."""
+    """Flatten nested settings by their path, or by their last name alone if `last`."""
     found = {}
     for name, value in settings.items():
         path = name if last or not before else f"{before}.{name}"
@@ -78,7 +78,7 @@ def _flag(key: str) -> str:
 
 
 def _plain(text: str):
-    """A value of YAML: a truth, nothing, or text without its quotation marks."""
+    """Return a YAML value: a bool, None, or text without its quotation marks."""
     text = re.sub(r"\s+#.*$", "", text or "").strip()
     return _WORDS.get(text.lower(), text.strip("\"'"))
 
@@ -86,11 +86,11 @@ def _plain(text: str):
 def _yaml(text: str) -> dict:
     lines = (x.split(" #")[0] for x in text.splitlines() if not x.lstrip().startswith("#"))
     found = [x for x in map(_YAML.match, lines) if x]
-    return {_flag(x[1]): _plain(x[2]) for x in found if x[2]}  # a key alone begins a section
+    return {_flag(x[1]): _plain(x[2]) for x in found if x[2]}  # a key without a value begins a section
 
 
 def _arguments(text: str) -> dict:
-    """Options of a command line; raises ValueError for one that is given twice, differently."""
+    """Parse the options of a command line. Raises ValueError if one is given twice with different values."""
     text = re.sub(r"(^|\s)#.*$", "", text, flags=re.M)
     values = dict(_ASSIGNED.findall(text))
     text = re.sub(r"\$\{?(\w+)\}?", lambda x: values.get(x[1], x[0]), text.replace("\\\n", " "))
@@ -105,7 +105,7 @@ def _arguments(text: str) -> dict:
             flag, is_given, value = token[2:].partition("=")
             pairs.append([flag.replace("_", "-"), value if is_given else True])
         elif pairs and pairs[-1][1] is True:
-            pairs[-1][1] = token  # further values, and a program's name, are left
+            pairs[-1][1] = token  # skip further values and a program's name
     found: dict = {}
     for flag, value in pairs:
         if found.get(flag, value) != value:
@@ -115,7 +115,7 @@ def _arguments(text: str) -> dict:
 
 
 def written(settings: Mapping, framework: str) -> str:
-    """The text of flags and values, as the framework reads it.
+    """Write flags and values in the framework's format.
 
     >>> written({"pipeline-model-parallel-size": 4, "bf16": True}, "megatron")
     '--pipeline-model-parallel-size 4 --bf16'

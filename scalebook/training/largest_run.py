@@ -1,9 +1,9 @@
-"""How large a training run can be: what a time allows for messages, one after another, and for data that is moved.
+"""How large a training run can be: limits set by message latency and by data movement in a given time.
 
-Two walls, kept apart.  *Latency*: steps follow one another, and so do the sums in every block; had they no bytes at
-all, they would still take their time.  *Bandwidth*: a step of so many tokens can be dealt out to so many devices only,
-until weights, gradients and activations take longer to move than to compute with.  Both take a model trained on so many
-tokens for each of its parameters; both grow with the batch, which may itself grow with the run.
+The two walls are computed separately. *Latency*: steps follow one another, and so do the sums in every block. They
+would take time even if they had no bytes. *Bandwidth*: a step's tokens can be spread over a limited number of devices,
+until weights, gradients and activations take longer to move than to compute with. Both walls assume a model trained on
+`tokens_per_param` tokens per parameter. Both grow with the batch, which may itself grow with the run.
 
 >>> from scalebook.tables import accelerators
 >>> known = dict(run_time="7.776 Ms", batch_tokens="16e6 token", base_flops="3.8e25 FLOP", layers=126, tp=8)
@@ -37,7 +37,7 @@ _BELOW_SHARED = {"a power of the batch below 3/4": lambda batch_power: batch_pow
 
 @formula("run_flops", "kaplan2020 §2.1")
 def run_flops(active_params, train_tokens):
-    """Two operations for each parameter and token forward, four backward; attention's scores are left out.
+    """FLOPs of a training run: two per parameter and token forward and four backward. Attention's scores are left out.
 
     >>> f"{run_flops(active_params=405e9, train_tokens='15.6e12 token'):.2e}"
     '3.79e+25'
@@ -47,7 +47,7 @@ def run_flops(active_params, train_tokens):
 
 @formula("tokens_per_param", "hoffmann2022")
 def chinchilla_tokens():
-    """Training that is worth its arithmetic: some twenty tokens for each parameter.
+    """Compute-optimal training tokens per parameter: about twenty.
 
     >>> chinchilla_tokens()
     20.0
@@ -57,7 +57,7 @@ def chinchilla_tokens():
 
 @formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
 def optimal_flops(params, tokens_per_param):
-    """A dense model with so many tokens for each parameter.
+    """FLOPs of a run that trains a dense model on `tokens_per_param` tokens per parameter.
 
     >>> f"{optimal_flops(params=96e12):.2e}"
     '1.11e+30'
@@ -67,7 +67,7 @@ def optimal_flops(params, tokens_per_param):
 
 @formula("params", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
 def optimal_params(run_flops, tokens_per_param):
-    """The dense model that such a run trains.
+    """Parameters of the dense model that a run of these FLOPs trains.
 
     >>> f"{optimal_params(run_flops='1.2e26 FLOP'):.1e}"
     '1.0e+12'
@@ -77,7 +77,7 @@ def optimal_params(run_flops, tokens_per_param):
 
 @formula("hidden", "kaplan2020 §2.1", given=[optimal_params])
 def hidden_of_run(params, layers):
-    """A block of the first transformers has 12 h² parameters; the depth stays, the width carries the growth.
+    """Width of a model with 12 h² parameters per block, as in the first transformers. Depth stays and width grows.
 
     >>> round(hidden_of_run(params=12e12, layers=100))
     100000
@@ -87,9 +87,9 @@ def hidden_of_run(params, layers):
 
 @formula("batch_tokens", _HERE)
 def batch_of_run(base_batch, base_flops, run_flops, batch_power):
-    """A batch that training tolerates, scaled from that of a known run by a power of the arithmetic.
+    """Batch size that training tolerates, scaled from a known run by a power of its FLOPs.
 
-    Powers that were found: 0.24 (kaplan2020), 0.33 (bi2024); 0 is a batch that does not grow.
+    Published powers are 0.24 (kaplan2020) and 0.33 (bi2024). With 0 the batch does not grow.
 
     >>> batch_of_run(base_batch="16e6 token", base_flops="4e25 FLOP", run_flops="4e28 FLOP", batch_power=1 / 3) / 1e6
     160.0
@@ -102,9 +102,9 @@ def batch_of_run(base_batch, base_flops, run_flops, batch_power):
 
 @formula("message_time", "nccl §tuning.cc", "patarasuk2009")
 def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_launch):
-    """A start, the hops of a ring in the scale-up domain there and back, those of a tree between domains.
+    """Latency of a sum: launch, hops of a ring in the scale-up domain and back, and hops of a tree between domains.
 
-    It is `all_reduce` of no bytes.
+    It equals `all_reduce` of zero bytes.
 
     >>> from scalebook.tables import accelerators
     >>> round(message_of_group(accelerators.h100, tp=8) * 1e6, 2)
@@ -117,10 +117,11 @@ def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_lau
 
 @formula("latency_wall", "erdil2024", "kaplan2020 §2.1", given=[chinchilla_tokens])
 def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
-    """Steps follow one another, and so do four sums over a group in every block, two forward and two backward.
+    """FLOPs of the largest run in a given time if its steps and collectives took no time but their latency.
 
-    If they took no time but their latency, so many tokens D could be trained on; 6 N D operations with so many tokens
-    to the parameter are 6 D² over that. Depth and batch are those of a model known today: both would grow.
+    Steps follow one another. Each block has four sums over a group, two forward and two backward. That limits the
+    number of tokens D. With a fixed number of tokens per parameter, 6 N D FLOPs are 6 D² over that number. Depth and
+    batch are those of a model known today; both would grow.
 
     >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
     '1.8e+32'
@@ -131,7 +132,10 @@ def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param)
 
 @formula("grown_latency_wall", "erdil2024", _HERE, domain=_BELOW)
 def latency_wall_grown(latency_wall, base_flops, batch_power):
-    """The wall where the batch grows with the run: from a square root on there is none, for steps become no more.
+    """Latency wall if the batch grows with the run.
+
+    If the batch grows with the square root of the FLOPs, or faster, there is no wall, because the number of steps does
+    not grow.
 
     >>> f"{latency_wall_grown(latency_wall='1e32 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.0e}"
     '1e+38'
@@ -144,9 +148,10 @@ def latency_wall_grown(latency_wall, base_flops, batch_power):
 
 @formula("ridge_tokens", _HERE)
 def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
-    """Fewer tokens in a micro-batch, and a stage waits for its memory.
+    """Tokens per micro-batch below which a stage is bound by memory bandwidth.
 
-    Weights are read in both passes, the gradients that add up are read and written; six operations a weight and token.
+    Weights are read in both passes, and accumulated gradients are read and written. Each weight and token takes six
+    FLOPs.
 
     >>> ridge_tokens(weight_bits=16, gradient_bits=32, peak_flops="1 PFLOP/s", hbm_bandwidth="4 TB/s")
     500.0
@@ -156,9 +161,9 @@ def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
 
 @formula("wall_tp", _HERE)
 def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
-    """More ways, and the sums of a block take longer than its arithmetic, however well they hide.
+    """Largest tensor parallelism at which a block's sums take no longer than its arithmetic, however well they hide.
 
-    Four all-reduces of a token's h values, each sent twice, against 72 h² operations that the ways share.
+    Four all-reduces of h values per token, each sent twice, compare with 72 h² FLOPs that the devices share.
 
     >>> tp_of_network(hidden=16384, link_achieved="400 GB/s", activation_bits=16, peak_flops="983.04 TFLOP/s")
     30.0
@@ -168,7 +173,7 @@ def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
 
 @formula("near_ways", _HERE)
 def whole_domain(scaleup_size):
-    """Groups that fill whole scale-up domains use the ports of all their devices.
+    """Ports that a group uses if it fills whole scale-up domains: those of all their devices.
 
     >>> whole_domain(scaleup_size=8)
     8.0
@@ -178,7 +183,7 @@ def whole_domain(scaleup_size):
 
 @formula("stage_microbatches", "qi2024 §4")
 def two_microbatches():
-    """So many for each stage, and a schedule that splits the backward pass leaves next to no bubble.
+    """Micro-batches per stage: two. With a schedule that splits the backward pass, this leaves almost no bubble.
 
     >>> two_microbatches()
     2.0
@@ -192,9 +197,10 @@ _NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]
 
 @formula("wall_groups", _HERE, given=_SPLIT)
 def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
-    """A step's tokens in micro-batches as small as memory allows; stages and copies share them, whatever their ratio.
+    """Tensor-parallel groups that a step's tokens keep busy, in micro-batches as small as memory bandwidth allows.
 
-    Copies must hide the sums of their gradients too: with stages enough each has micro-batches for that.
+    Stages and model copies share the groups, in any ratio. Copies must hide their gradient sums too; with enough
+    stages, each copy has enough micro-batches for that.
 
     >>> groups_of_batch(batch_tokens="16e6 token", stage_microbatches=2, ridge_tokens="500 token")
     16000.0
@@ -204,7 +210,7 @@ def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
 
 @formula("wall_devices", _HERE)
 def devices_of_groups(wall_tp, wall_groups):
-    """Every group has as many devices as its sums allow.
+    """Devices of all groups, each with as many devices as its sums allow.
 
     >>> devices_of_groups(wall_tp=8, wall_groups=16000)
     128000.0
@@ -214,7 +220,7 @@ def devices_of_groups(wall_tp, wall_groups):
 
 @formula("bandwidth_wall", "erdil2024", _HERE, given=[devices_of_groups])
 def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
-    """As many devices as a step can be dealt out to, at their peak, for the whole time.
+    """FLOPs of the largest run at a given width: the most devices that a step can use, at peak, for the whole time.
 
     >>> bandwidth_wall_at_width(wall_devices=1e6, peak_flops="1 PFLOP/s", run_time="8 Ms")
     8e+27
@@ -224,21 +230,21 @@ def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
 
 @formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
 def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
-    """The wall at the width of the model that such a run trains, which goes with the fourth root of its arithmetic.
+    """FLOPs of the largest run, at the width of the model that it trains. Width grows as the fourth root of the FLOPs.
 
-    The peak cancels, but for the size of micro-batches: of faster devices the same network serves fewer.
+    Peak FLOP/s cancel, except in the size of micro-batches: the same network can serve fewer of the faster devices.
 
     >>> known = dict(run_time="7.776 Ms", layers=126, activation_bits=16, link_achieved="400 GB/s")
     >>> f"{bandwidth_wall(known, wall_groups=16000):.1e}"
     '2.1e+28'
     """
-    width = (6 * tokens_per_param) ** Rational(-1, 4) / sqrt(12 * layers)  # over the fourth root of the arithmetic
+    width = (6 * tokens_per_param) ** Rational(-1, 4) / sqrt(12 * layers)  # over the fourth root of the FLOPs
     return (run_time * wall_groups * 9 * link_achieved / (activation_bits / 8) * width) ** Rational(4, 3)
 
 
 @formula("grown_bandwidth_wall", "erdil2024", _HERE, domain=_BELOW_SHARED)
 def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
-    """The wall where the batch grows with the run, as well as the width.
+    """Bandwidth wall if the batch grows with the run, as well as the width.
 
     >>> f"{bandwidth_wall_grown(bandwidth_wall='1e28 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.1e}"
     '1.0e+29'
@@ -248,7 +254,9 @@ def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
 
 @formula("domain_wall", _HERE)
 def domain_wall(wall_groups, scaleup_size, peak_flops, run_time, bandwidth_wall):
-    """Tensor parallelism fills a scale-up domain and does not leave it; no more than the links allow wherever it lies.
+    """FLOPs of the largest run if each group fills one scale-up domain and does not leave it.
+
+    It is never more than the links allow without that limit.
 
     >>> known = dict(wall_groups=16000, peak_flops="1 PFLOP/s", run_time="8 Ms", bandwidth_wall="1e28 FLOP")
     >>> [domain_wall(known, scaleup_size=n) for n in (8, 72, 256)]

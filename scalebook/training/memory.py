@@ -1,8 +1,8 @@
-"""The memory of a training step, in the device's own and in the second tier, for every stage and for the fullest.
+"""Memory of a training step, in device memory and in the second tier, for every stage and for the fullest.
 
-Left out as small: the last norm, the batch itself, fragments, buffers of communication.  Dummy gradients of
-TransformerEngine, work space of libraries and what tensor parallelism gathers count where a row of a framework or a
-library says them.
+The last norm, the batch itself, fragmentation and communication buffers are left out because they are small.
+TransformerEngine's dummy gradients, libraries' work space and tensors gathered by tensor parallelism count if the row
+of a framework or a library gives them.
 
 >>> {f.letter: f for f in memory_formulas()}["memory"]
 memory = Max(first_memory, last_memory)
@@ -24,7 +24,7 @@ _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
 @formula("stage", "korthikanti2022 §4.2.3")
 def fullest_stage(first_memory, last_memory, pp):
-    """The first stage holds the most micro-batches, the last the logits: the fuller of the two.
+    """Memory of the fullest stage. The first stage holds the most micro-batches, and the last holds the logits.
 
     >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
     1.0
@@ -34,7 +34,7 @@ def fullest_stage(first_memory, last_memory, pp):
 
 @formula("filled", "korthikanti2022 §1")
 def filled(train_memory, hbm_capacity):
-    """How full the device is; above 1 the stage does not fit.
+    """Share of device memory that is used. Above 1 the stage does not fit.
 
     >>> filled(train_memory="60 GB", hbm_capacity="80 GB")
     0.75
@@ -44,8 +44,10 @@ def filled(train_memory, hbm_capacity):
 
 @formula("dummy_gradients", "transformer-engine")
 def dummy_gradients_kept(dummy_share, block_params, weight_bits):
-    """TransformerEngine sums gradients into a buffer of their own and hands autograd an empty one instead, which it
-    keeps for each distinct shape: blocks are alike, so that is one block.  One expert more is left out as small.
+    """Bytes of TransformerEngine's dummy gradients: one buffer per distinct weight shape.
+
+    TransformerEngine sums gradients into its own buffer and gives autograd an empty one, which it keeps for each shape.
+    Blocks are equal, so these are the weights of one block. One extra expert is left out because it is small.
 
     >>> dummy_gradients_kept(dummy_share=1, block_params=12 * 4096**2, weight_bits=16) / 1e6
     402.653184
@@ -55,8 +57,10 @@ def dummy_gradients_kept(dummy_share, block_params, weight_bits):
 
 @formula("work_memory", "megatron-golden", "nanotron-ultrascale")
 def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors, batch, seq, cp, activation_bits):
-    """What a framework and its libraries hold beside the model: work space, tensors for each matrix of the vocabulary,
-    and what tensor parallelism has gathered whole while a block is at work.
+    """Bytes that a framework and its libraries hold in addition to the model.
+
+    These are work space, tensors for each vocabulary matrix, and what tensor parallelism has gathered for the block at
+    work.
 
     >>> work_memory(library_memory="0.1 GB", vocab_bits=24, vocab=50304, hidden=1024, tp=1, gathered_tensors=2,
     ...             batch=1, seq=1024, cp=1, activation_bits=16) / 1e9
@@ -66,7 +70,7 @@ def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors,
     return library_memory + vocab_bits * vocab * hidden / tp / 8 + gathered
 
 
-# What no framework says holds nothing; a framework's cell stands before these.
+# Defaults are zero; a framework's cell takes precedence.
 _NONE = tuple(
     Formula(f"{letter}_none", letter, S.Zero, ("scalebook",), said)
     for letter, said in {
@@ -80,7 +84,9 @@ _NONE = tuple(
 
 
 def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
-    """Weights, gradients or optimizer state ("weight", ...) of so many parameters, dealt out as the sharding says.
+    """Bytes of weights, gradients or optimizer state ("weight", ...) on one device under a sharding.
+
+    `dense` and `routed` count the parameters without routed experts and of the routed experts.
 
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
@@ -91,25 +97,25 @@ def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
 
 @cache
 def _ways(shards: str, among: str) -> Expr:
-    """Devices that a copy is dealt out to, of those that could share it."""
+    """Return the number of devices that share one copy, out of all that hold the same weights."""
     every = symbol(shards)
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
 
 def _where(condition: Boolean, value: Expr = S.One) -> Expr:
-    """The value where a condition holds, else nothing; not evaluated, or SymPy asks long whether it always holds."""
+    """Return the value if a condition holds, else 0. It is left unevaluated, because SymPy's evaluation is slow."""
     return Piecewise((value, condition), (0, True), evaluate=False)
 
 
 def _at_start(stage: Expr) -> Expr:
-    """Whether a stage is the first."""
+    """Return 1 if a stage is the first, else 0."""
     alone = _where(Le(symbol("pp"), 1, evaluate=False))
     return {S.One: S.One, symbol("pp"): alone}.get(stage) or _where(Le(stage, 1, evaluate=False))
 
 
 @cache
 def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
-    """What a device of a stage holds: blocks, embedding matrices, and whether it makes the logits."""
+    """Return what a device of a stage holds: blocks, embedding matrices, and 1 if it makes the logits, else 0."""
     x = symbol
     is_alone = Le(x("pp"), 1, evaluate=False)
     at_end = {S.One: _where(is_alone), x("pp"): S.One}.get(stage) or _where(Le(x("pp"), stage, evaluate=False))
@@ -119,7 +125,7 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
     at_end = (
         at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
-    )  # with the model's beginning
+    )  # the model's end is on a device with its beginning
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
@@ -131,9 +137,9 @@ def _held(schedule: Schedule, stage: Expr) -> Expr:
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Parameters on a device of a stage, without routed experts and of these; of each stage that it holds.
+    """Return the parameters on a device of a stage: without routed experts, and of the routed experts.
 
-    Frozen matrices of the vocabulary have no adapters, and so no state.
+    A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
     """
     blocks, matrices, _ = _stage(stage, schedule)
     blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
@@ -142,10 +148,10 @@ def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple
 
 
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
-    """Bytes of what is whole for a while where weights are shared:
-    the larger of blocks at work and a vocabulary matrix.
+    """Bytes gathered temporarily if weights are sharded: the larger of the blocks at work and a vocabulary matrix.
 
-    Of blocks the one at work and the next, and one's gradients; of the matrices of a stage, one and its gradients.
+    For blocks, these are the weights of the present block and the next, and one block's gradients. For a vocabulary
+    matrix, these are its weights and gradients.
     """
     if not sharding.is_gathered:
         return S.Zero
@@ -153,17 +159,17 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     blocks = (x("block_params") + x("block_routed_params")) * (2 * x("weight_bits") + x("gradient_bits")) / 8
     matrix = x("vocab") * x("hidden") / x("tp") * (x("weight_bits") + x("gradient_bits")) / 8
     whole = Max(blocks, Min(1, matrices, evaluate=False) * matrix, evaluate=False)
-    return whole * Min(1, x("shards") - 1, evaluate=False)  # who shares with nobody gathers nothing
+    return whole * Min(1, x("shards") - 1, evaluate=False)  # a device that shares with no other gathers nothing
 
 
 def _parts(
     sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool
 ) -> dict[str, Expr]:
-    """Bytes near, by what they are, on a device of a stage."""
+    """Return the bytes in device memory, by kind, on a device of a stage."""
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
     def near(total, what, count, one):
-        """The part of a total that is not away, and of what is away that of so many blocks as are near."""
+        """Return the part of a total that is not offloaded, plus the offloaded part of `near_blocks` blocks."""
         if not offload:
             return total
         away = x(f"{what}_offload")
@@ -205,9 +211,9 @@ def memory_formulas(
     offload: bool = False,
     is_frozen: bool = False,
 ) -> tuple[Formula, ...]:
-    """Memory by what it holds, for the `stage` asked for, and on the fullest device of all.
+    """Return the formulas of memory by kind, for the given `stage` and for the fullest device.
 
-    The fullest is of the first stage or the last.
+    The fullest device is in the first stage or in the last.
 
     >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
     ['weight_memory', 'gradient_memory', 'optimizer_memory']
@@ -250,7 +256,7 @@ _SAID_AWAY = {
 
 
 def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool) -> dict[str, Expr]:
-    """Bytes in the second tier, by what they are, on a device of a stage."""
+    """Return the bytes in the second tier, by kind, on a device of a stage."""
     x, (blocks, _, _) = symbol, _stage(stage, schedule)
     params = {what: _params(stage, schedule, what == "weight" or not is_frozen) for what in ("weight", "optimizer")}
     params["gradient"] = params["optimizer"]

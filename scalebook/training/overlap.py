@@ -1,9 +1,9 @@
 """When data-parallel collectives hide under arithmetic, and where more devices stop helping.
 
-A pass over a block costs 2 FLOP a parameter and token forward and 4 backward, and its collectives move so many bits a
-parameter: the parameters cancel, and what is left is a number of tokens.  Attention's scores and values are left out,
-which hide more; so is (n - 1)/n of a group's n devices, nearly 1; a mixture of experts needs its parameters over its
-active ones times as many tokens.
+A block takes 2 FLOPs per parameter and token forward and 4 backward, and its collectives move a fixed number of bits
+per parameter. The parameters cancel, which leaves a number of tokens. Three things are left out: attention's scores and
+values, which hide more; the factor (n - 1)/n of a group of n devices, which is close to 1; and experts. A mixture of
+experts needs its total over its active parameters times as many tokens.
 
 >>> from scalebook.tables import accelerators
 >>> known = dict(flops_efficiency=0.6, near_ways=8, weight_bits=16, gradient_bits=32)
@@ -30,7 +30,9 @@ _HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
 def group_rate(
     near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, scaleout_bandwidth, far_efficiency
 ):
-    """Bytes a second of a collective over several domains: rings leave a domain by the ports of all its devices.
+    """Rate of a collective over several domains, in bytes per second.
+
+    Rings leave a domain through the ports of all its devices.
 
     >>> group_rate(near_ways=8, scaleup_bandwidth="450 GB/s", near_efficiency=0.88, scaleout_bandwidth="50 GB/s",
     ...            far_efficiency=0.9)
@@ -44,8 +46,10 @@ def group_rate(
 
 @formula("idle_fraction", "korthikanti2022 §4.2", domain={"one way or more": lambda tp: tp >= 1})
 def block_wait(tp, hidden, activation_bits, peak_flops, scaleup_bandwidth):
-    """What a block split over matrices waits for its links, of the time that it takes: nothing of it hidden, products
-    and links at their peaks, heads that share the width, the feed-forward layer four times as wide; no scores.
+    """Share of a tensor-parallel block's time that is spent waiting for links, if nothing is hidden.
+
+    Products and links run at their peaks, heads share the width, and the feed-forward layer is four times as wide as
+    the model. Scores are left out.
 
     >>> from scalebook.tables import accelerators
     >>> round(block_wait(accelerators.h100.at("bf16"), tp=8, hidden=8192, activation_bits=16), 3)
@@ -57,7 +61,9 @@ def block_wait(tp, hidden, activation_bits, peak_flops, scaleup_bandwidth):
 
 @formula("hiding_tokens", _HERE)
 def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved):
-    """An all-reduce, which sends the gradients twice, under the backward pass of 4 FLOP a parameter and token.
+    """Tokens per device that hide an all-reduce of gradients under the backward pass of 4 FLOPs.
+
+    The all-reduce sends the gradients twice.
 
     >>> hiding_replicated(gradient_bits=32, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6, link_achieved="360 GB/s")
     3298.0
@@ -67,7 +73,9 @@ def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved
 
 @formula("hiding_tokens", _HERE)
 def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
-    """Gradients scattered under the backward pass, weights gathered under the next forward pass, of 2 FLOP.
+    """Tokens per device that hide ZeRO 1's collectives.
+
+    Gradients are scattered under the backward pass, and weights gathered under the next forward pass of 2 FLOPs.
 
     >>> hiding_zero1(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
     ...              link_achieved="360 GB/s")
@@ -79,7 +87,7 @@ def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_
 
 @formula("hiding_tokens", _SHARDED)
 def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
-    """Weights gathered under each pass, gradients scattered under the backward pass too.
+    """Tokens per device that hide ZeRO 3: weights gathered under each pass, gradients scattered under the backward.
 
     >>> hiding_zero3(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
     ...              link_achieved="360 GB/s")
@@ -91,7 +99,7 @@ def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_
 
 @formula("wall_devices", _HERE, given=[hiding_zero1])
 def wall_devices(batch_tokens, hiding_tokens):
-    """A step's tokens, dealt to so many devices that each has just enough to hide its collectives.
+    """Most devices among which a step's tokens can be divided if each needs enough of them to hide its collectives.
 
     >>> wall_devices(batch_tokens="16e6 token", hiding_tokens="2000 token")
     8000.0
@@ -109,12 +117,12 @@ hiding = Sheet(
 )
 
 
-# A step's arithmetic beside the sum of its gradients, which here do not overlap.
+# A step's arithmetic and the sum of its gradients, which do not overlap here.
 
 
 @formula("ways", _HERE)
 def copies_of_devices(devices, tp, pp):
-    """Copies of a model, each on so many tensor-parallel ways in so many stages: they sum their gradients.
+    """Copies of a model, each on `tp` tensor-parallel devices in each of `pp` stages. They sum their gradients.
 
     >>> copies_of_devices(devices=16384, tp=8, pp=16)
     128.0
@@ -124,7 +132,7 @@ def copies_of_devices(devices, tp, pp):
 
 @formula("collective_bytes", _HERE)
 def gradient_buffer(params, gradient_bits, tp, pp):
-    """The gradients that one device has: those of its part of the weights.
+    """Bytes of the gradients of one device's part of the weights.
 
     >>> gradient_buffer(params=64e9, gradient_bits=16, tp=8, pp=16)
     1000000000.0
@@ -134,7 +142,9 @@ def gradient_buffer(params, gradient_bits, tp, pp):
 
 @formula("step_compute", "kaplan2020 §2.1")
 def arithmetic_of_step(params, batch_tokens, devices, peak_flops, flops_efficiency):
-    """Six operations for each parameter and token, shared by all devices; attention's scores are left out.
+    """Time of a step's arithmetic: six FLOPs per parameter and token, shared by all devices.
+
+    Attention's scores are left out.
 
     >>> arithmetic_of_step(params=400e9, batch_tokens="16e6 token", devices=16000, peak_flops="1 PFLOP/s",
     ...                    flops_efficiency=0.4)
@@ -145,7 +155,7 @@ def arithmetic_of_step(params, batch_tokens, devices, peak_flops, flops_efficien
 
 @formula("exchange_share", _HERE)
 def exchange_share(collective_time, step_compute):
-    """Where it is small the sum can hide; at one and beyond it cannot.
+    """Time of the gradient sum over the time of arithmetic. Well below 1 the sum can hide; at 1 and above it cannot.
 
     >>> exchange_share(collective_time=0.3, step_compute=6)
     0.05
@@ -167,7 +177,7 @@ gradient_sum = Sheet(
 
 @formula("train_steps", "mccandlish2018")
 def train_steps(min_steps, critical_batch, batch_tokens):
-    """Steps to a given loss: few tokens make a noisy gradient, and noise takes steps.
+    """Steps to a given loss. A small batch makes noisy gradients, and noise takes more steps.
 
     >>> train_steps(min_steps=100000, critical_batch="4e6 token", batch_tokens="4e6 token")
     200000.0
@@ -177,9 +187,10 @@ def train_steps(min_steps, critical_batch, batch_tokens):
 
 @formula("dp_exposed", "li2020-ddp §3.2")
 def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
-    """Equal buckets, each summed when its gradients are ready and the one before is done.
+    """Exposed time of gradients summed in equal buckets.
 
-    Either the last bucket alone is left when the arithmetic ends, or all follow the first without a pause.
+    Each bucket is summed when its gradients are ready and the previous bucket is done. Either only the last bucket is
+    left when the arithmetic ends, or all buckets follow the first without a pause.
 
     >>> exposed_buckets(dp_reduce="60 ms", dp_window="100 ms", bucket_count=10, collective_launch="0.1 ms")
     0.0061
@@ -191,7 +202,9 @@ def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
 
 @formula("bucket_count", _HERE)
 def best_buckets(dp_reduce, dp_window, collective_launch):
-    """Where more buckets would queue and fewer leave more to the end; where they queue anyhow, what costs least.
+    """Number of buckets with the least exposed time.
+
+    More buckets would queue, and fewer leave more to the end. If buckets queue anyway, the number minimises their cost.
 
     >>> best_buckets(dp_reduce="60 ms", dp_window="100 ms", collective_launch="0.1 ms")
     400.0
@@ -204,8 +217,10 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 
 @formula("crossover_tokens", _SHARDED)
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
-    """Sharding moves a block's parameters three times a pass forward and back,
-    tensor parallelism eight activations a token.
+    """Tokens per device at which sharded data parallelism and tensor parallelism move the same bytes.
+
+    Sharding moves a block's parameters three times per forward and backward pass. Tensor parallelism moves eight
+    activations per token.
 
     >>> crossover_tokens(block_params=12 * 8192**2, hidden=8192, weight_bits=16, gradient_bits=16, activation_bits=16)
     36864.0

@@ -1,6 +1,7 @@
-"""The time of a training step and its parts: kernels, collectives that nothing hides, the pipeline's idling.
+"""The time of a training step and its parts: kernels, exposed collectives, and pipeline bubbles.
 
-A stage is as many blocks as the fullest has; every micro-batch passes it forward and backward.
+All stages are priced like the fullest one, which has the most blocks. Every micro-batch passes each stage forward and
+backward.
 
 >>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
 3.84
@@ -20,7 +21,7 @@ __all__ = [
 
 
 def _beside(collectives, arithmetic, cores):
-    """What collectives beside arithmetic cost: the cores they take, and what there is too little arithmetic for."""
+    """Cost of overlapped collectives: the cores that they take, and their excess over the arithmetic."""
     return Max(cores * collectives, collectives - (1 - cores) * arithmetic, evaluate=False)
 
 
@@ -29,7 +30,7 @@ def _beside(collectives, arithmetic, cores):
 
 @formula("stage_blocks", "narayanan2021 §2.2")
 def stage_blocks_even(layers, pp):
-    """Equal stages, rounded up: where the blocks do not divide, the last stage has fewer.
+    """Blocks per stage, rounded up. If they do not divide evenly, the last stage has fewer.
 
     >>> stage_blocks_even(layers=126, pp=16)
     8.0
@@ -39,7 +40,7 @@ def stage_blocks_even(layers, pp):
 
 @formula("last_blocks", "narayanan2021 §2.2")
 def last_blocks(layers, pp, stage_blocks):
-    """What is left for the last stage, which also makes the logits.
+    """Blocks left for the last stage, which also makes the logits.
 
     >>> last_blocks(layers=126, pp=16, stage_blocks=8)
     6.0
@@ -49,11 +50,11 @@ def last_blocks(layers, pp, stage_blocks):
 
 @formula("stage_moe_blocks", "narayanan2021 §2.2", "deepseek2024-v3 §4.2")
 def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_blocks):
-    """Whole blocks with experts, on the device that has the most: the dense ones come first, or every n-th has experts.
+    """Blocks with experts on the device that has the most: dense blocks come first, or every n-th block has experts.
 
-    Of dense blocks at the beginning the last full stage has the fewest, in each of its chunks, and a last stage that
-    has fewer blocks may yet have more with experts.  Where every n-th block has experts, a chunk has as many of them
-    as any chunk of its length could, which with few stages may be one more than any of them has.
+    If dense blocks come first, the last full stage has the fewest of them, in each of its chunks. A last stage with
+    fewer blocks may still have more with experts. If every n-th block has experts, a chunk has as many of them as any
+    chunk of its length could have. With few stages this may be one more than any chunk really has.
 
     >>> at = dict(layers=61, moe_layers=58, chunks=1)
     >>> stage_moe_blocks_whole(at, pp=1, stage_blocks=61, last_blocks=61)
@@ -67,13 +68,13 @@ def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_bl
     dense, turn = layers - moe_layers, pp * chunk
 
     def beginning(device):
-        """Dense blocks on a device, of those that stand at the beginning."""
+        """Return the dense blocks on a device, if all dense blocks come first."""
         turns = floor(dense / turn, evaluate=False)
         rest = dense - turns * turn
         return turns * chunk + Min(chunk, Max(0, rest - device * chunk, evaluate=False), evaluate=False)
 
-    full = Min(pp, floor(layers / stage_blocks, evaluate=False), evaluate=False)  # devices with all of their blocks
-    rest = layers - full * stage_blocks  # on the one behind them
+    full = Min(pp, floor(layers / stage_blocks, evaluate=False), evaluate=False)  # devices with a full stage
+    rest = layers - full * stage_blocks  # blocks on the next device
     first = Max(
         rest - Max(0, dense - full * stage_blocks, evaluate=False),
         last_blocks - beginning(pp - 1),
@@ -86,7 +87,7 @@ def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_bl
 
 @formula("stage_moe_blocks", "narayanan2021 §2.2")
 def stage_moe_blocks_mean(layers, moe_layers, stage_blocks):
-    """The share of a stage's blocks that the model's are: no whole number, where dense ones are dealt out unevenly.
+    """Mean blocks with experts per stage, by their share in the model. It is not a whole number if stages differ.
 
     >>> stage_moe_blocks_mean(layers=4, moe_layers=3, stage_blocks=2)
     1.5
@@ -96,7 +97,7 @@ def stage_moe_blocks_mean(layers, moe_layers, stage_blocks):
 
 @formula("block_forward", "narayanan2021 §3.2")
 def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_overlap, ep_forward, ep_overlap):
-    """Kernels of a block, and the collectives that nothing hides.
+    """Time of a block's forward pass: its kernels, and the collectives that nothing hides.
 
     >>> block_forward_sum(forward_compute="5 ms", tp_forward="2 ms", tp_overlap=0.5, cp_forward=0, cp_overlap=0,
     ...                   ep_forward=0, ep_overlap=0)
@@ -121,7 +122,7 @@ def block_backward_sum(
     tp_beside,
     collective_cores,
 ):
-    """Kernels of a block's backward pass, the collectives it waits for, and what the others cost the arithmetic.
+    """Time of a block's backward pass: kernels, exposed collectives, and the cost of the overlapped ones.
 
     >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
     >>> block_backward_sum(**some, input_gradient_compute="5 ms", weight_gradient_compute="4 ms", tp_backward="1 ms",
@@ -136,7 +137,7 @@ def block_backward_sum(
 
 @formula("forward_time", "narayanan2021 §2.2")
 def stage_forward_sum(stage_blocks, block_forward):
-    """The blocks of a stage, one after another.
+    """Time of a stage's forward pass: its blocks, one after another.
 
     >>> stage_forward_sum(stage_blocks=12, block_forward="5 ms")
     0.06
@@ -146,7 +147,7 @@ def stage_forward_sum(stage_blocks, block_forward):
 
 @formula("input_gradient_time", "qi2024 §2")
 def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_time):
-    """All of the backward pass but the gradients of the weights, which a schedule may put off.
+    """Time of a stage's backward pass without the weight gradients, which a schedule may defer.
 
     >>> stage_input_gradient_sum(stage_blocks=12, block_backward="10 ms", weight_gradient_time="48 ms")
     0.072
@@ -156,7 +157,7 @@ def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_time)
 
 @formula("weight_gradient_time", "qi2024 §2")
 def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, tp_async, collective_cores):
-    """The gradients of a stage's weights, and what the collectives that run beside them cost.
+    """Time of a stage's weight gradients, with the cost of the collectives that overlap with them.
 
     >>> stage_weight_gradient_sum(stage_blocks=12, weight_gradient_compute="4 ms", tp_beside=1, tp_async="2 ms",
     ...                           collective_cores=0)
@@ -168,8 +169,9 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
 
 
 def _waited() -> dict[str, Expr]:
-    """A stage's passes with what its blocks wait for a second tier;
-    going back, in the pass that makes gradients of weights.
+    """Return the times of a stage's passes, including its blocks' waits for a second tier.
+
+    In the backward pass, the waits count with the weight gradients.
     """
     x = symbol
     return {
@@ -179,7 +181,9 @@ def _waited() -> dict[str, Expr]:
 
 
 def with_waits(f: Formula) -> Formula:
-    """A formula of a stage's times where its blocks wait for a second tier: pipeline and networks see a stage at work.
+    """Return a formula of a stage's times with its blocks' waits for a second tier added.
+
+    Pipeline and network formulas then see a stage in a wait as a stage at work.
 
     >>> with_waits(bubble_time).inputs[:4]
     ('between_wait', 'bubble', 'forward_time', 'forward_wait')
@@ -189,9 +193,10 @@ def with_waits(f: Formula) -> Formula:
 
 
 def bubble_with_waits(f: Formula) -> Formula:
-    """A schedule's bubble where blocks wait for a second tier, and may do so where it idles least.
+    """Return a schedule's bubble if blocks wait for a second tier, at the placement of the waits that idles least.
 
-    Going back that is where gradients of weights are made, which schedules put off, or so that both passes are even.
+    In the backward pass the waits fall either on the weight gradients, which schedules defer, or on both gradients so
+    that the two take equally long.
 
     >>> from scalebook.pipeline.bubbles import bubble_1f1b, bubble_zb_h1
     >>> bubble_with_waits(bubble_1f1b) is bubble_1f1b, "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
@@ -204,7 +209,7 @@ def bubble_with_waits(f: Formula) -> Formula:
     longer = Min(both - symbol("weight_gradient_time"), Max(early, both / 2, evaluate=False), evaluate=False)
     even = late | {"input_gradient_time": longer, "weight_gradient_time": both - longer}
     idle = [f.of(**{x: time for x, time in times.items() if x in f.inputs}) for times in (late, even)]
-    rhs = Max(0, Min(*idle, evaluate=False), evaluate=False)  # there may be more to wait than to fill
+    rhs = Max(0, Min(*idle, evaluate=False), evaluate=False)  # waits may exceed the idle time that they could fill
     return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
 
 
@@ -213,7 +218,7 @@ def bubble_with_waits(f: Formula) -> Formula:
 
 @formula("step_forward", "narayanan2021 §2.2")
 def step_forward(microbatches, stage_blocks, forward_compute):
-    """Forward kernels of all micro-batches.
+    """Time of the forward kernels of all micro-batches.
 
     >>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
     3.84
@@ -223,7 +228,7 @@ def step_forward(microbatches, stage_blocks, forward_compute):
 
 @formula("step_backward", "narayanan2021 §2.2")
 def step_backward(microbatches, stage_blocks, input_gradient_compute, weight_gradient_compute):
-    """Backward kernels of all micro-batches.
+    """Time of the backward kernels of all micro-batches.
 
     >>> step_backward(microbatches=64, stage_blocks=12, input_gradient_compute="5 ms", weight_gradient_compute="4 ms")
     6.912
@@ -233,7 +238,7 @@ def step_backward(microbatches, stage_blocks, input_gradient_compute, weight_gra
 
 @formula("step_again", "korthikanti2022 §5")
 def step_again(microbatches, stage_blocks, again_compute):
-    """Kernels run again for all micro-batches.
+    """Time of the recomputed kernels of all micro-batches.
 
     >>> step_again(microbatches=64, stage_blocks=12, again_compute="1 ms")
     0.768
@@ -242,7 +247,7 @@ def step_again(microbatches, stage_blocks, again_compute):
 
 
 def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time):
-    """Of one micro-batch, the time of the blocks that the last stage has fewer than the fullest."""
+    """Time by which the last stage's blocks take less than the fullest stage's, for one micro-batch."""
     return (1 - last_blocks / stage_blocks) * (forward_time + input_gradient_time + weight_gradient_time)
 
 
@@ -259,8 +264,9 @@ def step_head(
     head_backward,
     embedding_time,
 ):
-    """The first stage looks words up and the last makes the logits:
-    all wait for what the slower needs beyond its blocks.
+    """Time that the model's ends add to a step: the first stage looks embeddings up and the last makes the logits.
+
+    All stages wait for the slower of the two, as far as it exceeds the time of the fullest stage's blocks.
 
     >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms",
     ...           input_gradient_time="72 ms",
@@ -273,7 +279,7 @@ def step_head(
 
 
 def _ends(head_forward, head_backward, embedding_time, *stage):
-    """Of one micro-batch, what both ends of the model need beyond the blocks that the last stage has fewer."""
+    """Time that both ends of the model take, less what the last stage saves with fewer blocks, for one micro-batch."""
     return Max(0, head_forward + head_backward + embedding_time - _missing(*stage), evaluate=False)
 
 
@@ -289,7 +295,7 @@ def step_head_v(
     head_backward,
     embedding_time,
 ):
-    """Where a pipeline turns at its end, the first device does both.
+    """Time that the model's ends add to a step if the pipeline turns back (a V): the first device has both ends.
 
     >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
     ...             weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
@@ -311,7 +317,7 @@ def step_head_both(
     head_backward,
     embedding_time,
 ):
-    """DualPipe feeds its pipeline from both ends: each end does both, for half of the micro-batches.
+    """Time that the model's ends add to a step with DualPipe: each end device does both, for half of the micro-batches.
 
     >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms",
     ...                input_gradient_time="72 ms",
@@ -334,7 +340,7 @@ def tp_exposed(
     weight_gradient_compute,
     collective_cores,
 ):
-    """Tensor-parallel collectives that blocks wait for, forward and backward, and what the others cost the arithmetic.
+    """Tensor-parallel time of a step: collectives that blocks wait for, and the cost of the overlapped ones.
 
     >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_async="2 ms",
     ...            tp_beside=1, tp_overlap=0, weight_gradient_compute="4 ms", collective_cores=0)
@@ -347,7 +353,7 @@ def tp_exposed(
 
 @formula("cp_exposed", "llama3-2024 §3.3.2")
 def cp_exposed(microbatches, stage_blocks, cp_forward, cp_backward, cp_overlap):
-    """Context-parallel collectives that blocks wait for, forward and backward.
+    """Context-parallel time of a step: collectives that blocks wait for, forward and backward.
 
     >>> cp_exposed(microbatches=64, stage_blocks=12, cp_forward="1 ms", cp_backward="1 ms", cp_overlap=0.5)
     0.768
@@ -357,7 +363,7 @@ def cp_exposed(microbatches, stage_blocks, cp_forward, cp_backward, cp_overlap):
 
 @formula("ep_exposed", "lepikhin2020 §3")
 def ep_exposed(microbatches, stage_blocks, ep_forward, ep_backward, ep_overlap):
-    """Expert-parallel collectives that blocks wait for, forward and backward.
+    """Expert-parallel time of a step: collectives that blocks wait for, forward and backward.
 
     >>> ep_exposed(microbatches=64, stage_blocks=12, ep_forward="1 ms", ep_backward="1 ms", ep_overlap=0)
     1.536
@@ -367,7 +373,7 @@ def ep_exposed(microbatches, stage_blocks, ep_forward, ep_backward, ep_overlap):
 
 @formula("bubble_time", "narayanan2021 §2.2")
 def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Idle over busy, of the time a stage is busy.
+    """Time that a stage idles: the bubble (idle over busy time) times its busy time.
 
     >>> bubble_time(bubble=0.1, microbatches=64, forward_time="60 ms", input_gradient_time="72 ms",
     ...             weight_gradient_time="48 ms")
@@ -378,8 +384,7 @@ def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_
 
 @formula("offload_exposed", "rajbhandari2021 §3")
 def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
-    """Every block waits for its moves as far as nothing hides them:
-    the optimizer's state moves with the last micro-batch.
+    """Time that blocks wait for offloading transfers. Optimizer state moves with the last micro-batch.
 
     >>> offload_exposed(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
     0.39
@@ -389,7 +394,7 @@ def offload_exposed(microbatches, stage_blocks, exposed_between, exposed_time):
 
 @formula("offload_exposed", "rajbhandari2021 §3", "deepseek2024-v3 §3.2.1")
 def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_time):
-    """DualPipe's devices hold two stages, each with a last micro-batch.
+    """Time that DualPipe's blocks wait for offloading: a device holds two stages, and each has a last micro-batch.
 
     >>> offload_exposed_both(microbatches=64, stage_blocks=12, exposed_between="0.5 ms", exposed_time="1 ms")
     0.396
@@ -399,7 +404,7 @@ def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_ti
 
 @formula("offload_exposed", "isaev2023-calculon §2")
 def offload_exposed_every(microbatches, stage_blocks, exposed_time):
-    """As if it moved with every micro-batch: an upper bound, Calculon's.
+    """Time that blocks wait for offloading, if optimizer state moved with every micro-batch: Calculon's upper bound.
 
     >>> offload_exposed_every(microbatches=64, stage_blocks=12, exposed_time="1 ms")
     0.768
@@ -409,7 +414,7 @@ def offload_exposed_every(microbatches, stage_blocks, exposed_time):
 
 @formula("offload_exposed", "isaev2023-calculon §2")
 def offload_exposed_none():
-    """Where everything is near nothing waits.
+    """Time that blocks wait for offloading if nothing is offloaded: none.
 
     >>> offload_exposed_none()
     0.0
@@ -433,7 +438,7 @@ def step_time(
     optimizer_time,
     host_exposed,
 ):
-    """The sum of its parts: what runs beside something else is in none of them twice.
+    """Time of a training step, the sum of its parts. Overlapped time counts in only one of them.
 
     >>> waits = "tp cp ep pp dp offload host".split()
     >>> step_time({f"{x}_exposed": 0 for x in waits}, step_again=0, step_head=0, step_forward=4, step_backward=8,

@@ -1,4 +1,4 @@
-"""What products of fewer bits gain within a step: their inputs must be made narrow first.
+"""Speedup of low-precision products within a step, including the cast of their inputs.
 
 >>> from scalebook.tables import accelerators
 >>> narrow = dict(activation_bits=16, quantized_bits=8)
@@ -26,17 +26,19 @@ def part_gain_cast(
     hbm_bandwidth,
     stream_efficiency,
 ):
-    """A product whose activations are read wide and written narrow first, as they lie and turned, over one in 16 bits.
+    """Speedup of a low-precision product over a 16-bit one, if its activations are cast first.
 
-    Rows and inner size cancel: casting and multiplying both grow with them.  The cast is a kernel of its own here;
-    fused into the kernel before, it costs less.  Writing results, starts and tiles that are not full are left out.
+    The cast reads activations in high precision and writes two low-precision copies, one as stored and one transposed.
+    Rows and inner size cancel, because casting and multiplying both grow with them. The cast is a kernel of its own
+    here; fused into the previous kernel it costs less. Writing results, kernel starts and partly filled tiles are left
+    out.
 
     >>> part_gain_cast(columns=8192, peak_bf16="1 PFLOP/s", matmul_bf16=0.8, peak_flops="2 PFLOP/s",
     ...                matmul_efficiency=0.8, activation_bits=16, quantized_bits=8, hbm_bandwidth="4 TB/s",
     ...                stream_efficiency=0.8).__round__(3)
     1.782
     """
-    wide = 2 * columns / (peak_bf16 * matmul_bf16)  # a row and a unit of inner size
+    wide = 2 * columns / (peak_bf16 * matmul_bf16)  # for one row and one unit of inner size
     narrow = 2 * columns / (peak_flops * matmul_efficiency)
     cast = (activation_bits + 2 * quantized_bits) / 8 / (hbm_bandwidth * stream_efficiency)
     return wide / (narrow + cast)
@@ -44,7 +46,9 @@ def part_gain_cast(
 
 @formula("eager_time", "megatron-bridge")
 def eager_experts_time(batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth, stream_efficiency):
-    """Biases and an activation that no kernel fuses: each step reads and writes what experts hold of every token.
+    """Time of unfused biases and activations of experts.
+
+    Each step reads and writes the experts' activations of every token.
 
     >>> eager_experts_time(batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16, expert_passes=100,
     ...                    hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)

@@ -1,4 +1,4 @@
-"""A step as a profiler would show it: every kernel of a block and of the head, how often it runs and how long.
+"""A step as a profiler would show it: every kernel of a block and of the head, its count and its time.
 
 >>> from scalebook.tables import accelerators, models
 >>> shown = profile(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
@@ -21,7 +21,7 @@ __all__ = ["Line", "Profile", "profile"]
 
 
 class Line(NamedTuple):
-    """A kernel of a step on one device: how often it runs, its arithmetic and traffic, the time of all runs."""
+    """A kernel of a step on one device: its count, FLOPs, traffic, and the total time of all its runs."""
 
     name: str
     phase: str
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 class Profile:
-    """The lines of a step, the longest first, and the step they belong to."""
+    """The lines of a step, longest first, and the step's row."""
 
     def __init__(self, run: Row, lines: list[Line]):
         self.run, self.lines = run, sorted(lines, key=lambda line: -line.time)
@@ -67,9 +67,9 @@ class Profile:
 
 
 def profile(*knowns, **letters) -> Profile:
-    """The kernels of a training step, called as `training_step` is; collectives and waiting are the row's business.
+    """Return the kernels of a training step. Call it like `training_step`.
 
-    Raises what `training_step` raises.
+    Collectives and waiting times are in the step's row and not here. Raises what `training_step` raises.
     """
     run = training_step(*knowns, **letters)
     planned = training_step.plan(knowns, dict(letters))

@@ -1,7 +1,8 @@
-"""Recomputation in part: how many blocks must be run again, and how far apart inputs are best kept.
+"""Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs.
 
-A block keeps `working_activations`, or where it is run again `block_input` alone; while it goes backward it holds all
-of its own.  The sheet of a step has the two ends, all kept and all run again (`recompute="none"` and `"full"`).
+A block keeps `working_activations`, or only `block_input` if it is recomputed. During its backward pass it holds all of
+its own activations. The sheet of a step has the two extremes, no block recomputed and all recomputed
+(`recompute="none"` and `"full"`).
 
 >>> fits = dict(held_microbatches=1, stage_blocks=80, working_activations="1.1 GB", block_input="0.1 GB")
 >>> rerun_blocks_needed(fits, activation_room="60 GB"), again_share_of_blocks(rerun_blocks=29, stage_blocks=80)
@@ -22,7 +23,9 @@ __all__ = [
 
 @formula("block_input", "korthikanti2022 §5")
 def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
-    """One value a token and unit of width, split over tensor-parallel devices too, along the sequence.
+    """Bytes of a block's input, one value per token and unit of width.
+
+    It is split over the tensor-parallel devices too, along the sequence.
 
     >>> block_input_split(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, cp=1)
     16777216.0
@@ -32,7 +35,9 @@ def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
 
 @formula("activation_room", "zero2020 §3")
 def activation_room_left(hbm_capacity, weight_memory, gradient_memory, optimizer_memory, logits_memory, buffer_memory):
-    """All of a device less state, logits and what is gathered; libraries' work space and fragments come on top.
+    """Device memory left for activations: capacity less state, logits and gathered tensors.
+
+    Libraries' work space and fragmentation are not subtracted.
 
     >>> activation_room_left(hbm_capacity="80 GB", weight_memory="5 GB", gradient_memory="9 GB", buffer_memory=0,
     ...                      optimizer_memory="1 GB", logits_memory=0) / 1e9
@@ -53,9 +58,10 @@ _ROOM = {
 
 @formula("rerun_blocks", "korthikanti2022 §5", domain=_ROOM)
 def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_input, working_activations):
-    """The fewest blocks to run again so that the others may keep all, not rounded up: none where there is room.
+    """Fewest blocks to recompute so that the others can keep everything, not rounded up. It is 0 if everything fits.
 
-    Each gives back all but its input for every micro-batch in flight; the one that goes backward takes that once more.
+    A recomputed block frees all but its input for every micro-batch in flight. The block in its backward pass needs
+    that memory once more.
 
     >>> rerun_blocks_needed(activation_room="20 GB", held_microbatches=4, stage_blocks=20, working_activations="0.3 GB",
     ...                     block_input="20 MB").__round__(2)
@@ -68,9 +74,9 @@ def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_
 
 @formula("again_share", "kaplan2020 §2.1")
 def again_share_of_blocks(rerun_blocks, stage_blocks):
-    """A forward pass is a third of forward and backward: run again for all blocks, that is the most it costs.
+    """Extra arithmetic of recomputation, over forward and backward: a third if all blocks are recomputed.
 
-    Arithmetic only: collectives of a forward pass come again too, unless what they brought was kept.
+    Only arithmetic is counted. The collectives of a forward pass are repeated too, unless their results were kept.
 
     >>> again_share_of_blocks(rerun_blocks=80, stage_blocks=80)
     0.3333333333333333
@@ -80,7 +86,9 @@ def again_share_of_blocks(rerun_blocks, stage_blocks):
 
 @formula("segment_memory", "chen2016 §4.1")
 def segment_memory_kept(segment_blocks, held_microbatches, stage_blocks, block_input, working_activations):
-    """An input for each segment of blocks, for every micro-batch in flight, and all of the segment that goes backward.
+    """Activation memory with one kept input per segment of blocks, plus all activations of the segment at work.
+
+    Inputs are kept for every micro-batch in flight.
 
     >>> segment_memory_kept(segment_blocks=4, held_microbatches=1, stage_blocks=80, block_input="1 GB",
     ...                     working_activations="2 GB") / 1e9
@@ -91,9 +99,10 @@ def segment_memory_kept(segment_blocks, held_microbatches, stage_blocks, block_i
 
 @formula("segment_blocks", "chen2016 §4.1")
 def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_activations):
-    """Where inputs take as much as the segment at work: the square root of the blocks, if a block keeps only its input.
+    """Blocks per segment with the least memory: kept inputs then take as much as the segment at work.
 
-    Never less than one block, where inputs are kept of every block, which is full recomputation.
+    If a block keeps only its input, this is the square root of the number of blocks. It is never less than one block,
+    which is full recomputation: every block's input is kept.
 
     >>> segment_blocks_best(held_microbatches=1, stage_blocks=100, block_input="1 GB", working_activations="1 GB")
     10.0
@@ -102,7 +111,7 @@ def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_ac
 
 
 def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
-    """What a device of a stage holds where everything is kept, and how many blocks must be run again for it to fit.
+    """Return a sheet of a stage's memory if everything is kept, and of the blocks to recompute so that it fits.
 
     >>> from scalebook.block import LLAMA
     >>> sheet = rerun_sheet(LLAMA)

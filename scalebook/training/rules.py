@@ -1,4 +1,4 @@
-"""Which strategies can run: rules as data, each with a sentence, for one strategy or for arrays of them.
+"""Rules on strategies: which of them can run. Rules are data with a sentence each, for one strategy or for arrays.
 
 >>> check({"tp": 7, "heads": 96, "ffn": 49152})
 Traceback (most recent call last):
@@ -30,7 +30,7 @@ COUNTS = (
 
 
 class Rule(rules.Rule):
-    """A condition on a strategy, of which some letters follow where they are not said.
+    """A condition on a strategy. Some of its letters are derived if the strategy does not give them.
 
     >>> rule = next(x for x in RULES if x.name == "pp within layers")
     >>> rule.holds(pp=np.array([64, 256]), layers=128)
@@ -38,7 +38,7 @@ class Rule(rules.Rule):
     """
 
     def of(self, values: Mapping[str, Any]):
-        """Whether it holds: a truth, or an array of them; None where something is not known."""
+        """Return whether the rule holds (a bool or an array), or None if a letter that it needs is unknown."""
         try:
             return self.holds(*[values[x] if x in values else _FOLLOWING[x](values) for x in self.needs])
         except KeyError:
@@ -53,14 +53,14 @@ def _stage(layers, pp):
     return -(-layers // pp)  # rounded up
 
 
-# What rules take where it was not said.
+# How rules derive letters that were not given.
 _FOLLOWING = {
     "stage_blocks": lambda values: _stage(values["layers"], values["pp"]),
-    "etp": lambda values: values["tp"],  # experts' widths are split as the rest
+    "etp": lambda values: values["tp"],  # experts' widths are split like the rest
 }
 
 
-SHAPES = (  # what no model is, whatever the strategy
+SHAPES = (  # holds of no model, whatever the strategy
     Rule("kv_heads divide heads", "kv_heads", lambda kv_heads, heads: _split(heads, kv_heads),
          "kv_heads={kv_heads} do not divide the {heads} heads"),
     Rule("embeddings are one or two", "embeddings", lambda embeddings: (embeddings == 1) | (embeddings == 2),
@@ -158,7 +158,7 @@ _NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With dp, devices and micro-batches where they follow, and what a strategy has that says nothing of them.
+    """Add dp, devices and micro-batches if they follow from the other letters, and defaults for missing ones.
 
     >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
     8.0
@@ -179,9 +179,9 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
-    """Raise ValueError for a strategy that cannot run, with one sentence: which letter, and which values would do.
+    """Raise ValueError for a strategy that cannot run. The sentence names the letter and the values that would work.
 
-    `values` are letters (numbers or arrays) and words; rules about what is not known are left out.  With a sheet the
+    `values` are letters (numbers or arrays) and words. Rules that need unknown letters are skipped. With a sheet, the
     domains of its formulas are checked too, as far as their letters are known.
     """
     own = _own(values, sheet)
@@ -199,7 +199,7 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
 
 def _own(values, sheet):
-    """What the rules are about, as numbers and words."""
+    """Return the letters and words that the rules use, as numbers and words."""
     names = _NAMES | {n for _, x in (sheet.conditions if sheet else ()) for n in x.letters}
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
@@ -210,7 +210,9 @@ def _own(values, sheet):
 
 
 def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
-    """Why a strategy cannot run, or nothing: as `check` says it, but for the rules lifted by name.
+    """Return why a strategy cannot run, or None if it can.
+
+    It is the sentence of `check`. Rules named in `lifted` are skipped.
 
     >>> reason({"pp": 64, "layers": 32})
     'pp=64 is more than the 32 layers: pp=1, 2, 3, 4, 5, 6, 7, 8, ... would do'
@@ -220,7 +222,7 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
 
 
 def _reason(values, known, sheet, lifted):
-    """The same of numbers and words, and of what follows from them."""
+    """Do the same for prepared numbers and words and the letters derived from them."""
     for letter in COUNTS:
         if (letter in values or letter == "dp") and letter in known and (known[letter] % 1 or known[letter] < 1):
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
@@ -234,14 +236,14 @@ def _reason(values, known, sheet, lifted):
 
 
 def _conditions(sheet, known):
-    """The conditions of a sheet's formulas that rest on what is known alone, each with its formula."""
+    """Return the conditions of a sheet's formulas that depend only on known letters, each with its formula."""
     for f, x in sheet.conditions if sheet else ():
         if all(n in known for n in x.letters):
             yield f, x
 
 
 def _check_each(known, sheet, lifted):
-    """The same of arrays, strategy by strategy: the first that cannot run."""
+    """Check arrays strategy by strategy, and return the reason of the first that cannot run."""
     arrays = {n: x for n, x in known.items() if np.ndim(x)}
     shape = broadcast(arrays)
     fails = np.zeros(shape, bool)
@@ -271,11 +273,11 @@ def _sentence(rule, known):
         "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
         "others": _number(known["pp"] - 1),
     }
-    follows = "global_batch in micro-batches"  # asked for another batch, the micro-batches follow
-    is_dealt = rule.letter == "pp" and "stage_blocks" in rule.needs and "stage_blocks" in known  # whatever pp is
-    first = ["etp"] if rule.letter == "ep" and "etp" in rule.needs else []  # whole widths leave more devices to experts
+    follows = "global_batch in micro-batches"  # if the batch were changed, the micro-batches would follow
+    is_dealt = rule.letter == "pp" and "stage_blocks" in rule.needs and "stage_blocks" in known  # for any pp
+    first = ["etp"] if rule.letter == "ep" and "etp" in rule.needs else []  # unsplit widths leave more devices
     letters = [*first, "stage_blocks" if is_dealt else rule.letter, *(x for x in ("devices",) if x in rule.needs)]
-    for letter in letters:  # where no dp would do, the devices
+    for letter in letters:  # if no dp would work, name the devices
         others = [x for x in RULES if x is rule or (x.letter == letter and not x.advice and x.name != follows)]
         values = _would_do(letter, known, others)
         if len(values):
@@ -290,7 +292,7 @@ def _number(x):
 
 
 def _would_do(letter, known, rules):
-    """The values of a letter that break none of these rules, few enough to read."""
+    """Return the values of a letter that break none of these rules, up to a limit."""
     most = 4096 + 2 * min(known.get(letter, 1), 100_000)
     tried = np.arange(1.0, min(most, 100_000))
     fine = np.ones(tried.shape, bool)
@@ -301,7 +303,7 @@ def _would_do(letter, known, rules):
 
 
 def _listed(letter, values, near):
-    """The values as the end of a sentence: all, or where they are many and large the nearest."""
+    """Return the end of a sentence that lists the values: all, or the nearest if they are many and large."""
     if not len(values):
         return f": no {letter} would do"
     if len(values) > 12 and letter in ("global_batch", "microbatches", "devices"):
@@ -313,7 +315,7 @@ def _listed(letter, values, near):
 
 
 def _no_multiple(known):
-    """Devices that are not so many replicas."""
+    """Return the sentence for a number of devices that is not a whole number of replicas."""
     ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
     product = known["tp"] * known["cp"] * known["pp"]
     devices = product * np.arange(1, 2 + known["devices"] // product)
@@ -323,7 +325,7 @@ def _no_multiple(known):
 
 
 def _outside(name, condition, known):
-    """A formula's condition, and the values of a letter that would meet it."""
+    """Return the sentence for a formula's condition that fails, with values of a letter that would meet it."""
     own = ", ".join(f"{x}={_number(known[x])}" for x in condition.letters)
     for letter in sorted(condition.letters, key=("microbatches", "pp").__contains__, reverse=True):
         tried = np.arange(1.0, 4097.0)

@@ -1,6 +1,6 @@
-"""The shape of a dense model: its width and depth, from its size and aspect, and what they mean for a step.
+"""The shape of a dense model: width and depth from its size and aspect ratio, and their effects on a step.
 
-The feed-forward layer is four times as wide as the model, heads share the width, biases and norms do not count.
+The feed-forward layer is four times as wide as the model, heads share the width, and biases and norms do not count.
 
 >>> from scalebook.tables import models
 >>> hidden_of_size(params=1e12, aspect=aspect_of_shape(models.poster_1t)) / models.poster_1t.hidden
@@ -19,7 +19,7 @@ __all__ = [
 
 @formula("aspect", "isaev2023 table I")
 def aspect_of_shape(hidden, layers):
-    """Width over depth.
+    """Aspect ratio: width over depth.
 
     >>> aspect_of_shape(hidden=24576, layers=128)
     192.0
@@ -29,7 +29,7 @@ def aspect_of_shape(hidden, layers):
 
 @formula("params", "kaplan2020 table 1")
 def params_of_shape(layers, hidden):
-    """Four matrices of attention and eight of the feed-forward layer, each as wide as the model; no embeddings.
+    """Parameters without embeddings: four h² attention matrices and eight h² of the feed-forward layer, in every block.
 
     >>> params_of_shape(layers=128, hidden=25600) / 1e12
     1.00663296
@@ -39,7 +39,7 @@ def params_of_shape(layers, hidden):
 
 @formula("hidden", "kaplan2020 table 1", "isaev2023 table II")
 def hidden_of_size(params, aspect):
-    """The width of a model of this size and aspect.
+    """Width of a model with this size and aspect ratio.
 
     >>> round(hidden_of_size(params=1e12, aspect=200))
     25544
@@ -49,7 +49,7 @@ def hidden_of_size(params, aspect):
 
 @formula("layers", "kaplan2020 table 1", "isaev2023 table II")
 def layers_of_size(params, aspect):
-    """The depth of a model of this size and aspect.
+    """Depth of a model with this size and aspect ratio.
 
     >>> round(layers_of_size(params=1e12, aspect=200), 1)
     127.7
@@ -59,7 +59,7 @@ def layers_of_size(params, aspect):
 
 @formula("block_params", "kaplan2020 table 1")
 def block_params_wide(hidden):
-    """What one block has, and what must be near while it is at work.
+    """Parameters of one block, which must be in device memory while the block is at work.
 
     >>> block_params_wide(hidden=148480) / 1e9
     264.5557248
@@ -69,7 +69,7 @@ def block_params_wide(hidden):
 
 @formula("attention_share", "kaplan2020 table 1")
 def attention_share_wide(seq, hidden):
-    """Scores and values beside the matrices, every token attending to all.
+    """FLOPs of attention's scores and values over FLOPs of the matrices, if every token attends to all.
 
     >>> round(attention_share_wide(seq=8192, hidden=24576), 3)
     0.053
@@ -79,7 +79,7 @@ def attention_share_wide(seq, hidden):
 
 @formula("all_saved", "korthikanti2022 §5")
 def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_bits, tp):
-    """What all blocks keep of one micro-batch for the backward pass.
+    """Bytes that all blocks keep of one micro-batch for the backward pass.
 
     >>> saved_activations_whole(kept_values=17, batch=1, seq=8192, hidden=24576, layers=128, activation_bits=16,
     ...                         tp=8) / 1e9

@@ -1,4 +1,4 @@
-"""Shardings: what devices of other tokens share of a model's state, and what they exchange for it, an object each.
+"""Shardings: how data-parallel devices share a model's state, and what they exchange for it. One object each.
 
 >>> SHARDINGS["zero2"].parts("gradient"), SHARDINGS["zero2"].parts("weight")
 (('all',), ('one',))
@@ -16,41 +16,42 @@ from scalebook.language import symbol
 
 __all__ = ["SHARDINGS", "Exchange", "Sharding"]
 
-SHARDINGS: dict[str, "Sharding"] = {}  # by name, the usual first
+SHARDINGS: dict[str, "Sharding"] = {}  # by name, the default first
 
-EACH = symbol("microbatches")  # times a step
+EACH = symbol("microbatches")  # times per step: once per micro-batch
 
 
 class Exchange(NamedTuple):
     """A collective of data parallelism: gradients summed (`dp_reduce`) or weights gathered (`dp_gather`).
 
-    Among "all" devices that hold the same weights, within a "group" of `shard_group` of them, or over these "groups",
-    each with its share.  By block, it moves one block after the other; else all that a device holds at once.
+    `among` says over which devices: "all" that hold the same weights, a "group" of `shard_group` of them, or over these
+    "groups", each device with its share. With `by_block` it moves one block after the other, otherwise everything that
+    a device holds at once.
     """
 
     letter: str
     kind: str
     among: str
-    times: Expr = S.One  # a step
+    times: Expr = S.One  # per step
     by_block: bool = False
 
     @property
     def bits(self) -> str:
-        """The letter of the width of what moves."""
+        """The letter for the bits per parameter that move."""
         return {"dp_reduce": "reduce_bits", "dp_gather": "weight_bits"}[self.letter]
 
     @property
     def is_each(self) -> bool:
-        """Whether every micro-batch does it again."""
+        """Whether every micro-batch repeats it."""
         return EACH in self.times.free_symbols
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharding:
-    """What is dealt out to whom, and what is exchanged how often.  Entered in `SHARDINGS` as it is made.
+    """How state is divided over devices, and what they exchange and how often. Creating one enters it in `SHARDINGS`.
 
-    `keeps` leads from "weight", "gradient" and "optimizer" to those that one copy is dealt out to: to "all" devices of
-    other tokens, or to a "group" of them; what it does not name every device has, as dealt out to "one".
+    `keeps` maps "weight", "gradient" and "optimizer" to the devices that share each copy: "all" devices with different
+    tokens, or a "group" of them. State that it does not name is whole on every device ("one").
     """
 
     name: str
@@ -70,8 +71,9 @@ class Sharding:
         return SHARDINGS.__getitem__, (self.name,)
 
     def parts(self, what: str) -> tuple[str, ...]:
-        """To whom each copy of weights, gradients or optimizer state is dealt out;
-        of several, a device has its part of each.
+        """Return which devices share each copy of weights, gradients or optimizer state.
+
+        If there are several copies, a device holds its part of each.
         """
         return self.keeps.get(what, ("one",))
 
@@ -87,12 +89,12 @@ class Sharding:
 
     @property
     def is_gathered(self) -> bool:
-        """Whether blocks are made whole just before they are used."""
+        """Whether blocks are gathered just before they are used."""
         return any(x.letter == "dp_gather" and x.is_each for x in self.exchanges)
 
     @property
     def has_groups(self) -> bool:
-        """Whether `shard_group` says something."""
+        """Whether `shard_group` has an effect."""
         return any(x.among != "all" for x in self.exchanges)
 
 
@@ -118,7 +120,7 @@ Sharding(
         Exchange("dp_reduce", "all_reduce", "groups", by_block=True),
     ),
 )  # fmt: skip
-# ZeRO++: all of ZeRO 3, and a second copy of the weights within a group, from which the backward pass gathers.
+# ZeRO++: ZeRO 3, and a second copy of the weights within a group. The backward pass gathers from that copy.
 Sharding(
     "zero3_hpz", "wang2023 §3.2", dict.fromkeys(_STATE, _ALL) | dict(weight=("all", "group")),
     (

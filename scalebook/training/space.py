@@ -1,4 +1,4 @@
-"""The strategies of a training step that a search goes through: what is tried, what is left out, what repeats what.
+"""The search space of training strategies: what is tried, what is left out, and which combinations are equivalent.
 
 >>> from scalebook.training import training_step
 >>> training_step.space is TRAINING, usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
@@ -27,10 +27,10 @@ __all__ = ["TRAINING", "fewer_chunks", "usual_choices"]
 
 
 def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
-    """What is searched unless a call says otherwise.
+    """Return the default search space, given what is known.
 
-    Every layout of the devices, sequences split where each device keeps 4,096 tokens, a few micro-batch sizes and
-    chunks; fused attention, whole recomputation or none, sharded state, and the two common schedules.
+    It has every layout of the devices, sequences split so that each device keeps 4,096 tokens, a few micro-batch sizes
+    and chunks, fused attention, full or no recomputation, sharded state, and the two common schedules.
     """
     ways = divisors(known["devices"])
     return {
@@ -49,12 +49,15 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
 
 
 def _longest(known: Mapping) -> dict:
-    """Sequences as training_step takes them."""
+    """Return the default sequence length, the same as `training_step`'s."""
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """What repeats another combination of words: fused attention runs itself again, one interleaved chunk is 1F1B."""
+    """Return conditions that drop equivalent combinations of words.
+
+    Fused attention already recomputes itself, and one interleaved chunk is 1F1B.
+    """
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),
@@ -68,7 +71,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
 
 
 def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """With other stages the most chunks that still divide one, where the present ones do not."""
+    """After a change of stages, return the most chunks that divide a stage if the present number does not."""
     if "pp" not in changed:
         return {}
     stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
@@ -77,7 +80,7 @@ def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 
 
 def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """Chunks and schedule go together."""
+    """Change schedule and chunks together."""
     more = fewer_chunks(problem, new, changed)
     changed, new = {**changed, **more}, {**new, **more}
     schedules, schedule = problem.words.get("schedule", ()), new.get("schedule", WORDS["schedule"].usual)
@@ -92,7 +95,7 @@ def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 
 
 def _of_framework(rows: tuple, words: Mapping[str, tuple]) -> dict[str, tuple]:
-    """The words of the framework that a search names, each with the one value that it takes by default."""
+    """Return the words of the framework that a search names, each with its default as the only value."""
     named = [x for x in rows if isinstance(x, Framework)] or [frameworks[x] for x in words.get("framework", ())]
     return (
         {n: (str(x) if n != "sequence_parallel" else x,) for n, x in words_of(named[0]).items()}
@@ -126,7 +129,7 @@ TRAINING = Space(
         "sharding": lambda x: SHARDINGS[x].is_gathered,
         "schedule": lambda x: x != WORDS["schedule"].usual,
         "chunks": float,
-    },  # the fewest first: one stage has no more than one
+    },  # the fewest first: a stage has at least one
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
     settle=_settle,
     idle={

@@ -1,4 +1,4 @@
-"""A training step at scale: its time and memory and what they are made of, as one sheet for each strategy.
+"""A training step at scale: its time and memory and their parts, as one sheet per strategy.
 
 >>> from scalebook.tables import accelerators, frameworks, models
 >>> run = training_step(models.gpt3_175b, accelerators.a100.at("bf16"), frameworks.megatron_2022, tp=8, pp=8, dp=1,
@@ -73,7 +73,7 @@ USUAL = {
 } | host.USUAL  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-# What the model's ends add to a step, by where they lie.
+# The time that the model's ends add to a step, by their placement.
 _HEADS = {"apart": training_time.step_head, "first": training_time.step_head_v, "both": training_time.step_head_both}
 _PARTS = (
     training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
@@ -92,7 +92,7 @@ _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["willi
 
 
 def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
-    """What a block moves to and from a second tier, and what that costs."""
+    """Return the formulas for what a block moves to and from a second tier, and its cost."""
     block = symbol("block_params"), symbol("block_routed_params")
     weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
     source = ["rajbhandari2021 §3"]
@@ -136,7 +136,7 @@ def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
 @cache
 @uncollected()
 def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
-    """The sheet of a model's blocks and a strategy; `using` swaps its formulas.
+    """Return the sheet of a model's blocks and a strategy. `using` swaps its formulas.
 
     >>> from scalebook.block import LLAMA
     >>> sheet = training_sheet(LLAMA, None, Strategy(recompute="full"))
@@ -146,10 +146,10 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
-    # A pair of stages is within one domain where all devices are.
+    # two stages are within one domain if all devices are
     inside = Min(1, x("scaleup_size") / (x("tp") * x("cp") * x("dp") * x("pp")), evaluate=False)
     transfer = sent, Integer(2), 1 + floor(inside, evaluate=False)
-    sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # there and back
+    sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # forward and backward
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
@@ -179,7 +179,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
         formulas.append(trained_share_adapters)
-    if strategy.kernels == "ideal":  # the optimizer too streams at full bandwidth
+    if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     tiled = any(f.letter == "backward_reached" for f in more)
     formulas = [host.as_run(f, {"attention_backward": "backward_reached"} if tiled else {}) for f in formulas]
@@ -194,10 +194,10 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
-    """The part of a step's sheet that says what a device of a stage holds: of the fullest where none is asked for.
+    """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
 
-    Of a strategy's words, those not said are the usual.  No rule refuses it stages of unequal blocks: give how many
-    each stage has, and the last.
+    Words of the strategy that are not given take their defaults. Stages may be unequal, because no rule is checked:
+    give the blocks per stage and those of the last.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
@@ -226,13 +226,16 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    """The letters that have something in a second tier."""
+    """Return the offload letters that are not zero."""
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """The share of the pairs that fused attention computes, by whether some of a model's blocks slide, and whether
-    a device's kernels have tiles so large that what they compute in vain counts."""
+    """Return the formula for the share of query-key pairs that fused attention computes.
+
+    It depends on whether some of the model's blocks have windows, and on whether the device's tiles are so large that
+    the masked pairs they compute count.
+    """
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
@@ -244,7 +247,7 @@ def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
 
 
 def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
-    """What a step rests on besides data sheets; of a device with systolic arrays, what fills them."""
+    """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
     by_device = {"attended_share": _attended(model, letters, "attention_tile" in known)}
     if "attention_whole" in known:
         arrays = attention_efficiency_arrays_latent if "kv_rank" in model else attention_efficiency_arrays
@@ -258,28 +261,28 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
 
 
 def _going_back(attended: Formula) -> list[Formula]:
-    """The rate of attention going back where its kernels have tiles of their own."""
+    """Return the formulas for attention's backward rate if its backward kernels have tiles of their own."""
     rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
     own = Formula(f"{attended.name}_back", "attended_back", rhs, attended.sources, attended.__doc__)
     return [own, assumptions.backward_reached_tiles]
 
 
 def _product_bits(device: Mapping) -> float:
-    """How wide its products' inputs are: 16 bits unless the device is at another precision."""
+    """Return the bits of a product's inputs: 16 unless the device has another precision."""
     return _format_bits(f"peak_{getattr(device, 'words', {}).get('precision')}")
 
 
 @cache
 def _format_bits(peak: str) -> float:
-    """The narrowest format of products that run at a peak."""
+    """Return the bits of the narrowest format whose products run at this peak."""
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
 @cache
 def usual_at(bits: float) -> dict[str, Cell]:
-    """What a call that says nothing else means where products take so many bits.
+    """Return the default letters for products with inputs of this many bits.
 
-    Of more than 16 all tensors are kept as wide as they are multiplied, and the weights are their own master copy.
+    Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
     >>> {n: x.value for n, x in usual_at(32).items() if x.value != USUAL[n]}
     {'weight_bits': 32.0, 'optimizer_bits': 64.0, 'activation_bits': 32.0, 'logit_bits': 32.0}
@@ -293,17 +296,17 @@ def usual_at(bits: float) -> dict[str, Cell]:
 
 
 def _is_quantized(device: Mapping) -> bool:
-    """Whether a device's products are of 8 bits or fewer, by the precision that it is at."""
+    """Return True if a device's products have 8 bits or fewer at its precision."""
     return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
-    """Whether it says no more than to say nothing."""
+    """Return True if a value is the letter's default."""
     return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
 
 
 class Planned(NamedTuple):
-    """What a call asks for: its sheet, its strategy, and the model's two kinds of blocks, None where it has none."""
+    """A planned call: its sheet, its strategy, and the dense and mixture-of-experts blocks (None if it has none)."""
 
     sheet: Sheet
     strategy: Strategy
@@ -312,16 +315,17 @@ class Planned(NamedTuple):
 
 
 class Training:
-    """A step of training by a strategy: its time, its memory and what it costs.
+    """A training step under a strategy: its time, memory and cost.
 
-    Callable as a sheet is, with the strategy's words beside letters: `training_step(model, device, tp=8,
+    Call it like a sheet, with words of the strategy next to letters: `training_step(model, device, tp=8,
     recompute="full")`.
 
-    The model's row decides the blocks, and what they attend to: where some slide, fused attention leaves out what lies
-    outside the window.  Unfused scores are made of all pairs, windows or not, and what is saved is the same.  With
-    8-bit products attention and logits stay in 16 bits; on a device without bf16 these too run at the peak that it was
-    asked for.  Of fewer key-value heads than devices each is held by several.  A letter that only other strategies have
-    may be given at its usual value (`chunks=1`). Raises ValueError with one sentence for a strategy that cannot run.
+    The model's row determines its blocks and what they attend to. If some blocks have sliding windows, fused attention
+    skips pairs outside the window. Unfused attention computes all pairs, windows or not, and saves the same. With 8-bit
+    products, attention and logits stay in 16 bits; on a device without bf16 they run at the peak of the requested
+    precision. If there are fewer key-value heads than tensor-parallel devices, several devices hold the same head. A
+    letter that only other strategies use may be given at its default value (`chunks=1`). Raises ValueError, in one
+    sentence, for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -331,23 +335,26 @@ class Training:
 
     @property
     def space(self):
-        """The strategies that a search goes through."""
-        from scalebook.training.space import TRAINING  # it searches what this module prices
+        """The search space of strategies."""
+        from scalebook.training.space import TRAINING  # it searches the sheets of this module
 
         return TRAINING
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
-        """The sheet for what is known, the strategy and the blocks; takes the strategy's words out of `letters`."""
+        """Return the sheet for the known rows, the strategy and the blocks.
+
+        The strategy's words are taken out of `letters`.
+        """
         knowns, defaults = settled(knowns, letters)
         return self._plan(knowns, letters, defaults)
 
     def _plan(self, knowns, letters, defaults) -> Planned:
-        for said in ("framework", "mtp_blocks"):  # in the rows already
+        for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
-        for alone, inside in _IN_TRAINING.items():  # what a call says of products it says of those of its step
+        for alone, inside in _IN_TRAINING.items():  # a call's letters for products apply to those of its step
             if alone in letters:
-                letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # which it names where it is none
+                letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # its error names the letter
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -369,7 +376,7 @@ class Training:
         return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """The sheet for what is known, what it is called with, and the letters that are no words of a strategy."""
+        """Return the sheet for a call, the arguments for it, and the letters that are not words of a strategy."""
         letters = dict(letters)
         knowns, defaults = settled(knowns, letters)
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
@@ -385,10 +392,10 @@ class Training:
                     "give a device, such as accelerators.h100"
                 )
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
-        if _product_bits(device) < 5 and "quantized_bits" in used:  # shared scales included
+        if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
         usual = {n: x for n, x in usual_at(_product_bits(device)).items() if n not in known and n in used}
-        if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices were said
+        if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
         return sheet, (*knowns, Row("usual", usual)), letters
@@ -400,7 +407,7 @@ class Training:
         rows, defaults = settled(knowns, letters)
         planned = self._plan(rows, asked, defaults)
         known = {}
-        for row in knowns:  # a rule speaks of the model's own blocks
+        for row in knowns:  # a rule refers to the model's own blocks
             if isinstance(row, Mapping):
                 known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
         check(known | asked | planned.strategy.words, planned.sheet)

@@ -1,7 +1,7 @@
-"""Slow devices and failing ones: a step waits for its slowest device, and a run for every device that fails.
+"""Slow and failing devices: a step waits for its slowest device, and a run stops when any device fails.
 
-How often a group has a slow member, and how long its slowest takes where delays are drawn from a law, say
-`any_slow` and `slowest_normal` of `scalebook.inference.tail`.
+`any_slow` and `slowest_normal` of `scalebook.inference.tail` give the chance that a group has a slow member, and the
+time of its slowest member if delays follow a distribution.
 
 >>> round(paced_by_slowest(slow_excess=0.1), 3), round(paced_at_times(slow_excess=0.1, any_slow=0.5), 3)
 (0.909, 0.952)
@@ -14,7 +14,7 @@ __all__ = ["interruptions_of_devices", "paced_at_times", "paced_by_slowest"]
 
 @formula("paced_speed", "dean2013")
 def paced_by_slowest(slow_excess):
-    """Devices that wait for each other in every step are as slow as the slowest of them.
+    """Slowdown of a step if devices wait for each other: the slowest device sets the pace.
 
     >>> round(paced_by_slowest(slow_excess=0.06), 3)
     0.943
@@ -24,7 +24,7 @@ def paced_by_slowest(slow_excess):
 
 @formula("paced_speed", "dean2013")
 def paced_at_times(slow_excess, any_slow):
-    """Where one of them is slow in a share of the steps only.
+    """Slowdown of a step if one of the devices is slow in only some of the steps.
 
     >>> round(paced_at_times(slow_excess=0.1, any_slow=0.474), 3)
     0.955
@@ -34,7 +34,7 @@ def paced_at_times(slow_excess, any_slow):
 
 @formula("interruptions", "llama3-2024 §3.3.4")
 def interruptions_of_devices(devices, run_time, device_mtbf):
-    """Every device fails on its own account, and each failure stops the run.
+    """Interruptions of a run: devices fail independently, and each failure stops the run.
 
     >>> round(interruptions_of_devices(devices=16_384, run_time=54 * 86400, device_mtbf=50_676 * 3600))
     419

@@ -1,4 +1,4 @@
-"""A strategy's words, and what they make of a block's listing.
+"""The words of a strategy, and how they transform a block's listing.
 
 >>> from scalebook.block import LLAMA
 >>> Strategy(recompute="full").transformed(LLAMA).saved
@@ -37,7 +37,7 @@ __all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 
 
 def are_shared(dp, cp, schedule):
-    """Whether several devices hold the same weights: where a device holds two stages of the pipeline they always do."""
+    """Return True if several devices hold the same weights. With two pipeline stages per device they always do."""
     return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
 
 
@@ -80,14 +80,15 @@ word(
 )
 word("trained", TRAINED, "which weights are trained: all, or adapters of low rank beside frozen ones")
 
-CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the usual one first
+CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default first
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """The choices of a strategy that are words: given by name, held as what the name stands for.
+    """The choices of a strategy that are words.
 
-    Raises ValueError naming the words that would have done.
+    They are given by name and held as the objects that the names stand for. Raises ValueError naming the words that
+    would work.
     """
 
     recompute: str = "none"
@@ -111,16 +112,16 @@ class Strategy:
 
     @property
     def words(self) -> dict[str, str | bool]:
-        """Its choices by their names."""
+        """The choices by name."""
         return {name: getattr(value, "name", value) for name, value in vars(self).items()}
 
     @property
     def of_block(self) -> "Strategy":
-        """The strategy with what says nothing about a block left at the usual: where it is one, blocks are too."""
+        """The strategy with defaults for words that do not affect a block, so that equal blocks share a cache entry."""
         return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
 
     def transformed(self, block: Block) -> Block:
-        """The block's listing on one device, in training: as many tokens are attended to as are new."""
+        """Return the block's listing on one device, in training: the context is the new tokens."""
         split = context_exchanged if self.context_exchange == "all_to_all" else context_parallel
         if not self.dropout:
             block = undropped(block)
@@ -130,12 +131,12 @@ class Strategy:
         steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(expert_parallel)
-            if self.sequence_parallel:  # else all devices of tp have the same tokens, and share the experts' widths
+            if self.sequence_parallel:  # otherwise all tp devices have the same tokens and share the experts' widths
                 steps.append(expert_tensor_parallel)
         if self.gathered == "held":
             steps.append(hold_gathered)
         if self.attention == "flash":
-            steps.append(flash)  # it runs the attention core again by itself
+            steps.append(flash)  # fused attention already recomputes the attention core
         elif self.recompute == "selective":
             steps.append(selective)
         return block.then(*steps, *([full] if self.recompute == "full" else []))

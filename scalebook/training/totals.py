@@ -1,4 +1,4 @@
-"""What a step rests on and what it adds up to: batches and devices, arithmetic, rates, energy and money.
+"""Totals of a step: batches and devices, arithmetic, rates, energy and money.
 
 >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
 0.6260016025641025
@@ -36,7 +36,7 @@ __all__ = [
 
 @formula("seq", "korthikanti2022 §6")
 def longest_sequence(max_context):
-    """Where no length is given, the longest that the model was built for.
+    """Default sequence length: the longest that the model was built for.
 
     >>> longest_sequence(max_context=2048)
     2048.0
@@ -46,7 +46,7 @@ def longest_sequence(max_context):
 
 @formula("microbatches", "narayanan2021 §2.2")
 def microbatches_of_batch(global_batch, dp, batch):
-    """The sequences of a step that fall to a pipeline, in micro-batches.
+    """Micro-batches per pipeline in a step.
 
     >>> microbatches_of_batch(global_batch=1536, dp=8, batch=2)
     96.0
@@ -56,7 +56,7 @@ def microbatches_of_batch(global_batch, dp, batch):
 
 @formula("global_batch", "narayanan2021 §2.2")
 def batch_of_microbatches(microbatches, dp, batch):
-    """All sequences of a step.
+    """Sequences in a step, over all pipelines.
 
     >>> batch_of_microbatches(microbatches=96, dp=8, batch=2)
     1536.0
@@ -66,7 +66,7 @@ def batch_of_microbatches(microbatches, dp, batch):
 
 @formula("dp", "narayanan2021 §2.1")
 def ways_left(devices, tp, cp, pp):
-    """Devices that the other dimensions leave to data parallelism.
+    """Data-parallel ways: devices divided by the other dimensions.
 
     >>> ways_left(devices=4096, tp=8, cp=1, pp=64)
     8.0
@@ -76,7 +76,7 @@ def ways_left(devices, tp, cp, pp):
 
 @formula("devices", "narayanan2021 §2.1")
 def devices_of_ways(dp, tp, cp, pp):
-    """The product of the dimensions; experts are spread over devices that others share weights with.
+    """Devices: the product of the dimensions. Experts are spread over data-parallel devices and add none.
 
     >>> devices_of_ways(dp=8, tp=8, cp=1, pp=64)
     4096.0
@@ -86,7 +86,7 @@ def devices_of_ways(dp, tp, cp, pp):
 
 @formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
 def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
-    """Three times the matrix arithmetic of a forward pass: nothing run again, and all query-key pairs, masked ones too.
+    """Model FLOPs of a step: three times a forward pass's matrix FLOPs, without recomputation, masked pairs included.
 
     >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP",
     ...             head_flops="0.3 TFLOP") / 1e12
@@ -97,7 +97,7 @@ def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
 
 @formula("hardware_flops", "narayanan2021 §5.1")
 def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops):
-    """With the matrix arithmetic that is run again.
+    """FLOPs of a step including recomputed matrix products.
 
     >>> hardware_flops(model_flops=3e15, global_batch=8, batch=1, tp=8, cp=1, layers=1, again_flops="1 TFLOP") / 1e12
     3064.0
@@ -107,7 +107,7 @@ def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops
 
 @formula("mfu", "chowdhery2022 appendix B")
 def mfu(model_flops, step_time, devices, peak_flops):
-    """What the model asks for over what the devices could do in the time; masked pairs and windows lessen nothing.
+    """Model FLOPs utilisation: model FLOPs over the devices' peak. Masked pairs and windows do not lower model FLOPs.
 
     >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
     0.6260016025641025
@@ -117,7 +117,7 @@ def mfu(model_flops, step_time, devices, peak_flops):
 
 @formula("hfu", "korthikanti2022 §6.3")
 def hfu(hardware_flops, step_time, devices, peak_flops):
-    """What is done over what the devices could do in the time.
+    """Hardware FLOPs utilisation: executed FLOPs, including recomputation, over the devices' peak.
 
     >>> hfu(hardware_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
     0.6260016025641025
@@ -127,7 +127,7 @@ def hfu(hardware_flops, step_time, devices, peak_flops):
 
 @formula("train_rate", "narayanan2021 §5.1")
 def train_rate(global_batch, seq, step_time):
-    """Tokens of a step over its time.
+    """Tokens per second: a step's tokens over its time.
 
     >>> train_rate(global_batch=1536, seq=2048, step_time=16)
     196608.0
@@ -137,7 +137,7 @@ def train_rate(global_batch, seq, step_time):
 
 @formula("step_energy", "patterson2021 §2.1")
 def step_energy(devices, tdp, step_time):
-    """Every device at its thermal design power all the time: hosts, network and cooling come on top.
+    """Energy of a step with every device at its thermal design power. Hosts, network and cooling come on top.
 
     >>> step_energy(devices=1024, tdp="700 W", step_time=10)
     7168000.0
@@ -147,7 +147,7 @@ def step_energy(devices, tdp, step_time):
 
 @formula("step_cost", "narayanan2021 §5.1")
 def step_cost(devices, price_hour, step_time):
-    """Every device at its price by the hour.
+    """Price of a step: every device at its hourly price.
 
     >>> round(step_cost(devices=1024, price_hour="2 $/h", step_time=9), 2)
     5.12
@@ -157,7 +157,7 @@ def step_cost(devices, price_hour, step_time):
 
 @formula("train_time", "narayanan2021 §5.1")
 def train_time(train_tokens, train_rate):
-    """All tokens at this rate; stops and restarts come on top.
+    """Time to train on all tokens at this rate. Stops and restarts come on top.
 
     >>> train_time(train_tokens="15e12 token", train_rate="1.5e6 token/s") / 86400
     115.74074074074075
@@ -167,7 +167,7 @@ def train_time(train_tokens, train_rate):
 
 @formula("train_cost", "narayanan2021 §5.1")
 def train_cost(devices, price_hour, train_time):
-    """Every device at its price by the hour.
+    """Price of the training time: every device at its hourly price.
 
     >>> train_cost(devices=1024, price_hour="2 $/h", train_time=3600)
     2048.0
@@ -177,7 +177,7 @@ def train_cost(devices, price_hour, train_time):
 
 @formula("link_bandwidth", "rajbhandari2021 §3", given=[host_efficiency])
 def link_of_host(host_bandwidth, host_efficiency):
-    """The second tier is the host's memory, at the rate that copies to and from it reach.
+    """Rate of the link to the second tier, if that is host memory: the rate that copies reach.
 
     >>> link_of_host(host_bandwidth="64 GB/s")
     55040000000.0
@@ -187,7 +187,7 @@ def link_of_host(host_bandwidth, host_efficiency):
 
 @formula("link_achieved", "azure-ai-benchmarking", "bekman-network", given=[host_efficiency])
 def pcie_achieved(link_bandwidth, host_efficiency):
-    """Copies over any link of PCIe reach the share of its raw rate that those to and from a host do.
+    """Rate of copies over a PCIe link, at the same share of its raw rate as copies to and from a host.
 
     >>> pcie_achieved(link_bandwidth="32 GB/s")
     27520000000.0
@@ -196,9 +196,9 @@ def pcie_achieved(link_bandwidth, host_efficiency):
 
 
 def useful_times(run: Row) -> tuple:
-    """Seconds of a step at the peak of all its devices: as MFU counts arithmetic, and without masked pairs.
+    """Return a step's FLOPs at the peak of all its devices, in seconds: as MFU counts them, and without masked pairs.
 
-    The second nothing can beat: half of the query-key pairs are masked.
+    The second is the least possible time of the step: half of the query-key pairs are masked.
 
     >>> from scalebook.tables import accelerators, frameworks, models
     >>> from scalebook.training import training_step

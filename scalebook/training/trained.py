@@ -1,8 +1,8 @@
-"""Which weights are trained: all of them, or adapters of low rank beside frozen ones (LoRA), an object each.
+"""Which weights are trained: all of them, or low-rank adapters added to frozen weights (LoRA). One object each.
 
-Frozen weights have no gradients and no optimizer state, the backward pass makes gradients of inputs alone, and what
-products kept only for the gradients of their weights is not kept.  Adapters stand beside the matrices of attention
-(queries, keys and values, and the way out), as in MLPerf's benchmark.
+Frozen weights have no gradients and no optimizer state. The backward pass computes gradients of inputs only, and
+tensors that products kept only for their weight gradients are not kept. Adapters are added to the attention matrices
+(queries, keys and values, and the output), as in MLPerf's benchmark.
 
 >>> TRAINED["lora"].is_frozen, TRAINED["all"].is_frozen
 (True, False)
@@ -19,15 +19,15 @@ from scalebook.language import Formula, formula, symbol
 
 __all__ = ["TRAINED", "Trained", "model_flops_frozen", "trained_share_adapters"]
 
-TRAINED: dict[str, "Trained"] = {}  # by name, the usual first
+TRAINED: dict[str, "Trained"] = {}  # by name, the default first
 
-# Matrices that adapters stand beside, by their names in a block's listing.
+# Matrices that have adapters, by their names in a block's listing.
 _ATTENTION = ("Wq", "Wk", "Wv", "Wo")
 
 
 @formula("trained_share", "hu2022-lora §4.2")
 def trained_share_adapters(adapter_params, block_params, block_routed_params):
-    """Parameters of adapters over those that they stand beside.
+    """Parameters of adapters over all parameters of their blocks.
 
     >>> trained_share_adapters(adapter_params=1e6, block_params=1e9, block_routed_params=0)
     0.001
@@ -37,9 +37,9 @@ def trained_share_adapters(adapter_params, block_params, block_routed_params):
 
 @formula("model_flops", "hu2022-lora §4.2", "chowdhery2022 appendix B")
 def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_matrix_flops, head_flops):
-    """Frozen weights are multiplied twice, forward and for the gradient of inputs; what has no weights, three times.
+    """Model FLOPs of a step with frozen weights, which are multiplied twice: forward, and for the gradient of inputs.
 
-    Adapters are left out, being small.
+    Products without weights count three times, as usual. Adapters are small and left out.
 
     >>> model_flops_frozen(global_batch=1, batch=1, tp=1, cp=1, layers=2, block_flops="3 TFLOP",
     ...                    block_matrix_flops="2 TFLOP", head_flops="1 TFLOP") / 1e12
@@ -50,7 +50,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """What of a model is trained; `beside` names the frozen matrices that have adapters, none where all is trained."""
+    """What is trained in a model. `beside` names the frozen matrices with adapters; it is empty if all is trained."""
 
     name: str
     source: str
@@ -67,17 +67,16 @@ class Trained:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the model's own weights stay as they are."""
+        """Whether the model's own weights are frozen."""
         return bool(self.beside)
 
     def _adapted(self, block: Block) -> list:
         return [op for op in block.ops if not op.function and {t.name for t in op.args} & set(self.beside)]
 
     def saved(self, block: Block) -> dict[str, Expr]:
-        """Bytes that a block keeps for its backward pass, tensor by tensor.
+        """Return bytes that a block keeps for its backward pass, tensor by tensor.
 
-        A frozen matrix's input is kept where an adapter reads it; what adapters keep of their own is small, and left
-        out.
+        A frozen matrix's input is kept if an adapter reads it. What adapters themselves keep is small and left out.
         """
         if not self.is_frozen:
             return block.saved_tensors
@@ -85,10 +84,11 @@ class Trained:
         return block.kept(lambda op: () if not op.function and _weights(op) and op not in adapted else op.keeps)
 
     def adapters(self, block: Block) -> dict[str, Expr]:
-        """Parameters of a block's adapters on a device, and the seconds of their kernels by phase.
+        """Return a block's adapter parameters on a device, and the seconds of their kernels by phase.
 
-        Their products are so narrow that they stream: the input is read and the output added to; going back, the
-        output's gradient is read and that of the input added to, and both are read for the gradients of the factors.
+        The adapters' products are so narrow that they are bound by memory traffic. Forward, they read the input and add
+        to the output. Backward, they read the output's gradient and add to the input's gradient; both the input and the
+        output's gradient are read for the gradients of the factors.
         """
         params, forward, inputs, weights = [S.Zero] * 4
         for op in self._adapted(block):
@@ -101,10 +101,10 @@ class Trained:
         return {"params": params, "forward": forward, "input_gradient": inputs, "weight_gradient": weights}
 
     def of(self, f: Formula, is_gathered: bool) -> Formula:
-        """A formula of state and its exchange where gradients and optimizer state are of adapters alone.
+        """Return a formula of state or its exchange with gradients and optimizer state for the adapters only.
 
-        Widths a parameter of the model shrink to those of its adapters.  Weights are gathered whole where blocks are
-        made whole before use (`is_gathered`), else those that were updated.
+        Bits per model parameter are scaled by the adapters' share. If blocks are gathered before use (`is_gathered`)
+        all weights are gathered, otherwise only the updated ones.
         """
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
