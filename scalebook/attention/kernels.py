@@ -231,7 +231,7 @@ def prefill_kernel_time(
 def decode_kernel_time(
     launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
 ):
-    """Time of decode attention: reading the cache at the achieved rate, or the longer of start-up and arithmetic.
+    """Time of decode attention: the longest of cache reads, start-up and arithmetic.
 
     Start-up is the minimum time per sequence and key-value head, spread over the cores.
 

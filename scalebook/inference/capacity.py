@@ -22,7 +22,7 @@ _MOST = 10**6  # largest number of users tried
 
 @dataclass(frozen=True)
 class Capacity:
-    """The most requests per second (`rate`), the users waiting then, the target that `binds`, and the service's `row`."""
+    """The most requests per second (`rate`), the users then, the target that `binds`, and the service's `row`."""
 
     rate: float
     users: int

@@ -157,7 +157,7 @@ def _mean_blocks(expert_rows, load_spread, height):
 
 @formula("assigned_tokens", "infersim")
 def assigned_tokens_spread(experts, expert_rows, load_spread):
-    """Token rows of all experts if each has between (1 - spread) and (1 + spread) times its share, rounded up.
+    """Token rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
 
     >>> assigned_tokens_spread(experts=32, expert_rows=1, load_spread=0.3)
     16.0

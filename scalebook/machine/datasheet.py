@@ -72,7 +72,7 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
 
 @formula("best_found", "azure-ai-benchmarking")
 def best_found():
-    """Bandwidth that a model's kernels reach, over that of the best kernel found by a search or a benchmark.
+    """Performance of a model's kernels over that of the best kernel found by a search or a benchmark.
 
     The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is known
     for a device, its row in the table has this share of it.

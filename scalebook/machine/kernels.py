@@ -373,7 +373,7 @@ def matmul_time_grouped(
     grouped_hidden,
     kernel_launch,
 ):
-    """Time of one expert's product after another, where most of an expert's reads and writes are exposed.
+    """Time of expert products that run one after another, so most reads and writes of an expert are exposed.
 
     A share of the shorter of arithmetic and traffic is hidden under the longer. With few rows an expert's weights are
     read for little arithmetic, so the rate falls with the rows. It falls most for gradients of weights, which are read

@@ -191,9 +191,7 @@ def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarra
     busy = [tile >= 0] * load
     for now in range(load, starts[-1] + rows + 2 * side - 2):
         values, tile, line = (np.roll(x, 1, axis=1) for x in (values, tile, line))
-        coming = (
-            now - starts[:, None] - here
-        )  # row of each tile entering at the left; lower lines lag
+        coming = now - starts[:, None] - here  # row of each tile entering at the left; lower lines lag
         on = (coming >= 0) & (coming < rows)
         tile[:, 0], line[:, 0] = np.where(on.any(0), on.argmax(0), -1), np.where(on, coming, 0).sum(0)
         values[:, 0] = padded[line[:, 0], places[tile[:, 0], 0] + here]
