@@ -1,4 +1,4 @@
-"""Attention: what it computes and moves, and what its kernels take."""
+"""Attention: its arithmetic, its memory traffic, and the time of its kernels."""
 
 from . import arithmetic, eager, kernels, linear, sparse
 from .arithmetic import *

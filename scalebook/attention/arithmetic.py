@@ -1,4 +1,4 @@
-"""What attention computes: scores and values beside the projections and the feed-forward layer of a block.
+"""Arithmetic of attention: scores and values, compared with the projections and the feed-forward layer of a block.
 
 >>> from scalebook.tables import models
 >>> round(attention_share(models.llama3_8b, batch=1, seq=8192), 3)
@@ -21,12 +21,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Which queries meet which keys
+# Query-key pairs
 
 
 @formula("context", "vaswani2017 §3.2")
 def prefill_context(seq):
-    """In training and prefill the new tokens are all there is to attend to.
+    """Default context in training and prefill: the tokens themselves.
 
     >>> prefill_context(seq=4096)
     4096.0
@@ -36,7 +36,7 @@ def prefill_context(seq):
 
 @formula("pairs", "vaswani2017 §3.2", given=[prefill_context])
 def full_pairs(seq, context):
-    """Every new token meets every token: what is computed when nothing is masked, or masked only afterwards.
+    """Query-key pairs without a mask, or with a mask that is applied only after computing all of them.
 
     >>> full_pairs(seq=4096, context=4096)
     16777216.0
@@ -46,7 +46,7 @@ def full_pairs(seq, context):
 
 @formula("pairs", "vaswani2017 §3.2.3", given=[prefill_context])
 def causal_pairs(seq, context):
-    """A token meets those before it and itself: the sum of an arithmetic series.
+    """Query-key pairs with a causal mask: each token meets itself and all earlier tokens.
 
     >>> causal_pairs(seq=4096, context=4096)
     8390656.0
@@ -56,7 +56,9 @@ def causal_pairs(seq, context):
 
 @formula("pairs", "beltagy2020 §3.1")
 def window_pairs(seq, window):
-    """A token meets the last `window` tokens, itself included, in a sequence read from its beginning.
+    """Query-key pairs with a sliding window: each token meets the last `window` tokens, itself included.
+
+    The sequence starts at its beginning, so the first tokens meet fewer.
 
     >>> window_pairs(seq=4096, window=1024)
     3670528.0
@@ -67,7 +69,9 @@ def window_pairs(seq, window):
 
 @formula("pairs", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def chunk_pairs(seq, window):
-    """A token meets those before it in its own chunk of `window` tokens, and itself; the last chunk may be shorter.
+    """Query-key pairs with attention chunks of `window` tokens: each token meets itself and earlier ones of its chunk.
+
+    The last chunk may be shorter.
 
     >>> chunk_pairs(seq=4096, window=1024)
     2099200.0
@@ -77,12 +81,14 @@ def chunk_pairs(seq, window):
     return (whole * window * (window + 1) + rest * (rest + 1)) / 2
 
 
-# What a pair costs
+# Arithmetic per pair
 
 
 @formula("pair_width", "vaswani2017 §3.2.2")
 def pair_width_grouped(heads, head_dim):
-    """Every query head multiplies a key and then a value of its width; sharing keys between heads saves nothing here.
+    """Multiply-adds per query-key pair: each query head with a key and with a value.
+
+    Sharing keys between heads saves nothing here.
 
     >>> pair_width_grouped(heads=32, head_dim=128)
     8192.0
@@ -92,7 +98,9 @@ def pair_width_grouped(heads, head_dim):
 
 @formula("pair_width", "deepseek2024-v2 §2.1")
 def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
-    """With the latents expanded, as in training and prefill: a key of two parts, then a value.
+    """Multiply-adds per query-key pair with latents expanded, as in training and prefill.
+
+    The key has two parts, one of them rotary.
 
     >>> pair_width_latent(heads=128, nope_dim=128, rope_dim=64, v_dim=128)
     40960.0
@@ -102,7 +110,9 @@ def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
 
 @formula("pair_width", "deepseek2024-v2 §2.1")
 def pair_width_absorbed(heads, kv_rank, rope_dim):
-    """With the latents themselves as keys and values, as in decoding: wider, but one for all heads.
+    """Multiply-adds per query-key pair with latents as keys and values, as in decoding.
+
+    They are wider, but all heads share them.
 
     >>> pair_width_absorbed(heads=128, kv_rank=512, rope_dim=64)
     139264.0
@@ -115,7 +125,7 @@ def pair_width_absorbed(heads, kv_rank, rope_dim):
 
 @formula("attention_flops", "kaplan2020 table 1", given=[pair_width_grouped, pair_width_latent, full_pairs])
 def attention_flops(batch, pairs, pair_width):
-    """Scores and weighted values: a multiply and an add for every pair and every width.
+    """FLOPs of scores and weighted values: a multiply and an add for every pair and unit of width.
 
     >>> attention_flops(batch=1, heads=32, head_dim=128, seq=8192, context=8192) / 1e12
     1.099511627776
@@ -125,7 +135,7 @@ def attention_flops(batch, pairs, pair_width):
 
 @formula("attention_flops", "katharopoulos2020 §3.2")
 def linear_attention_flops(batch, seq, heads, head_dim):
-    """Without the softmax the products regroup: a state of head_dim² per head is updated and read by every token.
+    """FLOPs of linear attention: without the softmax, each token updates and reads a state of head_dim² per head.
 
     >>> linear_attention_flops(batch=1, seq=8192, heads=32, head_dim=128) / 1e9
     17.179869184
@@ -135,9 +145,9 @@ def linear_attention_flops(batch, seq, heads, head_dim):
 
 @formula("features", "dumankeles2022 abstract")
 def taylor_features(head_dim, order):
-    """Products of up to `order` components of a key: exp(q·k), cut off after that power, is linear in them.
+    """Features of a key for a truncated Taylor series of exp(q·k): products of up to `order` components.
 
-    Equal products, such as k₁k₂ and k₂k₁, are not merged; merged there are C(head_dim + order, order).
+    Equal products, such as k₁k₂ and k₂k₁, are counted separately; merged there are C(head_dim + order, order).
 
     >>> taylor_features(head_dim=128, order=2)
     16513.0
@@ -147,7 +157,7 @@ def taylor_features(head_dim, order):
 
 @formula("attention_flops", "dumankeles2022 abstract", given=[taylor_features])
 def taylor_attention_flops(batch, seq, heads, head_dim, features):
-    """Softmax attention by a truncated series: linear in the length, but the state has a row for every monomial.
+    """FLOPs of softmax attention by a truncated series: linear in the length, with a state row per monomial.
 
     >>> taylor_attention_flops(batch=1, seq=8192, heads=32, head_dim=128, order=2) / 1e12
     2.216337342464
@@ -157,7 +167,7 @@ def taylor_attention_flops(batch, seq, heads, head_dim, features):
 
 @formula("projection_flops", "kaplan2020 table 1")
 def projection_flops(batch, seq, hidden, heads, kv_heads, head_dim):
-    """Queries and the output for every head, keys and values for every key-value head.
+    """FLOPs of the projections: queries and output for every head, keys and values for every key-value head.
 
     >>> projection_flops(batch=1, seq=8192, hidden=4096, heads=32, kv_heads=8, head_dim=128) / 1e12
     0.68719476736
@@ -167,7 +177,7 @@ def projection_flops(batch, seq, hidden, heads, kv_heads, head_dim):
 
 @formula("ffn_flops", "shazeer2020")
 def ffn_flops(batch, seq, hidden, ffn, gating):
-    """Two matrices, three with a gate.
+    """FLOPs of the feed-forward layer: two matrices, three with a gate.
 
     >>> ffn_flops(batch=1, seq=8192, hidden=4096, ffn=14336, gating=1) / 1e12
     2.886218022912
@@ -180,9 +190,9 @@ _parts = [projection_flops, attention_flops, ffn_flops, pair_width_grouped, pair
 
 @formula("layer_flops", "kaplan2020 table 1", given=_parts)
 def layer_flops(projection_flops, attention_flops, ffn_flops):
-    """The matrix arithmetic of one block, forward; backward is twice that.
+    """FLOPs of the matrix products of one block in the forward pass; the backward pass takes twice as many.
 
-    Every query meets every key unless `causal_pairs` or `window_pairs` is handed over.
+    Every query meets every key unless you pass `causal_pairs` or `window_pairs`.
 
     >>> layer_flops(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
     5000000000000.0
@@ -192,7 +202,7 @@ def layer_flops(projection_flops, attention_flops, ffn_flops):
 
 @formula("attention_share", "kaplan2020 table 1", given=_parts)
 def attention_share(projection_flops, attention_flops, ffn_flops):
-    """What part of a block's arithmetic is quadratic in the length.
+    """Share of a block's arithmetic that is quadratic in the length.
 
     >>> attention_share(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
     0.2
@@ -202,9 +212,10 @@ def attention_share(projection_flops, attention_flops, ffn_flops):
 
 @formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
 def doubling_growth(attention_share):
-    """Twice the tokens: the linear part doubles and the quadratic part quadruples, so the whole grows 2 to 4 times.
+    """Factor by which a block's arithmetic grows if the number of tokens doubles, between 2 and 4.
 
-    Exact where every pair is computed; a causal triangle has its diagonal, which makes it smaller by less than 1/n.
+    The linear part doubles and the quadratic part quadruples. This is exact if every pair is computed. A causal
+    triangle includes its diagonal, which lowers the factor by less than 1/n.
 
     >>> doubling_growth(attention_share=0.25)
     2.5
@@ -214,7 +225,7 @@ def doubling_growth(attention_share):
 
 @formula("crossover", "kaplan2020 table 1")
 def projection_crossover(hidden, heads, kv_heads):
-    """Tokens at which scores and values cost as much as the projections around them (twice as many when causal).
+    """Tokens at which scores and values cost as much as the projections (twice as many with a causal mask).
 
     >>> projection_crossover(hidden=4096, heads=32, kv_heads=8)
     5120.0
@@ -224,7 +235,7 @@ def projection_crossover(hidden, heads, kv_heads):
 
 @formula("crossover", "kaplan2020 table 1")
 def layer_crossover(hidden, heads, kv_heads, head_dim, ffn, gating):
-    """Tokens at which scores and values cost as much as all the rest of the block (twice as many when causal).
+    """Tokens at which scores and values cost as much as the rest of the block (twice as many with a causal mask).
 
     >>> layer_crossover(hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, gating=1)
     26624.0
@@ -235,5 +246,5 @@ def layer_crossover(hidden, heads, kv_heads, head_dim, ffn, gating):
 layer_work = Sheet(
     "layer_work", prefill_context, causal_pairs, pair_width_grouped, projection_flops, attention_flops, ffn_flops,
     layer_flops, attention_share, doubling_growth,
-    doc="The arithmetic of one block over a whole causal sequence, and where it goes.",
+    doc="The arithmetic of one block over a whole causal sequence, part by part.",
 )  # fmt: skip

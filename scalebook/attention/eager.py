@@ -1,4 +1,4 @@
-"""Unfused attention as PyTorch runs it: products in kernels of their own, and the scores crossing the bus between them.
+"""Unfused attention as PyTorch runs it: separate product kernels, with the scores moved through memory between them.
 
 >>> from scalebook.tables import accelerators
 >>> h100 = accelerators.h100.at("fp16")
@@ -18,10 +18,10 @@ _STEPS = ("flash-attention-benchmark", "pytorch-softmax")
 
 @formula("score_passes", *_STEPS)
 def eager_score_passes(masked, backward):
-    """How often each score crosses the memory bus between the products, as PyTorch's kernels read and write it.
+    """Number of times each score crosses the memory bus between the products, in PyTorch's kernels.
 
-    The softmax reads its row three times, once out of a cache, and writes it once.  A mask is a tensor that is added.
-    In the backward pass a product of gradient and weights is written first.
+    The softmax reads its row three times, one of them from a cache, and writes it once. A mask is a tensor that is
+    added. The backward pass first writes the product of gradients and weights.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)
@@ -31,7 +31,9 @@ def eager_score_passes(masked, backward):
 
 @formula("operand_passes", *_STEPS)
 def eager_operand_passes(backward):
-    """How often queries, keys, values and results, or their gradients, cross the bus to be turned and put together.
+    """Number of times queries, keys, values and results, or their gradients, cross the memory bus.
+
+    They are rotated, transposed and concatenated.
 
     >>> eager_operand_passes(backward=0), eager_operand_passes(backward=1)
     (6.0, 14.0)
@@ -41,7 +43,7 @@ def eager_operand_passes(backward):
 
 @formula("traffic", *_STEPS, given=[eager_score_passes, eager_operand_passes])
 def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, activation_bits):
-    """Bytes that cross the memory bus between the products.
+    """Bytes that cross the memory bus between the products of unfused attention.
 
     >>> shape = dict(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16)
     >>> eager_traffic(shape, score_passes=3, operand_passes=6) / 1e9
@@ -51,7 +53,7 @@ def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, act
 
 
 def _product(columns, inner):
-    """Seconds of one product for each head and sequence."""
+    """Return the time of one product for each head and sequence."""
     copies, rows = symbol("batch") * symbol("heads"), symbol("seq")
     moved = copies * (rows * inner + inner * columns + rows * columns) * symbol("activation_bits") / 8
     return kernels.matmul_time_split.of(rows=rows, columns=columns, inner=inner, copies=copies, traffic=moved)
@@ -62,7 +64,7 @@ def eager_kernel_time(
     batch, heads, seq, head_dim, activation_bits, backward, traffic, tile_rows, tile_columns, cores, peak_flops,
     matmul_efficiency, inner_half, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step,
 ):  # fmt: skip
-    """Two products forward, four more backward, and what streams between them.
+    """Time of unfused attention: two products forward, four more backward, and the memory passes between them.
 
     >>> from scalebook.tables import accelerators
     >>> h100 = accelerators.h100.at("fp16")
@@ -79,5 +81,5 @@ def eager_kernel_time(
 eager_attention = Sheet(
     "eager_attention", *kernels.USUAL, sixteen_bits, eager_score_passes, eager_operand_passes, eager_traffic,
     eager_kernel_time,
-    doc="Unfused attention as PyTorch runs it; masked and backward are 1 where a mask is added, and with gradients.",
+    doc="Unfused attention as PyTorch runs it. Set masked to 1 if a mask is added, backward to 1 to add the gradients.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What attention moves, what a tile saves, and how long its kernels take.
+"""Memory traffic of attention, what tiling saves, and the time of attention kernels.
 
 >>> from scalebook.tables import accelerators
 >>> query_tile(sram_capacity="228 KiB", head_dim=128, activation_bits=16)
@@ -38,7 +38,7 @@ __all__ = [
 
 @formula("activation_bits", "micikevicius2022 §5")
 def sixteen_bits():
-    """Projections come in, and results go out, in 16 bits.
+    """Default width of projections and results: 16 bits.
 
     >>> sixteen_bits()
     16.0
@@ -48,7 +48,9 @@ def sixteen_bits():
 
 @formula("traffic", "dao2022 §3.1", given=[prefill_context])
 def unfused_traffic(batch, heads, kv_heads, head_dim, seq, context, activation_bits):
-    """A kernel for the scores, one for the softmax, one for the values: each score crosses the memory bus four times.
+    """Bytes moved by unfused attention, with separate kernels for scores, softmax and values.
+
+    Each score crosses the memory bus four times.
 
     >>> unfused_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192, activation_bits=16) / 1e9
     17.347641344
@@ -59,7 +61,7 @@ def unfused_traffic(batch, heads, kv_heads, head_dim, seq, context, activation_b
 
 @formula("query_tile", "dao2022 §3.1")
 def query_tile(sram_capacity, head_dim, activation_bits):
-    """On the chip lie four tiles of as many rows: queries, keys, values and results.
+    """Rows of the largest tile whose queries, keys, values and results fit in on-chip memory.
 
     >>> query_tile(sram_capacity="64 KiB", head_dim=128, activation_bits=16)
     64.0
@@ -69,7 +71,7 @@ def query_tile(sram_capacity, head_dim, activation_bits):
 
 @formula("tile_memory", "dao2022 §3.1")
 def tile_memory(query_tile, head_dim, activation_bits):
-    """What the same four tiles take; it must not exceed the memory beside a core.
+    """On-chip memory of four tiles (queries, keys, values, results); it must not exceed the memory of a core.
 
     >>> tile_memory(query_tile=64, head_dim=128, activation_bits=16)
     65536.0
@@ -79,7 +81,9 @@ def tile_memory(query_tile, head_dim, activation_bits):
 
 @formula("traffic", "dao2022 §3.2", given=[full_pairs, query_tile])
 def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bits):
-    """Queries in, results out, and the keys and values they meet once for every tile of queries; no cache helps.
+    """Bytes moved by fused attention if every tile of queries reads its keys and values from memory.
+
+    Queries are read and results written once; no cache helps.
 
     >>> flash_traffic(batch=1, heads=32, head_dim=128, seq=8192, query_tile=128, activation_bits=16) / 1e9
     8.72415232
@@ -89,7 +93,9 @@ def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bit
 
 @formula("traffic", "dao2022 §3.2", given=[prefill_context])
 def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv_bits, activation_bits):
-    """Queries in and results out, and every key and value read once, for all tiles and all heads that share it.
+    """Least bytes moved by fused attention: queries, results, keys and values once each.
+
+    All tiles and all heads share the reads of keys and values.
 
     >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192)
     >>> least_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
@@ -101,7 +107,7 @@ def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv
 
 @formula("append_traffic", "vaswani2017 §3.2.2")
 def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, activation_bits):
-    """Before attention a kernel reads the projections, turns queries and keys, and writes the cache.
+    """Bytes moved before attention by the kernel that reads projections, rotates queries and keys, and fills the cache.
 
     >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192)
     >>> append_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16) / 1e6
@@ -113,7 +119,7 @@ def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, a
 
 @formula("traffic", "deepseek2024-v2 §2.1", given=[prefill_context])
 def absorbed_traffic(batch, heads, kv_rank, rope_dim, seq, context, query_bits, kv_bits, activation_bits):
-    """The least for absorbed latent attention: every latent and its turned part once, for all heads.
+    """Least bytes moved by absorbed latent attention: each latent with its rotary part once, for all heads.
 
     >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=1, context=8192)
     >>> absorbed_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
@@ -125,7 +131,9 @@ def absorbed_traffic(batch, heads, kv_rank, rope_dim, seq, context, query_bits, 
 
 @formula("append_traffic", "deepseek2024-v2 §2.1")
 def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activation_bits):
-    """The latent is read and cached; of queries and keys only a part is turned: read, written, and copied to each head.
+    """Bytes moved before latent attention: the latent read and cached, and the rotary parts of queries and keys.
+
+    The rotary parts are read, written, and copied to each head.
 
     >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=8192)
     >>> latent_append_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
@@ -137,7 +145,7 @@ def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activat
 
 @formula("intensity", "dao2022 §3.2")
 def flash_intensity(query_tile, activation_bits):
-    """Long sequences: every key and value that is read serves one tile of queries.
+    """FLOPs per byte of fused attention over long sequences, where each key and value read serves a tile of queries.
 
     >>> flash_intensity(query_tile=128, activation_bits=16)
     128.0
@@ -147,7 +155,7 @@ def flash_intensity(query_tile, activation_bits):
 
 @formula("balanced_tile", "dao2022 §3.2", given=[ridge_intensity])
 def balanced_tile(ridge_intensity, activation_bits):
-    """With larger tiles fused attention is bound by arithmetic, whatever the head width.
+    """Tile of queries beyond which fused attention is bound by arithmetic, whatever the head width.
 
     >>> balanced_tile(ridge_intensity=300, activation_bits=16)
     300.0
@@ -157,7 +165,7 @@ def balanced_tile(ridge_intensity, activation_bits):
 
 @formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, ridge_intensity])
 def sharing_cores(balanced_tile, query_tile):
-    """Cores that must read the same keys together, out of the cache between them, for arithmetic to be the limit.
+    """Cores that must share reads of the same keys through the cache to make arithmetic the limit.
 
     >>> sharing_cores(balanced_tile=295, query_tile=128)
     3.0
@@ -170,7 +178,7 @@ def sharing_cores(balanced_tile, query_tile):
 
 @formula("pairs", "dao2022 §3.2", given=[prefill_context])
 def tiled_pairs(seq, context, query_tile):
-    """A causal triangle in whole tiles: those that the diagonal cuts are computed whole.
+    """Query-key pairs computed in whole causal tiles; tiles on the diagonal are computed in full.
 
     >>> tiled_pairs(seq=512, query_tile=128), causal_pairs(seq=512)
     (163840.0, 131328.0)
@@ -182,7 +190,9 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Tiles of queries are spread over the cores; none is done before its longest, the last tile of a sequence.
+    """Query-key pairs that the busiest core's time corresponds to, over all cores.
+
+    Tiles of queries are spread over the cores. None finishes before its longest tile, the last one of a sequence.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0
@@ -203,9 +213,9 @@ def prefill_kernel_time(
     score_flops,
     peak_vector,
 ):
-    """The cache is written, then tiles are computed: matrix products at peak, and the softmax on the vector units.
+    """Time of prompt attention: write the cache, then matrix products at the peak and softmax on vector units.
 
-    The two do not overlap here; better kernels hide a part, which makes their `score_flops` smaller.
+    Products and softmax do not overlap here. Better kernels hide part of the softmax, which is a smaller `score_flops`.
 
     >>> 1e3 * prefill_kernel_time(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", hbm_bandwidth="3.35 TB/s",
     ...     bandwidth_efficiency=0.6, busy_pairs=1e9, head_dim=128, peak_flops="989.4 TFLOP/s", score_flops=26,
@@ -221,7 +231,9 @@ def prefill_kernel_time(
 def decode_kernel_time(
     launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
 ):
-    """The cache is read at the rate achieved, unless starting on its pieces or the matrix products take longer.
+    """Time of decode attention: the longest of cache reads, start-up and arithmetic.
+
+    Start-up is the minimum time per sequence and key-value head, spread over the cores.
 
     >>> 1e6 * decode_kernel_time(launch_time="8 us", batch=64, kv_heads=8, cores=132, item_time="1.4 us",
     ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, flops="8 GFLOP",
@@ -234,7 +246,7 @@ def decode_kernel_time(
 
 @formula("flops", "dao2022 §3.1", given=[attention_flops])
 def kernel_flops(attention_flops):
-    """A fused kernel computes the scores and values of one layer, and nothing else on the matrix units.
+    """FLOPs of a fused kernel: the scores and values of one layer, and nothing else on the matrix units.
 
     >>> kernel_flops(attention_flops="1 TFLOP")
     1000000000000.0
@@ -246,5 +258,5 @@ fused_attention = Sheet(
     "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
     intensity, ridge_intensity, balanced_tile, sharing_cores, tile_memory, compute_time, memory_time, roofline_time,
     idle_fraction,
-    doc="The fused attention of one layer over a causal sequence, every tile of queries reading its keys by itself.",
+    doc="Fused attention of one layer over a causal sequence; every tile of queries reads its keys by itself.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Linear attention with a state that each token corrects (Gated DeltaNet): what it computes and moves.
+"""Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic.
 
 >>> delta_flops(batch=1, seq=1, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128, delta_chunk=1) / 1e6
 6.3...
@@ -17,7 +17,7 @@ _HERE = "yang2024 §3.3"
 
 @formula("delta_chunk", "fla")
 def delta_chunk():
-    """Tokens of a prompt that the kernels of flash-linear-attention read at once.
+    """Default tokens of a prompt per chunk: 64, as in the kernels of flash-linear-attention.
 
     >>> delta_chunk()
     64.0
@@ -27,7 +27,7 @@ def delta_chunk():
 
 @formula("linear_bits", "qwen3-next")
 def linear_bits_wide():
-    """The state is kept in 32 bits, since every token adds to it.
+    """Default width of the state: 32 bits, since every token adds to it.
 
     >>> linear_bits_wide()
     32.0
@@ -37,10 +37,11 @@ def linear_bits_wide():
 
 @formula("attention_flops", _HERE)
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
-    """Chunk by chunk: three products with the state for each token, and within a chunk of C tokens five and a solution.
+    """FLOPs of Gated DeltaNet over a prompt, chunk by chunk.
 
-    Keys meet keys, queries meet keys, and what the chunk corrects is made of its keys and of its values: the widths are
-    three times the key's and twice the value's; the triangular system takes C²/3.
+    Each token takes three products with the state. Within a chunk of C tokens there are five more products and a
+    triangular solve. Keys meet keys, queries meet keys, and the chunk's corrections are made of its keys and values. So
+    the widths are three times the key's and twice the value's; the triangular solve takes C²/3.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64
@@ -61,9 +62,10 @@ def delta_traffic(
     delta_chunk,
     activation_bits,
 ):
-    """Kernels one after another: queries, keys and values in and out of the convolution and in again, results out.
+    """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 
-    What a chunk corrects, a key and a value wide, is written and read, and so is the state of each chunk.
+    Queries, keys and values go in and out of the convolution and in again, and results go out. The corrections of a
+    chunk, one key and one value wide, are written and read, and so is the state of each chunk.
 
     >>> delta_traffic(batch=1, seq=1, linear_key_heads=16, linear_value_heads=64, linear_key_dim=128,
     ...               linear_value_dim=128, delta_chunk=64, activation_bits=16)
@@ -78,7 +80,9 @@ def delta_traffic(
 
 @formula("traffic", "yang2024 §3")
 def delta_state_traffic(batch, linear_state, linear_bits, linear_layers, tp):
-    """A token reads the state of its sequence and writes it, however much was read before: of one layer, on a device.
+    """Bytes moved per decode step for one layer on a device: the sequence's state read and written.
+
+    They do not depend on the number of earlier tokens.
 
     >>> delta_state_traffic(batch=1, linear_state=48844800, linear_bits=32, linear_layers=45, tp=8)
     1085440.0
@@ -88,7 +92,9 @@ def delta_state_traffic(batch, linear_state, linear_bits, linear_layers, tp):
 
 @formula("kernel_time", _HERE)
 def delta_kernel_time(attention_flops, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
-    """Products and traffic one after another, since each of the small kernels does little of either.
+    """Time of Gated DeltaNet over a prompt: the sum of arithmetic and traffic.
+
+    They do not overlap, since each of the small kernels does little of either.
 
     >>> 1e3 * delta_kernel_time(attention_flops="1 TFLOP", peak_flops="989.4 TFLOP/s", traffic="1 GB",
     ...                         bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")

@@ -1,4 +1,4 @@
-"""Attention to a few keys that an indexer picks: what its scores and what the picked keys take.
+"""Sparse attention to a few keys that an indexer picks: cost of the indexer's scores and of the picked keys.
 
 >>> index_flops(batch=1, pairs=8192, index_heads=64, index_dim=128) / 1e9  # one token, 8,192 cached
 0.134217728
@@ -22,7 +22,7 @@ _HERE = "deepseek2025-v32 §2.1"
 
 @formula("flops", _HERE)
 def index_flops(batch, pairs, index_heads, index_dim):
-    """Every head of the indexer scores every token that is cached; all devices that attend together do so alike.
+    """FLOPs of the indexer: every head scores every cached token, repeated on each device that attends.
 
     >>> index_flops(batch=1, pairs=1000, index_heads=64, index_dim=128)
     16384000.0
@@ -32,7 +32,7 @@ def index_flops(batch, pairs, index_heads, index_dim):
 
 @formula("traffic", _HERE)
 def index_traffic(batch, pairs, context, index_dim, index_bits, fp32_bits):
-    """The indexer's keys are read once a sequence; each score is written, and read where the best are picked.
+    """Bytes moved by the indexer: its keys once per sequence, and each score written and read again for the top-k.
 
     >>> index_traffic(batch=1, pairs=1000, context=1000, index_dim=128, index_bits=8, fp32_bits=32)
     136000.0
@@ -52,7 +52,9 @@ def index_kernel_time(
     bandwidth_efficiency,
     hbm_bandwidth,
 ):
-    """Products in 8 bits, then on the vector units a ReLU, a weight and a sum of each head; or the traffic.
+    """Time of the indexer: 8-bit products and vector operations one after another, or the traffic if longer.
+
+    The vector operations are a ReLU, a weight and a sum for each head.
 
     >>> 1e6 * index_kernel_time(batch=64, pairs=8192, index_heads=64, flops="8.6 GFLOP", index_peak="1979 TFLOP/s",
     ...     peak_vector="66.9 TFLOP/s", traffic="71 MB", bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
@@ -64,7 +66,7 @@ def index_kernel_time(
 
 @formula("index_peak", _HERE)
 def index_peak_fp8(peak_fp8):
-    """An indexer multiplies in 8 bits, whatever the other products do.
+    """Peak FLOP/s of the indexer: that of 8-bit products, whatever the other products use.
 
     >>> index_peak_fp8(peak_fp8="1978.9 TFLOP/s")
     1978900000000000.0
@@ -74,7 +76,7 @@ def index_peak_fp8(peak_fp8):
 
 @formula("index_peak", _HERE)
 def index_peak_same(peak_flops):
-    """Where a device has no products in 8 bits, as fast as its others.
+    """Peak FLOP/s of the indexer on devices without 8-bit products: that of the other products.
 
     >>> index_peak_same(peak_flops="312 TFLOP/s")
     312000000000000.0
@@ -84,7 +86,7 @@ def index_peak_same(peak_flops):
 
 @formula("index_bits", _HERE, "vllm-sparse")
 def index_bits_block():
-    """The indexer's key is cached in 8 bits, with a scale of 32 bits for its 128 values.
+    """Bits per value of the indexer's cached key: 8, plus a 32-bit scale for each 128 values.
 
     >>> index_bits_block()
     8.25
@@ -94,7 +96,7 @@ def index_bits_block():
 
 @formula("pairs", _HERE)
 def picked_pairs(seq, context, index_tokens):
-    """A new token attends to the best of those before it and itself: to all of them while they are few.
+    """Query-key pairs of sparse attention: each token attends to at most `index_tokens` keys.
 
     >>> picked_pairs(seq=1, context=8192, index_tokens=2048), picked_pairs(seq=512, context=512, index_tokens=2048)
     (2048.0, 131328.0)
@@ -105,9 +107,9 @@ def picked_pairs(seq, context, index_tokens):
 
 @formula("dense_tokens", "sglang-short")
 def dense_tokens_picked(index_tokens):
-    """While no key is left out, SGLang reads prompts as with latent attention to all: expanded, and nothing is scored.
+    """Prompt length up to which SGLang runs dense latent attention and skips the indexer: no key is left out there.
 
-    vLLM of 2026 picks keys for short prompts too: 0.
+    vLLM of 2026 picks keys for short prompts too: give 0.
 
     >>> dense_tokens_picked(index_tokens=2048)
     2048.0
@@ -117,9 +119,9 @@ def dense_tokens_picked(index_tokens):
 
 @formula("head_tile", "flashmla", "vllm-sparse")
 def head_tile_hopper():
-    """FlashMLA's kernels of sparse attention multiply for 64 heads at once on the H100; on the B200 some for 128.
+    """Heads per tile of FlashMLA's sparse attention: 64 on the H100; on the B200 some kernels take 128.
 
-    A tile of dense attention is filled with many queries; here each has keys of its own, so only its heads fill one.
+    A dense tile is filled with many queries. Here each query has its own keys, so only its heads fill a tile.
 
     >>> head_tile_hopper()
     64.0
@@ -129,7 +131,7 @@ def head_tile_hopper():
 
 @formula("tiled_heads", "flashmla", "vllm-sparse")
 def tiled_heads(heads, tp, head_tile):
-    """Of few heads on a device the tile stays partly empty, and takes as long.
+    """Heads that the kernel computes on a device: whole tiles, even if its heads fill them in part.
 
     >>> tiled_heads(heads=64, tp=8, head_tile=64), tiled_heads(heads=128, tp=1, head_tile=64)
     (64.0, 128.0)
@@ -139,9 +141,10 @@ def tiled_heads(heads, tp, head_tile):
 
 @formula("sparse_efficiency", "flashmla")
 def sparse_efficiency(kv_bits, result_bits):
-    """FlashMLA's sparse kernels on the H800: 640 TFLOP/s of 989 in 16 bits, 410 where latents are cached in fewer.
+    """Share of the peak of FlashMLA's sparse kernels: 640 of 989 TFLOP/s in 16 bits on the H800, else 410.
 
-    These are the rates of its README, of kernels alone and large; narrow latents are widened before they multiply.
+    The lower rate is for latents cached in fewer bits, which are widened before they are multiplied. The rates are from
+    FlashMLA's README, for large kernels alone.
 
     >>> sparse_efficiency(kv_bits=16, result_bits=16), sparse_efficiency(kv_bits=8, result_bits=16)
     (0.65, 0.41)
@@ -151,7 +154,7 @@ def sparse_efficiency(kv_bits, result_bits):
 
 @formula("kernel_time", "flashmla")
 def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
-    """Every query fetches its own keys, so nothing is shared between queries: arithmetic, or that traffic.
+    """Time of sparse attention: arithmetic, or the traffic if longer; queries share no reads of keys.
 
     >>> 1e6 * sparse_kernel_time(flops="18 GFLOP", sparse_efficiency=0.65, peak_flops="989.4 TFLOP/s",
     ...     traffic="151 MB", bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")

@@ -1,7 +1,8 @@
-"""Inference: what a token of decoding reads and computes, a step of serving kernel by kernel, and what users get.
+"""Inference: what a token costs while decoding, what a serving step takes kernel by kernel, and what users get.
 
-A floor (`decoding`, `sharing`), a step (`decode_step`, `prefill_step`, `mixed_step`), a service (`serve`, queues, two
-pools, speculation, prefixes, tails, more devices, the bill), and requests that come and wait in a simulation.
+The sheets go from simple to complete: lower bounds (`decoding`, `sharing`); one step (`decode_step`, `prefill_step`,
+`mixed_step`); a whole service (`serve`, with queues, disaggregated pools, speculative decoding, prefix caching, tail
+latency, scaling and cost); and a simulation in which requests arrive and wait.
 """
 
 from . import (

@@ -1,4 +1,7 @@
-"""Requests drawn at random, alike on every machine and in `simulation.js`: 32-bit whole numbers, and no logarithm."""
+"""Random requests, reproducible bit for bit on every machine and in `simulation.js`.
+
+The generators use only 32-bit integers and comparisons, because logarithms round differently from machine to machine.
+"""
 
 from collections.abc import Iterator
 from itertools import count
@@ -11,7 +14,9 @@ AT_ONCE = 4096
 
 
 def uniform(seed: int) -> Iterator[float]:
-    """Numbers from 0 up to 1, by the generator mulberry32 (Ettinger, 2017): a counter, scrambled.
+    """Yield random numbers from 0 (included) to 1 (excluded), from the generator mulberry32 (Ettinger, 2017).
+
+    The generator scrambles a counter that starts from `seed`.
 
     >>> draw = uniform(0)
     >>> round(next(draw), 6), round(next(draw), 6)
@@ -19,17 +24,18 @@ def uniform(seed: int) -> Iterator[float]:
     """
     for first in count(1, AT_ONCE):
         counter = np.arange(first, first + AT_ONCE, dtype=np.uint64) * 0x6D2B79F5 + seed
-        state = counter.astype(np.uint32)  # the last 32 bits, of sums and products too
+        state = counter.astype(np.uint32)  # sums and products of this type keep only the last 32 bits
         x = (state ^ state >> 15) * (state | 1)
         x ^= x + (x ^ x >> 7) * (x | 61)
         yield from ((x ^ x >> 14) / 2**32).tolist()
 
 
 def exponential(draw: Iterator[float]) -> float:
-    """A time of mean 1 without memory, by von Neumann's comparisons, which no rounding of a logarithm changes.
+    """Draw an exponentially distributed time with mean 1, using only comparisons (von Neumann's method).
 
-    Numbers that fall from x on do so an odd number of times with probability 1 - x + x²/2! - … = exp(-x); then x is
-    taken, and otherwise 1 is added to what is drawn next.
+    Draw numbers, starting with x, for as long as each is below the last. The run of falling numbers has odd length with
+    probability 1 - x + x²/2! - … = exp(-x). If it is odd, x is accepted; otherwise start again and add 1 to the result.
+    No logarithm is needed, so no rounding can change the result.
 
     >>> draw = uniform(1)
     >>> round(sum(exponential(draw) for _ in range(100_000)) / 100_000, 3)
@@ -47,16 +53,18 @@ def exponential(draw: Iterator[float]) -> float:
 
 
 def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
-    """A length drawn evenly from `shortest * nominal`, rounded down but at least 1, up to `nominal`.
+    """Draw a request length between `shortest * nominal` (rounded down, at least 1) and `nominal`, uniformly.
 
-    The benchmark InferenceX takes 0.8 for `shortest`.
+    The benchmark InferenceX uses 0.8 for `shortest`.
     """
     low = max(1, int(shortest * nominal))
     return low + int(next(draw) * (nominal - low + 1))
 
 
 def drawn(number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int):
-    """Prompts, outputs and, where there is a rate, arrivals of so many requests.
+    """Return the prompt lengths, output lengths and arrival times of `number` random requests.
+
+    Arrivals are a Poisson process with `rate` requests per second. If `rate` is None, the list of arrivals is empty.
 
     >>> drawn(3, 1000, 100, shortest=0.8, rate=None, seed=0)
     ([853, 844, 893], [80, 83, 91], [])

@@ -1,8 +1,8 @@
-"""What a step of serving rests on besides data sheets: each a formula, to be swapped or given.
+"""Default values that a serving step needs besides data sheets. Each is a formula that can be replaced or given.
 
-The numbers of kernels were fitted to published times of these kernels alone, never to a step or a service
-(`scalebook.measurements`: attention_decode, attention_mla_decode, attention_prefill, moe_layer).  A device whose own
-kernels read caches otherwise says so in its row (`read_launch_grouped` and the like), and that is taken.
+The kernel figures were fitted to published times of single kernels, never to a step or a service (sets
+`attention_decode`, `attention_mla_decode`, `attention_prefill` and `moe_layer` of `scalebook.measurements`). If a
+device's row has cells for its own attention kernels (`read_launch_grouped` and so on), those values are used instead.
 
 >>> read_launch_grouped() * 1e6
 8.4
@@ -39,7 +39,7 @@ _MICRO = Integer(10) ** -6
 
 @formula("read_launch", _HERE)
 def read_launch_grouped():
-    """TensorRT-LLM's attention to a cache of grouped keys and values, on the H100.
+    """Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.
 
     >>> read_launch_grouped()
     8.4e-06
@@ -49,7 +49,7 @@ def read_launch_grouped():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_grouped():
-    """TensorRT-LLM's attention reads a cache of grouped keys and values at this share of the bandwidth.
+    """Default share of the memory bandwidth at which attention reads cached keys and values: TensorRT-LLM's.
 
     >>> read_efficiency_grouped()
     0.72
@@ -59,7 +59,7 @@ def read_efficiency_grouped():
 
 @formula("item_time", _HERE)
 def read_item_grouped():
-    """A core spends at least this on a sequence and key-value head in TensorRT-LLM's attention.
+    """Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's attention.
 
     >>> read_item_grouped()
     1.5e-06
@@ -69,7 +69,7 @@ def read_item_grouped():
 
 @formula("read_launch", _HERE)
 def read_launch_latent():
-    """TensorRT-LLM's absorbed attention to a cache of latents, on the H100.
+    """Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.
 
     >>> read_launch_latent()
     1.35e-05
@@ -79,7 +79,7 @@ def read_launch_latent():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_latent():
-    """TensorRT-LLM's absorbed attention reads latents at this share of the bandwidth.
+    """Default share of the memory bandwidth at which absorbed attention reads latents: TensorRT-LLM's.
 
     >>> read_efficiency_latent()
     0.83
@@ -89,7 +89,7 @@ def read_efficiency_latent():
 
 @formula("item_time", _HERE)
 def read_item_latent():
-    """A core spends at least this on a sequence in TensorRT-LLM's absorbed attention.
+    """Default minimum time a core spends on one sequence in absorbed attention: TensorRT-LLM's.
 
     >>> read_item_latent()
     5.6e-06
@@ -99,7 +99,9 @@ def read_item_latent():
 
 @formula("prompt_launch", _HERE)
 def prompt_launch():
-    """TensorRT-LLM's attention over a prompt, on the H100: projections in, cache written, attention out.
+    """Default launch time of the attention operator for prompts: TensorRT-LLM's on the H100.
+
+    The operator takes in the projections, writes the cache and returns the attention output.
 
     >>> prompt_launch()
     1.54e-05
@@ -109,7 +111,7 @@ def prompt_launch():
 
 @formula("prompt_efficiency", _HERE)
 def prompt_efficiency():
-    """TensorRT-LLM's attention over a prompt writes the cache at this share of the bandwidth.
+    """Default share of the memory bandwidth at which prompt attention writes the cache: TensorRT-LLM's.
 
     >>> prompt_efficiency()
     0.59
@@ -119,7 +121,9 @@ def prompt_efficiency():
 
 @formula("score_flops", _HERE)
 def score_arithmetic():
-    """Vector arithmetic of the softmax in the same operator, for each score.  Blackwell Ultra takes half as long.
+    """Default vector operations per attention score, for the softmax: TensorRT-LLM's prompt attention.
+
+    On Blackwell Ultra the softmax takes half as long.
 
     >>> score_arithmetic()
     26.0
@@ -129,7 +133,7 @@ def score_arithmetic():
 
 @formula("query_tile", "shah2024 §3")
 def one_tile():
-    """Queries that a core of these kernels holds.
+    """Default number of queries that a core holds in fused attention kernels.
 
     >>> one_tile()
     128.0
@@ -139,7 +143,7 @@ def one_tile():
 
 @formula("routing_time_least", _EXPERTS)
 def routing_time_least():
-    """The small kernels that sort tokens by expert in TensorRT-LLM.
+    """Default time of the small kernels that sort tokens by expert: TensorRT-LLM's.
 
     >>> routing_time_least()
     1.5e-05
@@ -149,10 +153,11 @@ def routing_time_least():
 
 @formula("assigned_passes", _EXPERTS)
 def assigned_passes():
-    """The copies of tokens are gathered, quantized, weighted and summed beside the products.
+    """Default number of memory passes over the routed token copies: gather, quantize, weight and sum.
 
-    Fitted on the even rows of `moe_layer` with products of experts that stream weights no faster than others do; with
-    what they reach there (`libraries.trtllm_experts_hopper`) the same rows say 4.
+    These passes come on top of the expert products. Fitted on the even rows of `moe_layer`, assuming that expert
+    products stream weights as fast as other kernels do. With the measured rate of expert products
+    (`libraries.trtllm_experts_hopper`) the same rows give 4.
 
     >>> assigned_passes()
     6.5
@@ -162,8 +167,9 @@ def assigned_passes():
 
 @formula("result_bits", "micikevicius2022 §5")
 def result_bits(activation_bits, fp32_bits):
-    """What products write, what is summed over devices and what passes between blocks has 16 bits, half of full
-    precision, or as many as they take in.
+    """Default width of results: 16 bits (half of full precision), or the width of the inputs if that is larger.
+
+    It applies to outputs of products, to sums over devices and to activations passed between blocks.
 
     >>> result_bits(activation_bits=8, fp32_bits=32), result_bits(activation_bits=32, fp32_bits=32)
     (16.0, 32.0)
@@ -173,7 +179,7 @@ def result_bits(activation_bits, fp32_bits):
 
 @formula("expert_peak", "deepseek2024-v3 §3.3")
 def expert_peak_same(peak_flops):
-    """Where nothing else is said, experts multiply in the precision of the other products.
+    """Default peak FLOP/s of expert products: that of the precision in which all other products run.
 
     >>> expert_peak_same(peak_flops="1 PFLOP/s")
     1000000000000000.0
@@ -183,7 +189,7 @@ def expert_peak_same(peak_flops):
 
 @formula("expert_efficiency", _EXPERTS)
 def expert_efficiency_same(matmul_efficiency):
-    """Where nothing else is said, experts reach as much of their peak as other products.
+    """Default share of the peak that expert products reach: the same as other products.
 
     >>> expert_efficiency_same(matmul_efficiency=0.7)
     0.7
@@ -193,7 +199,9 @@ def expert_efficiency_same(matmul_efficiency):
 
 @formula("etp", "deepseek2024-v3 §3.4")
 def expert_ways_left(tp, attention_dp, ep):
-    """The devices that share a layer of experts split each expert's width where they are more than split the experts.
+    """Default expert tensor parallelism: devices of an expert layer divided by the ways of expert parallelism.
+
+    If more devices share a layer of experts than split the experts among them, each expert's width is split as well.
 
     >>> expert_ways_left(tp=8, attention_dp=1, ep=2)
     4.0
@@ -203,7 +211,7 @@ def expert_ways_left(tp, attention_dp, ep):
 
 @formula("step_overhead", "kwon2023")
 def no_step_overhead():
-    """The engine plans the next step while this one runs.
+    """Default host overhead of a step: none, because the engine plans the next step while this one runs.
 
     >>> no_step_overhead()
     0.0
@@ -213,7 +221,7 @@ def no_step_overhead():
 
 @formula("layer_overhead", "kwon2023")
 def no_layer_overhead():
-    """Kernels follow each other without a gap, as in a captured graph.
+    """Default gap between the kernels of a layer: none, as in a captured CUDA graph.
 
     >>> no_layer_overhead()
     0.0
@@ -223,7 +231,9 @@ def no_layer_overhead():
 
 @formula("scale_kernels", "kwon2023")
 def no_scale_kernels():
-    """Scales of activations are fixed, and the kernels before a product apply them.
+    """Default number of extra kernels for activation scales: none.
+
+    Scales are fixed in advance, and the kernel before a product applies them.
 
     >>> no_scale_kernels()
     0.0
@@ -233,7 +243,9 @@ def no_scale_kernels():
 
 @formula("norm_sums", "minimax2026")
 def no_norm_sums():
-    """Norms are within a device: of whole tokens, or of one head.
+    """Default number of norms that need a sum over devices: none.
+
+    A norm over a whole token or over one head stays within a device.
 
     >>> no_norm_sums()
     0.0
@@ -243,7 +255,7 @@ def no_norm_sums():
 
 @formula("sum_launch", "aiconfigurator-nccl")
 def sum_launch_collective(collective_launch):
-    """Where an engine's own sums over devices were not measured, they start like others.
+    """Default launch time of an engine's own all-reduce, if it was not measured: that of the library's collectives.
 
     >>> sum_launch_collective(collective_launch="7 us")
     7e-06
@@ -253,7 +265,7 @@ def sum_launch_collective(collective_launch):
 
 @formula("sum_latency", "aiconfigurator-nccl")
 def sum_latency_near(near_latency):
-    """Where an engine's own sums over devices were not measured, a device waits for its neighbour as in a ring.
+    """Default hop latency of an engine's own all-reduce, if it was not measured: that of a ring.
 
     >>> sum_latency_near(near_latency="1 us")
     1e-06
@@ -262,7 +274,7 @@ def sum_latency_near(near_latency):
 
 
 def kind_read(model: Mapping) -> str:
-    """Which of a device's cells price the reading of a model's cache.
+    """Return the kind of a model's cache, "latent" or "grouped", which selects the cells of a device's row.
 
     >>> kind_read({"kv_rank": 512})
     'latent'
@@ -274,7 +286,7 @@ GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
 LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
 INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
 LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
-# By kind of cache the cells in which a device's row says how its own kernels read it, and what stands in for each.
+# For each kind of cache: the cells of a device's row that describe its own kernels, and the default of each cell.
 READ_CELLS = {
     kind: {f"{f.letter}_{kind}": f for f in formulas} for kind, formulas in (("grouped", GROUPED), ("latent", LATENT))
 }
@@ -286,7 +298,9 @@ ASSUMED = (
 
 
 def read_by(kind: str, *rows: Mapping) -> Row:
-    """What rows say of a device's own kernels that read a kind of cache; of one that says nothing, nothing.
+    """Return a row with the cells about kernels that read this kind of cache, under the letters of a step.
+
+    The row is empty if none of `rows` has such cells. Later rows replace earlier ones.
 
     >>> from scalebook.tables import accelerators
     >>> read_by("grouped", accelerators.b200).read_efficiency, len(read_by("grouped", accelerators.h100))

@@ -1,4 +1,7 @@
-"""Requests that are all there at once: one batch that starts and ends together, or generations of as many as have room.
+"""Offline and static batching: all requests are present at the start.
+
+Offline, an engine fills its memory with sequences, one generation after another. In a static batch, one batch starts
+and ends together.
 
 >>> from scalebook.inference.serving import serve
 >>> from scalebook.tables import accelerators, models
@@ -29,15 +32,15 @@ __all__ = [
     "whole_generations",
 ]  # fmt: skip
 
-_ENDLESS = 10**6  # requests of a call that says none: neither the start nor the end counts
+_ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 
 
-# Memory: what an engine keeps for caches, and how many sequences it lets in
+# Memory: what an engine reserves for caches, and how many sequences it admits
 
 
 @formula("hbm_reported", "kwon2023")
 def hbm_reported_in_gib(hbm_capacity):
-    """Memory as a driver reports it: makers print GB for memories that hold GiB.
+    """Memory as the driver reports it: makers print GB for memories that hold GiB.
 
     >>> hbm_reported_in_gib(hbm_capacity="80 GB") / 1e9
     85.89934592
@@ -47,7 +50,7 @@ def hbm_reported_in_gib(hbm_capacity):
 
 @formula("free_share", "kwon2023")
 def free_share_usual():
-    """Everything that weights and work space leave of an engine's share of memory goes to caches.
+    """Default share of the free memory that goes to caches: everything left after weights and workspace.
 
     >>> free_share_usual()
     1.0
@@ -57,9 +60,10 @@ def free_share_usual():
 
 @formula("kept_output", "kwon2023")
 def kept_output_usual():
-    """An engine that can move sequences out keeps no room ahead: half of an answer is cached, on average.
+    """Default share of an answer for which memory is reserved: one half, the average over its life.
 
-    An engine that never moves a sequence out keeps room for whole answers: 1.
+    This holds for an engine that can preempt sequences, and so reserves nothing ahead. An engine that never preempts
+    reserves the whole answer: give 1.
 
     >>> kept_output_usual()
     0.5
@@ -69,7 +73,7 @@ def kept_output_usual():
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[kept_output_usual])
 def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layers):
-    """Tokens for which an engine keeps room, mean over the layers: the prompt and a share of the answer.
+    """Tokens for which an engine reserves cache: the prompt and a share of the answer, averaged over the layers.
 
     >>> cached_tokens_kept(prompt=1000, output=200, kept_output=1, layers=36, window=128, window_layers=0)
     1200.0
@@ -80,7 +84,7 @@ def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layer
 
 @formula("cache_room", "kwon2023", given=[hbm_reported_in_gib, free_share_usual])
 def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_share):
-    """Memory for caches: a share of what weights and work space leave of the memory that the engine may use.
+    """Memory for caches: a share of what is left of the engine's memory after weights and workspace.
 
     >>> held = dict(held_weights="63.5 GB", workspace="1.5 GB")
     >>> cache_room_of_free(held, hbm_reported="85 GB", cache_share=1, free_share=0.9)
@@ -91,7 +95,7 @@ def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_
 
 @formula("batch_limit", "kwon2023")
 def batch_limit_usual():
-    """Most sequences that an engine lets a group run at once: 2,048, to which engines are set where load is high.
+    """Default limit on the sequences that run at once in a group: 2,048, a usual setting under high load.
 
     >>> batch_limit_usual()
     2048.0
@@ -101,7 +105,9 @@ def batch_limit_usual():
 
 @formula("full_batch", "kwon2023", given=[batch_limit_usual])
 def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
-    """Sequences of a group at once while requests wait: as many as have room, as the engine allows, and as there are.
+    """Sequences of a group that run at once while requests wait.
+
+    It is the smallest of three: what fits in memory, the engine's limit, and the requests there are.
 
     >>> full_batch(max_users=800, replicas=1, attention_dp=8, batch_limit=2048, requests=3000)
     100.0
@@ -112,7 +118,9 @@ def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
 
 @formula("whole_generations", "yu2022")
 def whole_generations(requests, replicas, attention_dp, full_batch):
-    """How often a group is filled with requests of one length: these begin together, so they end together too.
+    """How often a group is filled completely with requests.
+
+    Requests of one length that start together also end together, so a group works in generations.
 
     >>> whole_generations(requests=3000, replicas=1, attention_dp=1, full_batch=800)
     3.0
@@ -122,7 +130,7 @@ def whole_generations(requests, replicas, attention_dp, full_batch):
 
 @formula("last_batch", "yu2022")
 def last_batch(requests, replicas, attention_dp, full_batch):
-    """Requests of a group that are left for its last generation.
+    """Requests left for the last generation of a group.
 
     >>> last_batch(requests=3000, replicas=1, attention_dp=1, full_batch=800)
     600.0
@@ -136,7 +144,7 @@ def last_batch(requests, replicas, attention_dp, full_batch):
 
 @formula("sequence_overhead", "kwon2023")
 def no_sequence_overhead():
-    """The host prepares the next step while this one runs, whatever its sequences.
+    """Default host time per sequence of a step: none, because the host prepares the next step meanwhile.
 
     >>> no_sequence_overhead()
     0.0
@@ -146,7 +154,7 @@ def no_sequence_overhead():
 
 @formula("kernel_share", "kwon2023")
 def kernel_share_usual():
-    """An engine under full load is as fast as its kernels.
+    """Default share of the time in which kernels run: 1, for an engine under full load.
 
     >>> kernel_share_usual()
     1.0
@@ -159,7 +167,7 @@ def makespan_of_generations(
     requests, replicas, attention_dp, prompt_time, output, whole_generations, full_batch, full_time, last_batch,
     last_time, sequence_overhead, kernel_share,
 ):  # fmt: skip
-    """Time until all requests of one length are answered: prompts read beside the steps, and generations of steps.
+    """Time until all requests of one length are answered, in seconds: all prompts plus all decode steps.
 
     >>> makespan_of_generations(requests=1500, replicas=1, attention_dp=1, prompt_time="10 ms", output=100,
     ...                         whole_generations=1, full_batch=1000, full_time="50 ms", last_batch=500,
@@ -174,7 +182,7 @@ def makespan_of_generations(
 
 @formula("tpot", "agrawal2024 §3", given=[no_sequence_overhead, kernel_share_usual])
 def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
-    """Mean time per output token while a group is full: a step, and prompts that are read as answers end.
+    """Mean time per output token while a group is full: a step, and the prompts read as answers end.
 
     >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms", sequence_overhead=0,
     ...                        kernel_share=1)
@@ -185,7 +193,7 @@ def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_
 
 @formula("tpot_tail", "mlperf-inference")
 def tail_of_batch():
-    """How much longer than on average tokens take at the 99th percentile.
+    """Time per output token at the 99th percentile, as a multiple of the mean.
 
     Calibrated on half of the accelerators of `mlperf_interactive`.
 
@@ -197,7 +205,7 @@ def tail_of_batch():
 
 @formula("tpot_target", "mlperf-inference", given=[tail_of_batch])
 def tpot_within_tail(tpot_p99, tpot_tail):
-    """The mean time per output token that keeps its 99th percentile within a limit.
+    """Largest mean time per output token whose 99th percentile stays within a limit.
 
     >>> tpot_within_tail(tpot_p99="40 ms", tpot_tail=1.6)
     0.025
@@ -207,7 +215,7 @@ def tpot_within_tail(tpot_p99, tpot_tail):
 
 @formula("device_rate", "yu2022", given=[makespan_of_generations])
 def device_rate_offline(requests, output, makespan, devices):
-    """Output tokens a second of each device, from the first prompt to the last token.
+    """Output tokens per second and device, from the first prompt to the last token.
 
     >>> device_rate_offline(requests=1000, output=200, makespan="100 s", devices=8)
     250.0
@@ -217,7 +225,7 @@ def device_rate_offline(requests, output, makespan, devices):
 
 @formula("device_rate", "yu2022")
 def device_rate_of_batch(batch, output, end_to_end, devices):
-    """Output tokens a second of each device, where the next batch begins when the last has ended.
+    """Output tokens per second and device if the next batch starts when the last one has ended.
 
     >>> device_rate_of_batch(batch=64, output=200, end_to_end="10 s", devices=8)
     160.0
@@ -235,7 +243,7 @@ _BATCH = Sheet("static", queues.end_to_end, device_rate_of_batch, doc="A batch t
 
 @cache
 def _offline_sheet(sheet: Sheet) -> Sheet:
-    """The sheet of a service, with memory as an engine under full load uses it, and what follows for all requests."""
+    """Return the sheet of an offline service, with memory as a fully loaded engine uses it."""
     doc = "Requests that are all there at once, in generations."
     return Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
 
@@ -246,7 +254,7 @@ def _part(sheet: Sheet, *letters: str, given: tuple[str, ...] = ()) -> Sheet:
 
 
 class _Asked:
-    """What one call knows: parts of its sheet are priced with the letters that they use."""
+    """The letters of one call, with methods that price the parts of its sheet."""
 
     def __init__(self, serve, knowns, letters):
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
@@ -260,11 +268,11 @@ class _Asked:
         return part(*self.rows, **{n: x for n, x in (self.letters | more).items() if n in part.letters})
 
     def steps(self, batches) -> Row:
-        """Times of steps in which groups have these batches."""
+        """Return the times of steps for these batch sizes per group."""
         return self.priced("pass_time", "prompt_time", users=np.asarray(batches) * self.groups)
 
     def within(self, target: float, most: float) -> float:
-        """The largest batch, of at most so many, that keeps to a mean time per output token."""
+        """Return the largest batch, up to `most`, that keeps the mean time per output token within `target`."""
         batches = np.append(np.arange(1, np.ceil(most)), most)
         steps = self.steps(batches)
         said = dict(full_time=steps.pass_time, prompt_time=steps.prompt_time, full_batch=batches)
@@ -277,12 +285,14 @@ class _Asked:
 
 
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
-    """Requests of one length that are all there at once: `serve.offline(model, device, requests=3000, prompt=...)`.
+    """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
-    As many sequences run together as memory and the engine allow; with a target for the mean `tpot`, or a limit for its
-    99th percentile (`tpot_p99`), as many as keep to it.  Where no `requests` are said they never end.  The row that
-    comes back has `device_rate`, `makespan`, `tpot`, `full_batch` and what they follow from.  Raises ValueError where
-    not one sequence fits or keeps to the target, and what `serve` raises.
+    Call it as `serve.offline(model, device, requests=3000, prompt=...)`. As many sequences run together as memory and
+    the engine allow. With a target for the mean time per output token (`tpot`), or a limit for its 99th percentile
+    (`tpot_p99`), as many run together as keep to it. By default the supply of `requests` never ends.
+
+    Returns a row with `device_rate`, `makespan`, `tpot`, `full_batch` and the letters they follow from. Raises
+    ValueError if not even one sequence fits or keeps to the target, and whatever `serve` raises.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
@@ -292,7 +302,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     """
     asked = _Asked(serve, knowns, letters)
     room = asked.priced("full_batch")
-    most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none where weights leave less than no room
+    most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none if the weights alone do not fit
     if most < 1:
         raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
     targets = [] if tpot is None else [quantity("tpot", tpot)]
@@ -310,7 +320,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
 
 
 def static(serve, *knowns, batch=1, **letters) -> Row:
-    """A batch whose prompts are read together and whose answers are written together, and nobody comes in between.
+    """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     `serve.static(model, device, batch=64, prompt=1024, output=128)` returns a row with `ttft`, `tpot`, `end_to_end` and
     `device_rate`.

@@ -1,8 +1,8 @@
-"""The bill: what output tokens cost in money and energy, and what speed costs.
+"""Cost of output tokens in money and energy, and the price of speed.
 
-A token costs the price of a step over its batch; a faster token needs a smaller batch.  With the batch eliminated,
-speed against cost is a hyperbola: no token is faster than `base_time`, none cheaper than `least_million_cost`, and at
-twice the one it costs twice the other.
+A token costs the price of a step divided by its batch, and a faster token needs a smaller batch. Eliminating the batch
+gives a hyperbola between speed and cost. No token is faster than `base_time` and none is cheaper than
+`least_million_cost`; a token that takes twice `base_time` costs twice `least_million_cost`.
 
 >>> server = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, price_hour=2, devices=1)
 >>> row = speed_cost(server, tpot=[0.0125, 0.02, 0.04])
@@ -21,12 +21,14 @@ __all__ = [
 _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda tpot, base_time: tpot > base_time}
 
 
-# From what a device writes
+# From a device's output tokens per second
 
 
 @formula("million_cost", "erdil2025")
 def million_cost(price_hour, device_rate):
-    """A device's price over what it writes; `price_hour` may hold all that a device costs.
+    """Cost of a million output tokens: a device's price per hour over the tokens it writes.
+
+    `price_hour` may include everything that a device costs: power, hosting, network.
 
     >>> round(million_cost(price_hour="2 $/h", device_rate=1850), 2)
     0.3
@@ -36,7 +38,9 @@ def million_cost(price_hour, device_rate):
 
 @formula("token_energy", "patterson2021")
 def token_energy(tdp, device_rate):
-    """Every device at its thermal design power, whatever it does; host, network and cooling are left out.
+    """Energy per output token if every device draws its thermal design power all the time.
+
+    Host, network and cooling are left out.
 
     >>> from scalebook.tables import accelerators
     >>> round(token_energy(accelerators.h100, device_rate=1850), 3)
@@ -50,7 +54,9 @@ def token_energy(tdp, device_rate):
 
 @formula("device_rate", "erdil2025", domain=_ABOVE_BASE)
 def device_rate_alone(base_time, added_time, tpot, devices):
-    """Tokens of a step over its time, where tokens come each step: the batch that makes steps so long.
+    """Output tokens per second and device at a given time per output token, for devices that only decode.
+
+    The batch is the one that makes a step last `tpot`.
 
     >>> device_rate_alone(base_time="10 ms", added_time="50 us", tpot="20 ms", devices=8)
     1250.0
@@ -60,9 +66,9 @@ def device_rate_alone(base_time, added_time, tpot, devices):
 
 @formula("million_cost", "erdil2025", domain=_ABOVE_BASE)
 def million_cost_alone(price_hour, devices, base_time, added_time, tpot):
-    """Speed against cost where devices only write: a hyperbola.
+    """Cost of a million tokens at a given time per output token, for devices that only decode: a hyperbola.
 
-    A step has `(tpot - base_time) / added_time` sequences, and costs its time: put together the batch is gone.
+    A step has `(tpot - base_time) / added_time` sequences and costs its time. Dividing the two eliminates the batch.
 
     >>> known = dict(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us")
     >>> [round(million_cost_alone(known, tpot=x), 3) for x in ("12.5 ms", "20 ms", "40 ms")]
@@ -73,7 +79,9 @@ def million_cost_alone(price_hour, devices, base_time, added_time, tpot):
 
 @formula("least_million_cost", "erdil2025")
 def least_million_cost_alone(price_hour, devices, added_time):
-    """What a sequence adds to a step is paid however large the batch; everything else is shared.
+    """Lowest cost of a million output tokens, reached with an endless batch, for devices that only decode.
+
+    Each sequence still pays for the time it adds to a step; the cost of everything else is shared.
 
     >>> round(least_million_cost_alone(price_hour="2 $/h", devices=8, added_time="50 us"), 3)
     0.222
@@ -83,7 +91,9 @@ def least_million_cost_alone(price_hour, devices, added_time):
 
 @formula("device_rate", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devices):
-    """Where devices read the prompts too: `output` times the capacity of an open loop at this `tpot`.
+    """Output tokens per second and device if the devices also read the prompts.
+
+    It is `output` times the capacity of an open loop at this `tpot`.
 
     >>> device_rate_served_at(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot="20 ms",
     ...                       devices=8)
@@ -94,7 +104,9 @@ def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devi
 
 @formula("million_cost", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
-    """Speed against cost in an open loop: the same hyperbola, each token with its part of a prompt.
+    """Cost of a million tokens at a given time per output token if the devices also read the prompts.
+
+    The hyperbola is the same as without prompts, with a share of the prompt added to each token.
 
     >>> round(million_cost_served(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us",
     ...                           prompt_time="30 ms", output=200, tpot="20 ms"), 3)
@@ -106,7 +118,9 @@ def million_cost_served(price_hour, devices, base_time, added_time, prompt_time,
 
 @formula("least_million_cost", "kleinrock1975", "erdil2025")
 def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
-    """What a request adds is paid at any load, its prompt too.
+    """Lowest cost of a million output tokens if the devices also read the prompts.
+
+    At any load a request pays for the time it adds, its prompt included.
 
     >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
     ...                                 output=200), 3)
@@ -118,7 +132,7 @@ def least_million_cost_served(price_hour, devices, added_time, prompt_time, outp
 speed_cost = Sheet(
     "speed_cost", device_rate_served_at, million_cost_served, least_million_cost_served, user_rate, token_energy,
     half_price_batch,
-    doc="What a faster token costs: devices that read prompts and write answers, as full as the speed allows.",
+    doc="What a faster token costs, on devices that read prompts and decode with the largest batch the speed allows.",
 )  # fmt: skip
 
 
@@ -127,7 +141,7 @@ speed_cost = Sheet(
 
 @formula("fleet_cost", "deepseek2025-inference")
 def fleet_cost(devices, price_hour, run_time):
-    """So many devices on the mean, by the hour.
+    """Cost of renting a fleet for `run_time`, from the average number of devices and the price per hour.
 
     >>> fleet_cost(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)  # DeepSeek's, a day of February 2025
     87072.0
@@ -137,7 +151,7 @@ def fleet_cost(devices, price_hour, run_time):
 
 @formula("million_cost", "deepseek2025-inference", given=[fleet_cost])
 def million_cost_of_fleet(fleet_cost, fleet_tokens):
-    """All that a fleet costs, with what reads prompts or waits, on its output tokens.
+    """Cost of a million output tokens of a fleet, including devices that read prompts or wait.
 
     >>> day = dict(devices=226.75 * 8, price_hour="2 $/h", run_time=24 * 3600)
     >>> round(million_cost_of_fleet(day, fleet_tokens=168e9), 2)

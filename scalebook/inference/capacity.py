@@ -1,4 +1,4 @@
-"""The most requests a second that a model on devices serves within targets, and what binds there.
+"""Capacity: the most requests per second that a model on devices serves within latency targets.
 
 >>> from scalebook.inference.serving import serve
 >>> from scalebook.tables import accelerators, models
@@ -16,13 +16,13 @@ from scalebook.language.row import quantity
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
 
-LONG = 10**6  # requests of each user: the first burst no longer counts
-_MOST = 10**6  # users tried
+LONG = 10**6  # requests of each user, so many that the first burst no longer counts
+_MOST = 10**6  # largest number of users tried
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Requests a second, the users who then wait for an answer, the target that binds, and all that follows there."""
+    """The most requests per second (`rate`), the users then, the target that `binds`, and the service's `row`."""
 
     rate: float
     users: int
@@ -34,7 +34,7 @@ class Capacity:
 
 
 def valued(row: Row, letter: str):
-    """A letter of a service's row; raises ValueError, with the row's own sentence, where it has no value.
+    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value.
 
     >>> from scalebook.language.row import Cell
     >>> valued(Row("a service", {"users": Cell(8.0, "said")}), "tpot")
@@ -49,10 +49,10 @@ def valued(row: Row, letter: str):
 
 
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
-    """The largest number of users who all keep to the targets, in steady state; without one, as many as have room.
+    """Find the largest number of users that a service can have in steady state within its targets.
 
-    Times grow with users, so the last that keeps to them is found by halving.  Raises ValueError, with the nearest that
-    can be met, for a target that not even one user keeps to, and what `serve` raises.
+    Without a target, memory limits the users. Times grow with the number of users, so the search bisects. Raises
+    ValueError if not even one user meets a target, with the nearest value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Disaggregation: prompts are read in one pool of devices and answers written in another, which caches are sent to.
+"""Disaggregated serving: one pool of devices reads prompts (prefill), another writes answers (decode).
 
-Where one pool does both, prompts hold up tokens, and a target for `tpot` leaves devices half empty.  Two pools are
-each as full as they can be; the price is a second kind of device group, and a cache to send for every prompt.
+If one pool does both, prompts delay tokens, and a target for `tpot` leaves devices half empty. With two pools each can
+be as full as possible. The price is a second group of devices, and a cache to send between them for every prompt.
 
 >>> row = disaggregating(base_time="10 ms", added_time="50 us", prompt_time="30 ms", prompt=1000, output=200,
 ...                      tpot_target="20 ms", rate=100, load=0.8, kv_cache_per_token=70_272, link_bandwidth="50 GB/s")
@@ -28,7 +28,7 @@ __all__ = [
 
 @formula("batch", "zhong2024", domain=TARGET_ABOVE_BASE)
 def batch_under_target(tpot_target, base_time, added_time):
-    """Sequences that a decode step has time for where no prompt holds it up.
+    """Sequences that fit in a decode step within the target for `tpot` if no prompt delays it.
 
     >>> batch_under_target(tpot_target="20 ms", base_time="10 ms", added_time="50 us")
     200.0
@@ -38,7 +38,7 @@ def batch_under_target(tpot_target, base_time, added_time):
 
 @formula("tpot", "zhong2024")
 def tpot_alone(token_time):
-    """Where no prompt holds it up, a token takes a step.
+    """Time per output token if no prompt delays decoding: one step.
 
     >>> tpot_alone(token_time="20 ms")
     0.02
@@ -48,7 +48,7 @@ def tpot_alone(token_time):
 
 @formula("prefill_devices", "zhong2024")
 def prefill_devices(rate, prompt_time, load):
-    """Devices, each reading one prompt after another, that are busy for this share of the time.
+    """Devices of the prefill pool if each reads one prompt after another and is busy for a share `load` of the time.
 
     >>> prefill_devices(rate=100, prompt_time="30 ms", load=0.8)
     3.75
@@ -58,7 +58,9 @@ def prefill_devices(rate, prompt_time, load):
 
 @formula("decode_devices", "zhong2024", "little1961")
 def decode_devices(rate, output, token_time, batch):
-    """By Little's law `rate * output * token_time` answers are being written, `batch` on each device.
+    """Devices of the decode pool: answers in progress over the batch of a device.
+
+    By Little's law `rate * output * token_time` answers are in progress.
 
     >>> decode_devices(rate=100, output=200, token_time="20 ms", batch=200)
     2.0
@@ -68,7 +70,7 @@ def decode_devices(rate, output, token_time, batch):
 
 @formula("pool_ratio", "zhong2024")
 def pool_ratio(prompt_time, batch, output, token_time):
-    """Pools that keep up with each other, both busy all the time.
+    """Prefill devices for each decode device if both pools are busy all the time.
 
     >>> pool_ratio(prompt_time="30 ms", batch=200, output=200, token_time="20 ms")
     1.5
@@ -78,9 +80,9 @@ def pool_ratio(prompt_time, batch, output, token_time):
 
 @formula("capacity", "zhong2024", domain=TARGET_ABOVE_BASE)
 def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests a second for each device of both pools, where every answer is written within the target.
+    """Requests per second and device, counting both pools, if every answer is written within the target.
 
-    A request takes a device `prompt_time` in the one pool and `output * tpot_target / batch` in the other.
+    A request takes `prompt_time` of a prefill device and `output * tpot_target / batch` of a decode device.
 
     >>> capacity_disaggregated(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200,
     ...                        tpot_target="20 ms")
@@ -92,10 +94,11 @@ def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_targ
 
 @formula("disaggregation_gain", "zhong2024", domain=TARGET_ABOVE_BASE)
 def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests under a target with two pools over those with one: the two capacities divided.
+    """Requests per second under a target with two pools, over those with one pool of as many devices.
 
-    It comes from the target alone: a loose one leaves one pool nothing to gain, and without prompts there is none.
-    Both pools are taken to be as fast as the one, whole devices and the handover aside.
+    The gain comes from the target alone. If the target is loose, or if there are hardly any prompts, two pools gain
+    nothing. Both pools are assumed to be as fast as the single one; rounding to whole devices and the handover of
+    caches are left out.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> disaggregation_gain(server, tpot_target="20 ms"), round(disaggregation_gain(server, tpot_target="100 ms"), 2)
@@ -107,7 +110,7 @@ def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target)
 
 @formula("disaggregation_bound", "zhong2024", domain=TARGET_ABOVE_BASE)
 def disaggregation_bound(base_time, tpot_target):
-    """The gain where prompts are all there is: however long they are, it is no larger.
+    """Upper bound of the gain from disaggregation, reached if prompts were all the work.
 
     >>> disaggregation_bound(base_time="10 ms", tpot_target="20 ms")
     2.0
@@ -120,7 +123,7 @@ def disaggregation_bound(base_time, tpot_target):
 
 @formula("prompt_rate", "patel2023")
 def prompt_rate_of_one(prompt, prompt_time):
-    """Prompt tokens a second of a device that reads one prompt after another.
+    """Prompt tokens per second of a device that reads one prompt after another.
 
     >>> round(prompt_rate_of_one(prompt=1000, prompt_time="30 ms"))
     33333
@@ -130,7 +133,7 @@ def prompt_rate_of_one(prompt, prompt_time):
 
 @formula("cache_rate", "patel2023", given=[kv_cache_per_token, prompt_rate_of_one])
 def cache_rate(prompt_rate, kv_cache_per_token):
-    """What a device that reads prompts makes, and its link must carry.
+    """Bytes of cache per second that a prefill device produces, and that its link must carry.
 
     >>> from scalebook.tables import models
     >>> cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) / 1e9  # of 50 GB/s
@@ -152,7 +155,9 @@ _CARRIES = {
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
 def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
-    """The cache is sent when the prompt has been read; a link slower than the reading would fall ever further behind.
+    """Time to send a prompt's whole cache after the prompt has been read.
+
+    Refused if the link is slower than the reading: the transfers would fall further and further behind.
 
     >>> handover_whole(prompt=1000, kv_cache_per_token=327_680, link_bandwidth="50 GB/s", prompt_time="30 ms")
     0.0065536
@@ -167,7 +172,9 @@ def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
 def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
-    """Each block's cache is sent while the next is read, and the last one is left.
+    """Time left to send after a prompt has been read, if each layer's cache is sent while the next layer is computed.
+
+    Only the transfer of the last layer is not hidden.
 
     >>> send = dict(prompt=1000, kv_cache_per_token=327_680, layers=80, prompt_time="30 ms")
     >>> round(handover_by_layers(send, link_bandwidth="50 GB/s") * 1e3, 3)
@@ -178,7 +185,9 @@ def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
 
 @formula("queue_time", "kleinrock1975", domain={"a load below 1": lambda load: load < 1})
 def queue_time_pool(prompt_time, load):
-    """M/D/1: requests dealt out at random to devices that do nothing but read prompts, `load` of the time.
+    """Waiting time of a prompt in the prefill pool (M/D/1).
+
+    Requests go to devices at random, and each device reads prompts for a share `load` of the time.
 
     >>> round(queue_time_pool(prompt_time="30 ms", load=0.8) * 1e3, 1)
     60.0
@@ -188,9 +197,10 @@ def queue_time_pool(prompt_time, load):
 
 @formula("ttft", "patel2023")
 def ttft_handed_over(queue_time, prompt_time, handover_time):
-    """The prompt waits, is read, and its cache is sent before the answer goes on.
+    """Time to first token with disaggregation: waiting, reading the prompt and sending its cache.
 
-    The first token is known before; it is told here when the second can follow, which leaves `tpot` to the steps.
+    The first token is known before the cache is sent. It is counted here at the moment when the second can follow, so
+    that `tpot` has nothing but decode steps.
 
     >>> round(ttft_handed_over(queue_time="60 ms", prompt_time="30 ms", handover_time="1.4 ms"), 4)
     0.0914
@@ -200,7 +210,7 @@ def ttft_handed_over(queue_time, prompt_time, handover_time):
 
 @formula("devices", "zhong2024")
 def devices_apart(prefill_devices, decode_devices):
-    """Of both pools.
+    """Devices of both pools together.
 
     >>> devices_apart(prefill_devices=16, decode_devices=24)
     40.0
@@ -210,7 +220,7 @@ def devices_apart(prefill_devices, decode_devices):
 
 @formula("million_cost", "zhong2024", "erdil2025")
 def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_price, rate, output):
-    """The price of both pools, which may be of devices of two kinds, over what is written.
+    """Cost of a million output tokens of two pools, whose devices may be of different kinds and prices.
 
     >>> pools = dict(prefill_devices=16, prefill_price="2 $/h", decode_devices=24, decode_price="4 $/h")
     >>> round(million_cost_apart(pools, rate=100, output=300), 3)
@@ -222,7 +232,9 @@ def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_pr
 
 @formula("ttft", "patel2023", "zhong2024")
 def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
-    """The prompt waits, is read, and its cache is sent; an engine may gather some tokens before it sends the first.
+    """Time to first token that a user of two pools sees, from waiting to the first tokens sent.
+
+    The prompt waits, is read, and its cache is sent. An engine may gather `first_tokens` tokens before it sends any.
 
     >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
     ...            token_time="20 ms")
@@ -235,11 +247,11 @@ disaggregating = Sheet(
     "disaggregating", batch_under_target, token_time_linear, tpot_alone, prefill_devices, decode_devices, pool_ratio,
     capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token, prompt_rate_of_one,
     cache_rate, handover_whole, queue_time_pool, ttft_handed_over, end_to_end,
-    doc="Prompts read in one pool and answers written in another: how large they are, what they gain, what they send.",
+    doc="Disaggregated serving: sizes of the prefill and decode pools, what they gain and what they send.",
 )  # fmt: skip
 
 two_pools = Sheet(
     "two_pools", kv_cache_per_token, queue_time_pool, handover_whole, ttft_apart, tpot_alone, end_to_end,
     devices_apart, million_cost_apart,
-    doc="What users of two pools get, from the time to read a prompt in the one and to take a step in the other.",
+    doc="What users of two pools get, from the time of a prompt in the prefill pool and of a step in the decode pool.",
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Terms that only some engines add to a step: attention by single heads, launches for prompts, sums of their own.
+"""Terms that only some engines add to a step: attention head by head, kernel launches for prompts, their own sums.
 
-An engine's row, or the row of a library on a device, that has one of these cells swaps a formula of the step's sheet.
+If a row of an engine, or of a library on a device, has one of these cells, it replaces a formula of the step's sheet.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from scalebook.language import Formula, Sheet, formula
 
 __all__ = ["TERMS", "engine_time_reading", "heads_time_alone", "own_sum_time", "with_engine_terms"]
 
-TERMS = ("head_efficiency", "prompt_layer_overhead", "shared_heads", "own_sum_rate")  # what some of the steps use
+TERMS = ("head_efficiency", "prompt_layer_overhead", "shared_heads", "own_sum_rate")  # cells that some of the steps use
 
 
 @formula("heads_time", "trtllm-performance")
 def heads_time_alone(device_batch, context, layers, heads, head_dim, tp, pp, head_efficiency, peak_vector):
-    """Attention in which each query head reads the cache by itself, on the vector units.
+    """Time of attention if each query head reads the cache by itself, on the vector units.
 
     >>> heads_time_alone(device_batch=64, context=1024, layers=32, heads=32, head_dim=128, tp=1, pp=1,
     ...                  head_efficiency=0.11, peak_vector="66.9 TFLOP/s").__round__(4)
@@ -29,7 +29,7 @@ def heads_time_alone(device_batch, context, layers, heads, head_dim, tp, pp, hea
 
 @formula("engine_time", "trtllm-performance")
 def engine_time_reading(step_overhead, prompt_layer_overhead, layers):
-    """What the host adds while prompts are read, where it launches the kernels of each block one by one.
+    """Host time of a step that reads prompts, if the host launches the kernels of each block one by one.
 
     >>> engine_time_reading(step_overhead=0, prompt_layer_overhead="80 us", layers=32) * 1e3
     2.56
@@ -39,7 +39,7 @@ def engine_time_reading(step_overhead, prompt_layer_overhead, layers):
 
 @formula("own_sum_time", "rocm-vllm")
 def own_sum_time(device_batch, hidden, layers, pp, result_bits, own_sum_rate):
-    """What an engine's own sums over devices take beyond those of the library: two messages a block, byte by byte.
+    """Extra time of an engine's own all-reduce over the library's: two messages per block, per byte sent.
 
     >>> llama = dict(hidden=8192, layers=80, pp=1, result_bits=16)
     >>> own_sum_time(llama, device_batch=32, own_sum_rate="34.5 GB/s").__round__(5)
@@ -49,7 +49,7 @@ def own_sum_time(device_batch, hidden, layers, pp, result_bits, own_sum_rate):
 
 
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
-    """The sheet of a step with the terms that the cells of its engine, or of a library, ask for."""
+    """Return a step's sheet with the extra terms that the cells of its engine or library ask for."""
     terms = []
     if phase == "decode" and "head_efficiency" in known and _reads_alone(known):
         terms.append("cache_time")
@@ -61,7 +61,7 @@ def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
 
 
 def _reads_alone(known: Mapping) -> bool:
-    """Whether no group of query heads reads its key-value head once for all of them."""
+    """Return True if query heads do not share the reading of their key-value head."""
     return known["heads"] != known.get("shared_heads", 0) * known["kv_heads"]
 
 

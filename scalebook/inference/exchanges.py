@@ -1,8 +1,8 @@
-"""Tokens sent to their experts and back by kernels that take cores for it, as DeepEP's do within a node.
+"""All-to-all of tokens and experts by kernels that occupy cores, such as DeepEP within a node.
 
-A token is sent once to each device that holds one of its experts.  The cores read every token, write every copy to
-another device's memory, and do something for each copy whatever its size.  What a core takes stands in rows of the
-table of libraries.
+A token is sent once to each device that holds one of its experts. The cores read every token, write every copy into
+another device's memory, and spend a fixed time on each copy. These times per core stand in rows of the table of
+libraries.
 
 >>> from scalebook.tables import accelerators, models
 >>> h100 = accelerators.h100.running("deepep_dispatch")
@@ -35,7 +35,7 @@ def exchange_by_cores(
     near_efficiency,
     scaleup_bandwidth,
 ):
-    """A start, and then what the cores take, or the links for the copies that leave the device.
+    """Time of a dispatch or a combine: launch, plus the work of the cores or the transfer over links if longer.
 
     >>> known = dict(pass_tokens=4096, hidden=7168, visited_devices=5.29, ep=8, activation_bits=8, near_efficiency=0.8)
     >>> known |= dict(exchange_launch="27 us", copy_value_time="30 ps", token_value_time="74 ps", copy_time="111 ns")
@@ -51,5 +51,5 @@ def exchange_by_cores(
 
 token_exchange = Sheet(
     "token_exchange", devices_touched, exchange_by_cores,
-    doc="Tokens of a device sent to their experts, or their results back, by kernels that take cores for it.",
+    doc="Tokens of a device sent to their experts, or their results back, by kernels that occupy cores.",
 )  # fmt: skip

@@ -1,8 +1,8 @@
-"""A layer of experts as an engine runs it, and the grouped products within it, as sheets.
+"""Sheets for a layer of experts as an engine runs it, and for the grouped products within it.
 
-An engine sorts tokens by expert, quantizes them if the products take few bits, multiplies them expert by expert in one
-kernel, and sums the results.  Kernels reach what the device's row says, unless the device runs a library that has cells
-for experts (`trtllm_experts`).
+An engine sorts tokens by expert, quantizes them if the products run in low precision, multiplies them expert by expert
+in one grouped kernel, and sums the results. Efficiencies come from the device's row, unless the device runs a library
+that has cells for experts (`trtllm_experts`).
 
 >>> from scalebook.tables import accelerators
 >>> h100 = accelerators.h100.at("fp8").running("trtllm_experts")
@@ -33,12 +33,12 @@ _EXPERTS = "aiconfigurator-moe"
 x = symbol
 
 
-# What a call need not say
+# Defaults
 
 
 @formula("result_bits", "micikevicius2022 §5")
 def results_in_sixteen():
-    """Tokens come in, and results go out, in 16 bits.
+    """Default width of tokens and results: 16 bits.
 
     >>> results_in_sixteen()
     16.0
@@ -48,7 +48,7 @@ def results_in_sixteen():
 
 @formula("expert_stream_efficiency", _EXPERTS)
 def expert_stream_same(stream_efficiency):
-    """Where nothing else was measured, weights of experts are read as fast as other streams.
+    """Default bandwidth share of expert weights, if it was not measured: that of other streams.
 
     >>> expert_stream_same(stream_efficiency=0.8)
     0.8
@@ -58,7 +58,9 @@ def expert_stream_same(stream_efficiency):
 
 @formula("gather_bits", _EXPERTS)
 def gather_bits_same(activation_bits):
-    """Tokens are gathered in the bits that the products take: they are quantized once, before they are copied.
+    """Default width of gathered tokens: the width of the product's inputs.
+
+    Tokens are quantized once, before they are copied.
 
     >>> gather_bits_same(activation_bits=8)
     8.0
@@ -68,7 +70,7 @@ def gather_bits_same(activation_bits):
 
 @formula("scale_time", _EXPERTS)
 def no_scale_time():
-    """One scale for a tensor is known before, so that nobody looks for it.
+    """Default time to find scales: none, because a tensor has one scale, which is known in advance.
 
     >>> no_scale_time()
     0.0
@@ -78,7 +80,7 @@ def no_scale_time():
 
 @formula("block_rows", "nvidia-matmul-guide §3.1")
 def block_rows_tile(tile_rows):
-    """Each expert's rows fill whole tiles.
+    """Default block height: the rows of a tile, so that each expert's rows fill whole tiles.
 
     >>> block_rows_tile(tile_rows=64)
     64.0
@@ -88,7 +90,7 @@ def block_rows_tile(tile_rows):
 
 @formula("block_rows", "deepgemm")
 def block_rows_deepgemm(expert_rows):
-    """DeepGEMM chooses the height of its blocks by the rows that an expert is expected to have (get_best_config).
+    """Block height that DeepGEMM chooses from the expected rows of an expert (get_best_config).
 
     >>> block_rows_deepgemm(expert_rows=64), block_rows_deepgemm(expert_rows=65)
     (64.0, 128.0)
@@ -96,12 +98,12 @@ def block_rows_deepgemm(expert_rows):
     return Piecewise((64, expert_rows <= 64), (128, True))
 
 
-# Which experts have how many tokens
+# Tokens of each expert
 
 
 @formula("expert_rows", "shazeer2017 §2.1")
 def expert_rows_expected(layer_tokens, top_k, experts):
-    """Tokens of each expert if all have as many.
+    """Tokens of each expert if routing is even.
 
     >>> expert_rows_expected(layer_tokens=4096, top_k=8, experts=128)
     256.0
@@ -111,7 +113,7 @@ def expert_rows_expected(layer_tokens, top_k, experts):
 
 @formula("assigned_tokens", "shazeer2017 §2.1")
 def assigned_tokens_whole(layer_tokens, top_k, ep):
-    """Every token goes to `top_k` experts, dealt evenly over the devices; the fullest device has one copy at least.
+    """Token copies on the fullest device if routing is even: each token goes to `top_k` experts; at least one.
 
     >>> assigned_tokens_whole(layer_tokens=1, top_k=8, ep=16)
     1.0
@@ -121,7 +123,7 @@ def assigned_tokens_whole(layer_tokens, top_k, ep):
 
 @formula("local_experts", "shazeer2017 §2.1", given=[assigned_tokens_whole])
 def local_experts_even(experts, ep, assigned_tokens):
-    """With even loads all experts of a device are at work, or as many as it has copies of tokens.
+    """Experts of a device that have tokens if routing is even: all of them, or one per token copy.
 
     >>> local_experts_even(experts=128, ep=8, assigned_tokens=5)
     5.0
@@ -131,7 +133,7 @@ def local_experts_even(experts, ep, assigned_tokens):
 
 @formula("expert_blocks", "deepgemm", given=[assigned_tokens_whole, local_experts_even, block_rows_tile])
 def expert_blocks_even(assigned_tokens, local_experts, block_rows):
-    """Blocks of rows of all experts of a device, of each a whole number.
+    """Blocks of rows of all experts of a device; each expert has a whole number of blocks.
 
     >>> expert_blocks_even(assigned_tokens=520, local_experts=8, block_rows=64)
     16.0
@@ -140,9 +142,12 @@ def expert_blocks_even(assigned_tokens, local_experts, block_rows):
 
 
 def _mean_blocks(expert_rows, load_spread, height):
-    """Blocks of an expert in the mean, whose rows are a whole number between two ends, each as likely."""
+    """Return the mean number of blocks of an expert.
 
-    def below(most):  # the integral of the blocks up to so many rows
+    Its rows are a whole number between (1 - spread) and (1 + spread) times the expected rows, uniformly.
+    """
+
+    def below(most):  # the integral of the blocks from 0 to `most` rows
         whole = floor((most - 1) / height, evaluate=False)
         return height * (whole + 1) * ((most - 1) / height - whole / 2)
 
@@ -152,7 +157,7 @@ def _mean_blocks(expert_rows, load_spread, height):
 
 @formula("assigned_tokens", "infersim")
 def assigned_tokens_spread(experts, expert_rows, load_spread):
-    """Rows of all experts, of each a whole number between (1 - spread) and (1 + spread) times its share.
+    """Token rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
 
     >>> assigned_tokens_spread(experts=32, expert_rows=1, load_spread=0.3)
     16.0
@@ -162,7 +167,7 @@ def assigned_tokens_spread(experts, expert_rows, load_spread):
 
 @formula("local_experts", "infersim")
 def local_experts_spread(experts, expert_rows, load_spread):
-    """Experts with a row at least, where each has between (1 - spread) and (1 + spread) times its share.
+    """Experts with at least one row if each has between (1 - spread) and (1 + spread) times its share.
 
     >>> local_experts_spread(experts=32, expert_rows=1, load_spread=0.3)
     16.0
@@ -173,7 +178,7 @@ def local_experts_spread(experts, expert_rows, load_spread):
 
 @formula("expert_blocks", "infersim", "deepgemm", given=[block_rows_deepgemm])
 def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
-    """Blocks of rows of all experts, where each expert has between (1 - spread) and (1 + spread) times its share.
+    """Blocks of rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
 
     >>> expert_blocks_spread(experts=32, expert_rows=128, load_spread=0.3, block_rows=128).__round__(1)
     47.6
@@ -185,7 +190,7 @@ def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
 
 
 def _grouped(columns, inner):
-    """Seconds of one product for each expert, all in one kernel: whole blocks, and the weights of experts at work."""
+    """Return the time of one grouped product: whole blocks of rows, and the weights of experts with tokens."""
     operands = x("assigned_tokens") * (inner * x("activation_bits") + columns * x("result_bits"))
     moved = (operands + x("local_experts") * inner * columns * x("weight_bits")) / 8
     return kernels.matmul_time.of(
@@ -205,7 +210,9 @@ def grouped_time(
     result_bits, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth,
     expert_stream_efficiency, kernel_launch,
 ):  # fmt: skip
-    """One product for each expert in one kernel: whole blocks of rows, or the weights of those that have tokens.
+    """Time of a grouped product, one matrix product per expert in one kernel.
+
+    Either the whole blocks of rows take longest, or reading the weights of the experts that have tokens.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, activation_bits=8, weight_bits=8)
@@ -222,12 +229,13 @@ def expert_layer_time(
     cores, peak_flops, matmul_efficiency, exposed_write, hbm_bandwidth, stream_efficiency, expert_stream_efficiency,
     kernel_launch,
 ):  # fmt: skip
-    """Sorting by expert, both products, and what passes around them: tokens, their copies, activations, and scales.
+    """Time of an expert layer: sorting by expert, both products, and the memory passes around them.
 
-    Tokens are gathered first and their results written last.  Between the products an activation reads two numbers and
-    writes one.  If the products take few bits, a kernel quantizes the tokens before everything else.  If each 128
-    inputs have a scale, a kernel before each product quantizes copies instead.  Each warp of that kernel waits for its
-    128 numbers, so a core takes `scale_time` for each number.
+    The passes move tokens, their copies, activations and scales. Tokens are gathered first and their results are
+    written last. Between the products an activation reads two numbers and writes one. If the products run in low
+    precision, a kernel first quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each
+    product quantizes the copies instead. Each warp of that kernel waits for its 128 numbers, so a core takes
+    `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
@@ -253,14 +261,14 @@ _USUAL = (
 grouped_product = Sheet(
     "grouped_product", *_USUAL, block_rows_deepgemm, assigned_tokens_spread, local_experts_spread, expert_blocks_spread,
     grouped_time,
-    doc="One product for each expert of a device in one kernel, as DeepGEMM runs it, with loads that differ.",
+    doc="A grouped product, one per expert of a device in one kernel, as DeepGEMM runs it, with uneven loads.",
 )  # fmt: skip
 experts_layer = Sheet(
     "experts_layer", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
     expert_blocks_even, gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time,
-    doc="A layer of experts on one of its devices, with even loads: routing, both products, passes of tokens.",
+    doc="A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
 )  # fmt: skip
 experts_layer_deepgemm = Sheet(
     "experts_layer_deepgemm", *experts_layer.using(block_rows_deepgemm).formulas.values(),
-    doc="The same with DeepGEMM's blocks of rows.",
+    doc="A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
 )  # fmt: skip

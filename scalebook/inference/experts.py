@@ -1,6 +1,6 @@
-"""Experts when few tokens come: which are visited, on which devices, and how full the fullest is.
+"""Experts with few tokens: how many are visited, on which devices, and how full the fullest device is.
 
-Routing is taken to be uniform and tokens independent of each other; `visited_by_shares` takes any popularity.
+Routing is assumed to be uniform and tokens independent; `visited_by_shares` takes any popularity of experts.
 
 >>> round(experts_touched(experts=256, top_k=8, layer_tokens=64), 2)
 222.44
@@ -24,7 +24,7 @@ _ROUTED = "shazeer2017 §2.1"
 
 @formula("layer_tokens", "deepseek2024-v3 §3.4")
 def layer_tokens(pass_tokens, attention_dp):
-    """Groups that attend for sequences of their own send their tokens to the same experts.
+    """Tokens that reach a layer of experts: those of all groups with attention data parallelism.
 
     >>> layer_tokens(pass_tokens=16, attention_dp=8)
     128.0
@@ -34,9 +34,10 @@ def layer_tokens(pass_tokens, attention_dp):
 
 @formula("visited_experts", _ROUTED, given=[layer_tokens])
 def experts_touched(experts, top_k, layer_tokens):
-    """An expert stays idle where no token picks it, each with the chance 1 - top_k/experts.
+    """Expected number of experts visited by a batch of tokens.
 
-    Exact for uniform routing: a token's own experts differ, and tokens choose by themselves.
+    A token misses an expert with probability 1 - top_k/experts. This is exact for uniform routing, where a token's
+    experts are all different and tokens choose independently.
 
     >>> round(experts_touched(experts=256, top_k=8, layer_tokens=32), 1)
     163.3
@@ -45,9 +46,9 @@ def experts_touched(experts, top_k, layer_tokens):
 
 
 def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
-    """Experts that tokens visit where an expert is picked by this share of the tokens: `shares` add up to top_k.
+    """Return the expected number of experts visited, given the share of tokens that picks each expert.
 
-    Raises ValueError for what is no share.
+    The `shares` add up to top_k. Raises ValueError if they are no such shares.
 
     >>> round(visited_by_shares([8 / 256] * 256, tokens=64), 2)
     222.44
@@ -64,7 +65,7 @@ def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
 
 @formula("local_experts", _ROUTED, given=[experts_touched])
 def local_experts(visited_experts, ep, layer_tokens, top_k):
-    """An even part of the experts that are visited; one at least where a device has work at all.
+    """Visited experts of a device: an even part, but at least one if the device has work at all.
 
     >>> local_experts(visited_experts=163.3, ep=8, layer_tokens=32, top_k=8)
     20.4125
@@ -74,7 +75,7 @@ def local_experts(visited_experts, ep, layer_tokens, top_k):
 
 @formula("assigned_tokens", _ROUTED, given=[layer_tokens])
 def assigned_tokens(layer_tokens, top_k, ep):
-    """Every token goes to `top_k` experts, dealt over the devices that have them.
+    """Token copies of a device: every token goes to `top_k` experts, spread evenly over devices.
 
     >>> assigned_tokens(layer_tokens=32, top_k=8, ep=8)
     32.0
@@ -84,7 +85,7 @@ def assigned_tokens(layer_tokens, top_k, ep):
 
 @formula("expert_rows", _ROUTED, given=[assigned_tokens, local_experts])
 def expert_rows(assigned_tokens, local_experts):
-    """Of the experts that are visited each has so many tokens: the rows of its products.
+    """Rows of an expert's products: the token copies of a device over its visited experts.
 
     >>> expert_rows(assigned_tokens=32, local_experts=20)
     1.6
@@ -94,10 +95,11 @@ def expert_rows(assigned_tokens, local_experts):
 
 @formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
 def devices_touched(experts, top_k, ep):
-    """A device is left out where none of a token's different experts is its own.
+    """Expected number of devices to which a token is sent.
 
-    Of the product of its experts' chances, one after another, each is taken at the middle one's: right to 0.2 %.  None
-    is left out where a token visits nearly all experts.
+    A device gets no copy if none of the token's different experts is on it. Drawing these experts one after another
+    changes the odds a little each time. The formula uses the middle draw's odds for all, which is right to 0.2 %. If a
+    token visits nearly all experts, it visits every device.
 
     >>> round(devices_touched(experts=256, top_k=8, ep=8), 2), devices_touched(experts=6, top_k=6, ep=2)
     (5.29, 2.0)
@@ -108,9 +110,10 @@ def devices_touched(experts, top_k, ep):
 
 @formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
 def nodes_touched(experts, top_k, ep, scaleup_size):
-    """Kernels for prompts send a token once to each scale-up domain that has one of its experts.
+    """Expected number of scale-up domains to which a token is sent, for kernels that send once per domain.
 
-    Hand this formula to a step to price it so: `prefill_step(model, device, nodes_touched, ...)`.
+    Kernels for prompts work like this. Pass this formula to a step to use it: `prefill_step(model, device,
+    nodes_touched, ...)`.
 
     >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
     3.61
@@ -120,10 +123,10 @@ def nodes_touched(experts, top_k, ep, scaleup_size):
 
 @formula("fullest_group", "raab1998 theorem 1")
 def fullest_group(attention_dp, batch):
-    """Groups that attend apart wait for the one with most sequences, where a request goes to any of them at random.
+    """Sequences of the fullest attention group over the mean, if requests go to groups at random.
 
-    An upper estimate: 1.51 for 8 groups with 16 sequences each, of which simulation finds 1.37.  An engine that looks
-    at what the groups hold comes near 1.
+    All groups wait for the fullest. This is an upper estimate: 1.51 for 8 groups with 16 sequences each, where
+    simulation finds 1.37. An engine that balances load comes near 1.
 
     >>> round(fullest_group(attention_dp=8, batch=16), 2)
     1.51
@@ -133,9 +136,10 @@ def fullest_group(attention_dp, batch):
 
 @formula("fullest_share", "raab1998 theorem 1", given=[assigned_tokens])
 def fullest_share(ep, assigned_tokens):
-    """Loads of uniform routing vary like square roots: the largest of so many, where each has many tokens.
+    """Token copies of the fullest device over the mean, with uniform routing.
 
-    An upper estimate: 1.26 for 8 devices with 64 copies of tokens each, of which simulation finds 1.19.
+    Random loads spread like square roots, and the fullest is the largest of `ep`. This is an upper estimate: 1.26 for 8
+    devices with 64 token copies each, where simulation finds 1.19.
 
     >>> round(fullest_share(ep=144, assigned_tokens=88 * 8), 2)
     1.12

@@ -1,7 +1,8 @@
-"""Ways to serve as flags of servers: what vLLM and SGLang call the letters of a layout.
+"""Server flags of vLLM and SGLang for a layout.
 
-vLLM counts the tensor ways of one group that attends for itself, SGLang those of all groups together; vLLM deals
-experts to all devices of a copy or to none.  A number that is not given has no flag, and the server keeps its own.
+vLLM's tensor parallelism counts the devices of one attention group, SGLang's those of all groups together. vLLM spreads
+the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server uses its own
+default.
 
 >>> print(server_flags("sglang", tp=1, attention_dp=8, ep=8))
 python -m sglang.launch_server --model-path MODEL --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8
@@ -21,9 +22,10 @@ __all__ = ["SERVERS", "Flag", "Server", "server_flags"]
 
 
 class Flag(NamedTuple):
-    """A flag, its number (`of`, an operation on letters; none where it stands alone), and when it is written.
+    """A flag, the number it takes, and when it is written.
 
-    `above` is a letter that is more than one then, `equal` a letter or word with its value.
+    The number is `of`, an operation on letters; an empty `of` means a flag without a number. The flag is written only
+    if the letter `above` is more than one, or the letter or word in `equal` has the value given there.
     """
 
     name: str
@@ -33,7 +35,10 @@ class Flag(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A server's command, its flags and their source; `all_experts` where experts are dealt to all devices or none."""
+    """A server's command, its flags and their source.
+
+    `all_experts` is True if the server spreads experts over all devices or over none.
+    """
 
     name: str
     command: str
@@ -83,9 +88,10 @@ SERVERS = {
 
 
 def server_flags(engine: str, **letters) -> str:
-    """The command of a server for a way to serve, in letters and words of `serve`; lengths and users where given.
+    """Return the command that starts a server with this layout, from letters and words of `serve`.
 
-    Raises ValueError for an engine whose flags are not known and for what is no layout, LookupError for no letter.
+    Lengths and users become flags if they are given. Raises ValueError for an engine without known flags or an
+    impossible layout, and LookupError for an unknown letter.
 
     >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024).split(" ", 4)[-1]
     '8 --max-model-len 2048 --max-num-seqs 64'
@@ -117,7 +123,7 @@ def server_flags(engine: str, **letters) -> str:
 
 
 def _one(name: str, value) -> float:
-    """The number of a letter; raises what `quantity` does, and TypeError for several."""
+    """Return a letter's number. Raises what `quantity` raises, and TypeError for several values."""
     if not isinstance(number := quantity(name, value), float):
         raise TypeError(f"{name} of a server is one number, not {quoted(value)}")
     return number

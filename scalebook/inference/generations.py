@@ -1,7 +1,7 @@
-"""A new generation of devices: a step gets faster by what it reads and by what it computes, and by nothing else.
+"""Speed-up of a step on a new generation of devices, by Amdahl's law.
 
-Bandwidth speeds up a part of a step and FLOPS another.  What is left, launches and messages that wait for hops, stays,
-so that neither ratio of two data sheets is the ratio of two steps.
+Higher bandwidth speeds up one part of a step, more FLOP/s another. The rest (launches and the latency of messages)
+stays as it is. So neither ratio of the two data sheets is the speed-up of a step.
 
 >>> from scalebook.tables import accelerators
 >>> row = next_generation(weights_time="3 ms", cache_time="1 ms", experts_time=0, streams_time=0, products_time=0,
@@ -24,7 +24,7 @@ _PARTS = {
 
 @formula("bandwidth_ratio", "amdahl1967")
 def bandwidth_ratio(next_bandwidth, hbm_bandwidth):
-    """What the data sheets say of the memory.
+    """Memory bandwidth of the new device over the old one, from the data sheets.
 
     >>> round(bandwidth_ratio(next_bandwidth="8 TB/s", hbm_bandwidth="3.35 TB/s"), 2)
     2.39
@@ -34,7 +34,7 @@ def bandwidth_ratio(next_bandwidth, hbm_bandwidth):
 
 @formula("flops_ratio", "amdahl1967")
 def flops_ratio(next_flops, peak_flops):
-    """What the data sheets say of the arithmetic.
+    """Peak FLOP/s of the new device over the old one, from the data sheets.
 
     >>> flops_ratio(next_flops="2 PFLOP/s", peak_flops="1 PFLOP/s")
     2.0
@@ -44,9 +44,9 @@ def flops_ratio(next_flops, peak_flops):
 
 @formula("reading_share", "williams2009 §3")
 def reading_share(weights_time, cache_time, experts_time, streams_time, pass_time):
-    """Weights, caches, experts and what streams through memory between the products, of the whole step.
+    """Share of a step's time spent on memory: weights, caches, experts, and streams between the products.
 
-    Experts of few tokens are read and hardly computed, so all of their time counts as reading.
+    Experts with few tokens are limited by reading, so all of their time counts as reading.
 
     >>> reading_share(weights_time="2 ms", cache_time="1 ms", experts_time=0, streams_time="1 ms", pass_time="10 ms")
     0.4
@@ -56,7 +56,7 @@ def reading_share(weights_time, cache_time, experts_time, streams_time, pass_tim
 
 @formula("computing_share", "williams2009 §3")
 def computing_share(products_time, pass_time):
-    """What products take beyond the reading of their weights, of the whole step.
+    """Share of a step's time spent on arithmetic: what products take beyond reading their weights.
 
     >>> computing_share(products_time="1 ms", pass_time="10 ms")
     0.1
@@ -68,10 +68,11 @@ def computing_share(products_time, pass_time):
     "generation_gain", "amdahl1967", given=[reading_share, computing_share, bandwidth_ratio, flops_ratio], domain=_PARTS
 )
 def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio):
-    """How many times as fast the step is where a part of it gets faster as bandwidth does, a part as FLOPS do.
+    """Speed-up of a step on the new device: memory time shrinks with bandwidth, arithmetic with FLOP/s.
 
-    The rest is taken to last as long as before: from the H100 to the B200 launches got a little shorter and hops
-    longer.  Reading that arithmetic would hide counts as reading, so with many users it says a little too much.
+    The rest is assumed to last as long as before; from the H100 to the B200, launches got a little shorter and hops
+    longer. Reading that is hidden behind arithmetic counts as reading, so with many users the gain is slightly too
+    large.
 
     >>> generation_gain(reading_share=0.5, computing_share=0, bandwidth_ratio=2, flops_ratio=3)
     1.3333333333333333
@@ -82,5 +83,5 @@ def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio
 
 next_generation = Sheet(
     "a step on a new generation", bandwidth_ratio, flops_ratio, reading_share, computing_share, generation_gain,
-    doc="What a step gains from a device's bandwidth and from its FLOPS.",
+    doc="Speed-up of a step from a new device's bandwidth and FLOP/s.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two half batches in turn: while one computes, the messages of the other travel.
+"""Two-batch overlap: the batch is split into halves, and one half computes while the other's messages travel.
 
 >>> half = dict(attention_stretch="0.3 ms", attention_messages="0.1 ms", experts_stretch="0.1 ms")
 >>> round(alternating_time(half, experts_messages="0.2 ms") * 1e3, 3)  # computing 0.8 ms, messages 0.6 ms
@@ -23,7 +23,7 @@ _HERE = "deepseek2025-inference"
 
 @formula("device_batch", _HERE)
 def device_batch_half(batch, pp):
-    """Half of the sequences pass at once.
+    """Sequences of a device in one half batch.
 
     >>> device_batch_half(batch=64, pp=1)
     32.0
@@ -33,7 +33,7 @@ def device_batch_half(batch, pp):
 
 @formula("pass_tokens", _HERE)
 def read_tokens_half(prompts, read_chunk):
-    """Half of the prompts' tokens; a single prompt is cut in two.
+    """Prompt tokens of one half batch; a single prompt is cut in two.
 
     >>> read_tokens_half(prompts=2, read_chunk=4096)
     4096.0
@@ -43,7 +43,7 @@ def read_tokens_half(prompts, read_chunk):
 
 @formula("pass_tokens", _HERE, given=[device_batch_half])
 def mixed_tokens_half(device_batch, prompts, read_chunk):
-    """Half of the sequences, and half of the tokens of the prompts beside them.
+    """Tokens of one half batch in a mixed step: half of the sequences and half of the prompt tokens.
 
     >>> mixed_tokens_half(device_batch=32, prompts=1, read_chunk=512)
     288.0
@@ -53,10 +53,11 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
 
 @formula("exposed_messages", _HERE, "johnson1954")
 def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
-    """Around a block each message travels while the other half computes: after its sender's stretch, or before its own.
+    """Time in a block during which a message is not hidden by the other half's computation.
 
-    Those after attention stand beside the other half's attention for one half, and beside its experts for the other;
-    so do those after experts.  What outlasts the stretch that it stands beside is waited for.
+    Each message travels while the other half computes. The messages after attention overlap with the other half's
+    attention for one half, and with its experts for the other half; so do the messages after the experts. If a message
+    takes longer than the computation it overlaps with, the rest of it is exposed.
 
     >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
     ...                  experts_messages="2 ms")
@@ -69,7 +70,7 @@ def exposed_messages(attention_stretch, attention_messages, experts_stretch, exp
 
 @formula("alternating_time", _HERE, "johnson1954", given=[exposed_messages])
 def alternating_time(attention_stretch, experts_stretch, exposed_messages):
-    """A block for two halves that take turns on the device and on its links, each half's work in its order.
+    """Time of a block for two half batches that take turns on the device and on its links.
 
     >>> even = dict(attention_stretch="2 ms", attention_messages="1 ms", experts_stretch="2 ms")
     >>> alternating_time(even, experts_messages="1 ms")
@@ -80,7 +81,9 @@ def alternating_time(attention_stretch, experts_stretch, exposed_messages):
 
 @formula("alternating_end", _HERE)
 def alternating_end(attention_stretch, experts_messages):
-    """Before the first message only the first half attends, and after all else only the last message travels.
+    """Extra time at the ends of a step, where nothing overlaps.
+
+    Before the first message only the first half attends; after all computation only the last message travels.
 
     >>> alternating_end(attention_stretch="2 ms", experts_messages="1 ms")
     0.001
@@ -90,7 +93,7 @@ def alternating_end(attention_stretch, experts_messages):
 
 @formula("exchange_cores", "deepseek2024-v3 §3.2.2", "deepep")
 def exchange_cores_deepep():
-    """Cores that sending prompts' tokens takes from the device while they travel; tokens of decoding take none.
+    """Cores that DeepEP occupies while it sends prompt tokens; in decoding it occupies none.
 
     >>> exchange_cores_deepep()
     20.0
@@ -100,7 +103,7 @@ def exchange_cores_deepep():
 
 @formula("slowing", "deepseek2024-v3 §3.2.2")
 def slowing_by_cores(cores, exchange_cores):
-    """How much longer computing takes on the cores that are left, over its time on all.
+    """Extra computing time, as a share, because communication kernels occupy some cores.
 
     >>> slowing_by_cores(cores=132, exchange_cores=20).__round__(3)
     0.179
@@ -110,7 +113,9 @@ def slowing_by_cores(cores, exchange_cores):
 
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
-    """The parts of a step's time; of half batches those of both, and of the messages what is not hidden.
+    """Return the parts of a step's time by name.
+
+    With half batches, computing counts both halves, and messages count only where they are not hidden.
 
     >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
     9
@@ -133,13 +138,13 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
 
 
 def _half(time: Expr) -> Expr:
-    """The time of half of the prompts; the tokens of a pass are those of half a batch already."""
+    """Return the time with half of the prompts. The tokens of a pass already count half a batch."""
     return put(time, {symbol("prompts"): symbol("prompts") / 2}, {})
 
 
 @cache
 def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
-    """All messages of a step, as a formula of its sheet.
+    """Return the time of all messages of a step, hidden or not, as a formula of its sheet.
 
     >>> messages_of(LLAMA, None, Work("decode", overlap="half_batches")).letter
     'messages_time'

@@ -1,8 +1,8 @@
-"""The kernels of a step of serving: what a block's listing says, priced part by part.
+"""The kernels of a serving step, priced part by part from the operators of a block.
 
-Products, norms and activations work on all tokens of a step alike.  Attention does not: sequences that are decoded
-read a cache, prompts attend to themselves and to what was read of them before.  What a kernel takes is told apart: its
-launch, the weights that it reads, and the rest.
+Products, norms and activations treat all tokens of a step equally. Attention does not: decoded sequences read a cache,
+while prompts attend to themselves and to their earlier chunks. The time of a kernel is split into its launch, the
+reading of weights, and the rest.
 
 >>> from scalebook.block import LLAMA
 >>> sorted(step_parts(LLAMA, None, Work("decode"))) == sorted(PARTS)
@@ -41,18 +41,18 @@ PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
     "exchange_time", "launches_time",
 )  # fmt: skip
-_WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and what latent attention absorbs
+_WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and the projections that latent attention absorbs
 _FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
 x = symbol
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a step does: "decode", "prefill" or "mixed"; how tokens reach their experts; and what hides messages.
+    """What a step does: its `phase`, how tokens reach their experts, and how messages are hidden.
 
-    `exchange` is "all_reduce" (every device of a group has all tokens), "all_to_all" (tokens are sent to their
-    experts) or "gather" (all tokens are gathered, and sums scattered); "none" on one device.  `overlap` is "none", or
-    "half_batches": two halves of the tokens pass the blocks in turn, one computing while the other exchanges.
+    `phase` is "decode", "prefill" or "mixed". `exchange` is "all_reduce" (every device of a group has all tokens),
+    "all_to_all" (tokens are sent to their experts), "gather" (all-gather of tokens, reduce-scatter of results) or
+    "none" on one device. `overlap` is "none", or "half_batches" for two-batch overlap.
     """
 
     phase: str
@@ -61,7 +61,7 @@ class Work:
 
     @property
     def passes(self) -> int:
-        """Batches that pass the blocks in a step, each with its part of the tokens."""
+        """Number of batches that pass the blocks in a step: two with two-batch overlap, otherwise one."""
         return 2 if self.overlap == "half_batches" else 1
 
     @property
@@ -75,10 +75,10 @@ class Work:
 
 @cache
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
-    """The parts of a step's time: those of its dense and of its mixture-of-experts blocks, and of its head.
+    """Return the parts of a step's time: dense blocks, mixture-of-experts blocks, and the head.
 
-    A pipeline's stages pass a step on one after another, so all blocks count.  These are of one pass: what half
-    batches make of them says `scalebook.inference.halves`.
+    The stages of a pipeline run one after another, so all blocks count. The result is for one pass;
+    `scalebook.inference.halves` combines the passes of half batches.
     """
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
@@ -89,7 +89,7 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
 
 
 def beside_blocks(work: Work) -> dict[str, Expr]:
-    """The parts of a step's time that are of its head, and of what a pipeline's stages send."""
+    """Return the parts of a step's time outside the blocks: the head, and what pipeline stages send."""
     total = _head(work)
     total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
     if work.exchange == "none":
@@ -98,7 +98,7 @@ def beside_blocks(work: Work) -> dict[str, Expr]:
 
 
 def put(expr: Expr, places: Mapping, made: dict) -> Expr:
-    """An expression with others in the place of letters; SymPy would compare again what each Max and Min holds."""
+    """Return an expression with letters replaced, without SymPy comparing the arguments of each Max and Min again."""
     if expr in places or not expr.args:
         return places.get(expr, expr)
     if expr not in made:
@@ -109,19 +109,19 @@ def put(expr: Expr, places: Mapping, made: dict) -> Expr:
 
 
 def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
-    """Each kind of block, and how many layers are of it."""
+    """Return each kind of block with its number of layers."""
     share = x("moe_layers") if dense else x("layers")
     both = (dense, x("layers") - share if moe else x("layers")), (moe, share)
     return [(kind, count * part) for block, count in both for kind, part in kinds_of(block)]
 
 
 def _inside() -> Expr:
-    """Devices of a pipeline's pair within one scale-up domain."""
+    """Return the devices of a neighbouring pair of pipeline stages within one scale-up domain (1 or 2)."""
     return 1 + Min(1, Max(0, x("scaleup_size") - x("tp") * x("attention_dp"), evaluate=False), evaluate=False)
 
 
 def _bytes(*widths: str) -> Expr:
-    """Bytes of the step's tokens at these widths."""
+    """Return the bytes of the step's tokens with these widths."""
     size = x("pass_tokens") * x("result_bits") / 8
     for width in widths:
         size *= x(width)
@@ -129,7 +129,10 @@ def _bytes(*widths: str) -> Expr:
 
 
 def on_device(block: Block) -> Block:
-    """Heads and widths split over the devices that attend together; an expert's width over those that share it."""
+    """Return a device's part of a block: heads and widths split over tensor parallelism.
+
+    An expert's width is split over the devices that share it.
+    """
     dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
     widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
@@ -137,18 +140,20 @@ def on_device(block: Block) -> Block:
 
 
 def held(cost: Expr) -> Expr:
-    """A cost where of fewer key-value heads than devices each device has one whole."""
+    """Return a cost in which each device holds at least one whole key-value head."""
     return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
 def _tokenwise(cost: Expr) -> Expr:
-    """The tokens of a step in the place of sequences and their lengths."""
+    """Return a cost with a step's tokens instead of sequences and lengths."""
     return held(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
 
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """The parts of a block's time up to the sum after attention, and after it; messages are those at the end of each.
+    """Return the parts of a block's time up to the all-reduce after attention, and after it.
+
+    Messages are counted at the end of each stretch.
 
     >>> from scalebook.block import LLAMA
     >>> first, second = stretches(LLAMA, Work("decode"))
@@ -166,7 +171,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         weights = [t for op in ops for t in op.args if t.is_weight]
         total = first if names <= names_of_first else second
         if names & core or any(op.function in _FUSED for op in ops):
-            continue  # attention, routing and what norms are fused with: below
+            continue  # attention, routing, and the sums that norms are fused with are priced below
         if ops[0].function:
             _add_stream(total, ops[0])
         elif any(t.is_routed for t in weights):
@@ -195,7 +200,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
 
 
 def _core(block: Block) -> set[str]:
-    """The lines that are attention: from scores to weighted values, an indexer's scores, a state."""
+    """Return the names of the operators that are attention: scores to weighted values, indexer scores, or a state."""
     if state := state_core(block):
         return set(state)
     scores = {op.name for op in block.ops if any(base(i) == "context" for i in op.outs[0].indices)}
@@ -203,18 +208,21 @@ def _core(block: Block) -> set[str]:
 
 
 def _norm_sum() -> Expr:
-    """Queries and keys that are normed over all heads: their sums of squares are added over the devices."""
+    """Return the time to sum squares over devices, for queries and keys normed over all heads."""
     return _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
 
 
 def _sum_of(size: Expr) -> Expr:
-    """A sum over the devices that attend together, by the kernel that the engine brings along for it."""
+    """Return the time of an all-reduce over tensor-parallel devices by the engine's own kernel."""
     own = {x("collective_launch"): x("sum_launch"), x("near_latency"): x("sum_latency")}
     return put(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
 
 
 def _add_stream(total, op) -> None:
-    """A norm of the residual is fused with the sum before it; norms within attention and activations stand alone."""
+    """Add the time of a memory-bound operator.
+
+    A norm of the residual stream is fused with the sum before it. Other norms and activations are kernels of their own.
+    """
     elements = _tokenwise(op.args[0].elements)
     results = x("result_bits") / 8
     if base(op.args[0].indices[-1]) == "hidden" and op.function.endswith("norm"):
@@ -222,7 +230,7 @@ def _add_stream(total, op) -> None:
     elif op.function.endswith("norm"):
         moved = elements * 2 * results
     elif base(op.args[0].indices[0]) == "experts":
-        return  # its passes are counted with routing
+        return  # its memory passes are counted under routing
     else:
         moved = elements * (sum(1 for _ in op.args) * results + x("activation_bits") / 8)
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
@@ -230,7 +238,7 @@ def _add_stream(total, op) -> None:
 
 
 def _add_product(total, ops, weights, rows) -> None:
-    """Products of tokens and dense weights, those that read the same tokens as one."""
+    """Add products of tokens and dense weights; products that read the same tokens run as one."""
     first = ops[0].products[0]
     columns = sum((_tokenwise(op.products[0].columns) for op in ops), S.Zero)
     copies, inner = _tokenwise(first.copies), _tokenwise(first.inner)
@@ -242,7 +250,7 @@ def _add_product(total, ops, weights, rows) -> None:
 
 
 def _price(total, size, read, rates, part) -> None:
-    """Launch apart; weights at the rate of streams; and what the product takes beyond."""
+    """Add a product's time: launch, reading weights at stream speed, and the rest under `part`."""
     rows, columns, inner, copies = size
     peak, reached = rates
     moved = copies * rows * (inner * x("activation_bits") + columns * x("result_bits")) / 8 + read
@@ -270,7 +278,7 @@ def _price(total, size, read, rates, part) -> None:
 
 
 def _add_experts(total, ops) -> None:
-    """Grouped products: of each expert that a step visits, as many rows as it has tokens on the fullest device."""
+    """Add the grouped products of the visited experts, with the rows they have on the fullest device."""
     columns = sum((op.products[0].columns for op in ops), S.Zero)
     inner, copies = ops[0].products[0].inner, x("local_experts")
     read = copies * columns * inner * x("expert_bits") / 8
@@ -280,7 +288,7 @@ def _add_experts(total, ops) -> None:
 
 
 def _add_routing(total) -> None:
-    """Tokens sorted by expert, and copied, quantized, weighted and summed around the products."""
+    """Add sorting tokens by expert, and the memory passes that copy, quantize, weight and sum them."""
     copied = x("assigned_passes") * x("hidden") + 3 * x("expert_ffn") / x("etp")
     worked = x("fullest_share") * x("assigned_tokens") * copied
     moved = (2 * x("pass_tokens") * x("hidden") + worked) * x("result_bits") / 8
@@ -289,7 +297,10 @@ def _add_routing(total) -> None:
 
 
 def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
-    """Sums over the devices that attend together after each half of a block, or tokens sent to their experts."""
+    """Return the communication times after attention and after the feed-forward half of a block.
+
+    They are all-reduces over tensor-parallel devices, or tokens sent to their experts and back.
+    """
     if work.exchange == "none":
         return S.Zero, S.Zero
     whole = _bytes("hidden")
@@ -312,7 +323,7 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
 
 
 def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
-    """Blocks that slide attend to their window, the others to the whole context: the mean over them."""
+    """Add attention, averaged over layers with a sliding window and layers with the whole context."""
     windows = x("window_layers") / x("layers")
     for share, within in ((1 - windows, None), (windows, x("window"))):
         if work.decodes:
@@ -323,7 +334,7 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             time = (_latent_prompt if latent else _grouped_prompt)(within)
             total["reading_time"] += share * (time - x("prompt_launch"))
             total["launches_time"] += share * x("prompt_launch")
-    if latent and work.decodes:  # queries turned into latents' width and results out of it, in 16 bits
+    if latent and work.decodes:  # queries are projected to the latent width and results out of it, in 16 bits
         heads, rows = x("heads") / x("tp"), x("device_batch")
         for inner, columns in ((x("nope_dim"), x("kv_rank")), (x("kv_rank"), x("v_dim"))):
             read = heads * inner * columns * x("result_bits") / 8
@@ -365,7 +376,7 @@ def _read(kv_heads, traffic, flops) -> Expr:
 
 
 def _pairs(within) -> Expr:
-    """Queries of a chunk and what they meet: all that was read before, and the triangle among themselves."""
+    """Return query-key pairs of a chunk: all earlier tokens, and the causal triangle within the chunk."""
     if within is None:
         return tiled_pairs.of(seq=x("read_chunk"), context=x("past") + x("read_chunk"))
     return x("read_chunk") * Min(within, x("past") + x("read_chunk") / 2, evaluate=False)
@@ -406,7 +417,10 @@ def _latent_prompt(within) -> Expr:
 
 
 def _head(work: Work) -> dict[str, Expr]:
-    """Words looked up, the last norm, and logits of one token a sequence; their maxima are found over all devices."""
+    """Add the embedding lookup, the last norm, and the logits of one token per sequence.
+
+    The largest logits are gathered over all devices.
+    """
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

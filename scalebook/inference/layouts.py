@@ -1,7 +1,8 @@
-"""Layouts of a service: the ways to deal a model out to devices that serve a rate within targets, and what they cost.
+"""Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
 
-A layout says how many devices share a copy of the model, how, and how many copies there are.  Its users follow: by
-Little's law they are as many as wait for an answer at the rate that is asked for, or as many as targets let in.
+A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
+of users follows: by Little's law, those who wait for an answer at the given rate, or the most users that the targets
+allow.
 
 >>> from scalebook.inference.serving import serve
 >>> from scalebook.search import search
@@ -42,16 +43,17 @@ __all__ = [
 ]
 
 TARGETS = ("tpot", "ttft")
-MOST_DEVICES = 100_000  # each number of copies is a layout: more are a slip
+MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is a typing mistake
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
-    """The least whole number from 1 to `most` at which a rising function is zero or more, and one beyond where none is.
+    """Return the smallest whole number from 1 to `most` at which a rising function reaches zero, else `most` + 1.
 
-    `f` is of numbers and the places of their rows.  It is taken to be nearly straight, as times are in users: a line
-    between the ends of what is left says where to look, an end that stays counts half (Illinois), and a step to the
-    neighbour and a halving in turn keep what jumps from taking long.  Rows that are done are looked at no more.  Where
-    a function falls in places it is a crossing, not always the first.
+    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The search
+    works best if f is nearly straight, as times are in the number of users. A line through the ends of the remaining
+    interval predicts the root; an end that does not move counts half (the Illinois method). Steps to a neighbour and
+    bisection, in turn, limit the number of steps if f jumps. Rows that are solved are not evaluated again. If a
+    function falls somewhere, the result is a crossing, but not always the first.
 
     >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
     array([   3.,  700., 1001.])
@@ -62,7 +64,7 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
     high = np.where(below >= 0, 1.0, np.where(above >= 0, most, most + 1))
     low = np.where((below >= 0) | ~(above >= 0), high - 1, low)
     found, side, turn = high.copy(), np.zeros_like(most), 0
-    while (is_open := (high - low > 1) & (high < 2.0**53)).any():  # beyond, whole numbers are not told apart
+    while (is_open := (high - low > 1) & (high < 2.0**53)).any():  # beyond 2^53 floats do not distinguish whole numbers
         left = is_open.reshape(len(rows), -1).any(1)
         if left.mean() < 0.7:
             found[rows] = high
@@ -88,37 +90,37 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
 
 
 def _room(at, shape) -> np.ndarray:
-    """The users whose caches fit, of which one is looked at even where none fits."""
+    """Return the number of users whose caches fit, at least one."""
     return np.maximum(np.broadcast_to(np.nan_to_num(at("max_users", 1.0), posinf=2.0**53), shape), 1.0)
 
 
 def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
-    """The fewest users who ask for so many requests a second, and where there is no room for so many as have room."""
+    """Return the fewest users who produce the given request rate, or all that fit in memory if that is fewer."""
     most = _room(at, shape)
 
-    def above(users, rows):  # users less those who would wait at this rate: nearly straight
+    def above(users, rows):  # users minus those who would wait at this rate: nearly straight
         return users - at("rate", users, rows) * users / at("request_rate", users, rows)
 
     return np.minimum(first_whole(above, most), most)
 
 
 def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
-    """The most users who have room and keep to the targets, and one where none does."""
+    """Return the most users who fit in memory and meet the targets; one if not even one does."""
     most = _room(at, shape)
 
     def beyond(users, rows):
         over = np.maximum.reduce([np.broadcast_to(at(n, users, rows) / x - 1, users.shape) for n, x in targets.items()])
-        return np.where(over > 0, over, np.minimum(over, -1e-300))  # to keep to a target just so is to keep to it
+        return np.where(over > 0, over, np.minimum(over, -1e-300))  # exactly at a target counts as within it
 
     return np.maximum(first_whole(beyond, most) - 1, 1.0) if targets else most
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """What a search of `serve` goes through: at most so many devices, targets, and a rate or none.
+    """The space that a search of `serve` goes through: the most devices, the targets, and a request rate if given.
 
-    Searched are, where nothing is said, tensor parallelism, copies of the model, and of a model with experts their
-    spread and groups of attention.  Users follow unless they are given.
+    By default the search covers tensor parallelism and copies of the model. For a model with experts it also covers
+    expert parallelism and attention data parallelism. The number of users follows unless it is given.
     """
 
     serve: Any
@@ -161,7 +163,7 @@ class Layouts:
         return lambda tp, pp, attention_dp, replicas: tp * pp * attention_dp * replicas <= most
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
-        """Groups of powers of two and any number of copies, as far as there are devices."""
+        """Return the default values of each letter: powers of two, and any number of copies, up to the device limit."""
         if self.devices is None:
             return self.serve.space.usual(known)
         powers = tuple(2.0**x for x in range(int(np.log2(self.devices)) + 1))
@@ -183,10 +185,10 @@ class Layouts:
 
 
 class Asked(Layouts):
-    """The same, which says why where no layout does what is asked for: what comes nearest."""
+    """A `Layouts` that also explains why no layout meets the request, and which comes nearest."""
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
-        """The sentence; nothing where none of these is the reason."""
+        """Return the explanation, or "" if none of the known reasons applies."""
         given = {x: np.min(quantity(x, letters[x])) for x in ("tp", "pp", "attention_dp", "replicas") if x in letters}
         if self.devices is not None and (least := np.prod(list(given.values()))) > self.devices:
             said = " and ".join(f"{n}={x:g}" for n, x in given.items() if x > 1)
@@ -217,32 +219,32 @@ class Asked(Layouts):
 
 
 def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):
-    """The best of all devices by another aim, one service at a time; None where there is none."""
+    """Return the best layout over all devices for another aim, one service at a time, or None if there is none."""
     targets, has_users = layouts.targets if targets is None else targets, "users" in letters
     own = Layouts(layouts.serve, layouts.devices, targets, has_rate, has_users, layouts.is_priced)
     found = []
     for case in cases:
-        if len(cases) > 1:  # so that it says which device
+        if len(cases) > 1:  # so that the message names the device
             case = [[x] if isinstance(x, Row) and "hbm_bandwidth" in x else x for x in case]
         try:
             found.append(search(own, *case, **aim, against=next(iter(aim.values())), **letters, progress=False).best[0])
-        except ValueError:  # none on this device
+        except ValueError:  # no layout on this device
             continue
     rising = -1 if "maximize" in aim else 1
     return min(found, key=lambda x: rising * next(iter(x.values.values())), default=None)
 
 
-# One service, not a column of them
+# A single service
 
 
 @cache
 def part(sheet: Sheet, letter: str) -> Sheet:
-    """What a letter rests on."""
+    """Return the formulas of a sheet that a letter depends on."""
     return sheet.only(letter)
 
 
 def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
-    """The users of one service, found as those of columns are."""
+    """Return the number of users of one service, found by the same search as for columns of layouts."""
     sheet, rows, left, known = serve.checked(knowns, {**letters, "users": 1})
     if several := [n for n, x in known.items() if np.ndim(x)]:
         raise TypeError(f"users are found for one way to serve: give {several[0]} one value, and ask for each in turn")
@@ -259,7 +261,10 @@ def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
 
 
 def users_for(serve, knowns: tuple, letters: Mapping) -> float:
-    """The users of one service who ask for `rate`; raises ValueError, with the most there is, where it is too high."""
+    """Return the users of one service who produce the request rate `rate`.
+
+    Raises ValueError, with the highest possible rate, if the rate is too high.
+    """
     users = _found(serve, knowns, letters, users_at_rate)
     row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:
@@ -272,17 +277,17 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
     return users
 
 
-# What a search asks
+# The request of a search
 
 
 def refuse_no_rate(rate) -> None:
-    """Raise ValueError for requests that never come."""
+    """Raise ValueError if the request rate is not positive."""
     if not np.all(quantity("rate", rate) > 0):
         raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
 
 
 def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
-    """What is searched where a rate, targets or the most devices are given, and the letters that are left."""
+    """Return the search space and the remaining letters if a call gives a rate, targets or a device limit."""
     if not letters.keys() & {"rate", "devices", "pools", *TARGETS}:
         return serve, letters
     letters = dict(letters)

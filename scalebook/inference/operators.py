@@ -1,9 +1,9 @@
-"""Attention operators as serving engines run them: each a sheet that a device's row and a shape complete.
+"""Attention operators as serving engines run them; each sheet is completed by a device's row and a shape.
 
-An operator for prompts takes in the projections, turns queries and keys by their positions, writes the cache, and
-attends.  An operator for decoding reads the cache for one new token of each sequence.  What its kernels reach is
-TensorRT-LLM's on the H100, unless the device's row or a library that it runs has cells of its own
-(`read_launch_grouped` and so on).
+An operator for prompts takes in the projections, rotates queries and keys by their positions, writes the cache, and
+attends. An operator for decoding reads the cache for one new token of each sequence. The default efficiencies are
+TensorRT-LLM's on the H100. A device's row, or a library that it runs, may have cells of its own (`read_launch_grouped`
+and so on).
 
 >>> from scalebook.tables import accelerators, models
 >>> h200 = accelerators.h200.at("bf16")
@@ -66,12 +66,12 @@ __all__ = [
 _HERE = "aiconfigurator"
 
 
-# What a call need not say
+# Defaults
 
 
 @formula("seq", "vaswani2017 §3.2")
 def one_new_token():
-    """Decoding attends for one new token of each sequence.
+    """Default number of new tokens per sequence in decoding: one.
 
     >>> one_new_token()
     1.0
@@ -81,7 +81,7 @@ def one_new_token():
 
 @formula("query_bits", "shah2024 §3")
 def queries_as_they_come(activation_bits):
-    """Queries keep the bits of the projections, unless the kernel quantizes them.
+    """Default width of queries: the width of the projections; some kernels quantize them.
 
     >>> queries_as_they_come(activation_bits=16)
     16.0
@@ -111,7 +111,7 @@ def grouped_read_share():
 
 @formula("item_time_grouped", _HERE)
 def grouped_item():
-    """Default time a core takes at least for one sequence and key-value head: TensorRT-LLM's on the H100.
+    """Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's on the H100.
 
     >>> grouped_item()
     1.5e-06
@@ -141,7 +141,7 @@ def latent_read_share():
 
 @formula("item_time_latent", _HERE)
 def latent_item():
-    """Default time a core takes at least for one sequence of cached latents: TensorRT-LLM's on the H100.
+    """Default minimum time a core spends on one sequence of cached latents: TensorRT-LLM's on the H100.
 
     >>> latent_item()
     5.6e-06
@@ -165,7 +165,7 @@ def grouped_prompt_time(
     score_flops,
     peak_vector,
 ):
-    """`prefill_kernel_time` with the launch and the share of the bandwidth of an engine's operator for prompts.
+    """Time of an engine's prompt attention: `prefill_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e3 * grouped_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
     ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, head_dim=128,
@@ -188,7 +188,7 @@ def grouped_decode_time(
     flops,
     peak_flops,
 ):
-    """`decode_kernel_time` with the launch and the share of the bandwidth at which a device reads keys and values.
+    """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
     ...     item_time_grouped="1.4 us",
@@ -203,10 +203,10 @@ def grouped_decode_time(
 
 @formula("resident_share", "trtllm-dispatch", given=[least_traffic])
 def resident_when_repeated(traffic, l2_capacity):
-    """What a second-level cache still holds of the keys and values if the same call is repeated, as benchmarks do.
+    """Share of keys and values still in the L2 cache if the same call is repeated, as in benchmarks.
 
-    All of it as long as it fits, and nothing of a quarter more, since lines are replaced before they are read again.
-    In a service other kernels run in between: there give `resident_share=0`.
+    If they fit, all of them are. If they are a quarter larger than the cache, none is, since lines are evicted before
+    they are read again. In a service other kernels run in between: there give `resident_share=0`.
 
     >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
     [1.0, 0.0]
@@ -234,10 +234,11 @@ def decode_time_by_cores(
     flops,
     peak_flops,
 ):
-    """Each core takes one item, a sequence's key-value head, at a time: a start, and its bytes at the rate of one core.
+    """Time of decode attention if each core works on one sequence's key-value head at a time.
 
-    If there are fewer items than cores, several cores share an item, each at least `split_tokens` of it, and their
-    results are joined.  Memory may take longer, for what the second-level cache does not hold.
+    An item takes a start-up time, and its bytes at the bandwidth of one core. If there are fewer items than cores,
+    several cores share an item, each with at least `split_tokens` of its tokens, and their results are joined. Reading
+    from memory what the L2 cache does not hold may take longer.
 
     >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142,
     ...     item_time_grouped="3 us",
@@ -272,7 +273,9 @@ def flash_kernel_time(
     hbm_bandwidth,
     read_efficiency_grouped,
 ):
-    """Fused attention by itself, without a cache to write: products at the peak and then the softmax, or the traffic.
+    """Time of fused attention without a cache to write: the larger of arithmetic and memory traffic.
+
+    Arithmetic is the products at the peak, followed by the softmax.
 
     >>> 1e6 * flash_kernel_time(read_launch_grouped="8 us", batch=1, heads=8, pairs=1e8, head_dim=128,
     ...     peak_flops="989.4 TFLOP/s", score_flops=18.6, peak_vector="66.9 TFLOP/s", traffic="1 GB",
@@ -289,7 +292,9 @@ def flash_kernel_time(
 
 @formula("append_traffic", "deepseek2024-v2 §2.1", "trtllm-dispatch")
 def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
-    """`latent_append_traffic`; with an 8-bit cache, queries, keys and values are also read and written in 8 bits.
+    """Bytes moved to append latents to the cache: `latent_append_traffic`, plus quantization for an 8-bit cache.
+
+    With an 8-bit cache, queries, keys and values are also read and written in 8 bits.
 
     >>> shape = dict(batch=1, heads=128, kv_rank=512, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
     >>> latent_append_quantized(shape, kv_bits=8, activation_bits=16) / 1e6
@@ -303,7 +308,9 @@ def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_di
 
 @formula("traffic", "deepseek2024-v2 §2.1")
 def latent_prompt_traffic(batch, seq, heads, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
-    """With the latents expanded, each head reads queries, keys and values in the bits of the cache and writes results.
+    """Bytes moved by prompt attention with latents expanded.
+
+    Each head reads queries, keys and values in the width of the cache, and writes its results.
 
     >>> shape = dict(batch=1, heads=128, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
     >>> latent_prompt_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
@@ -328,7 +335,7 @@ def latent_prompt_time(
     score_flops,
     peak_vector,
 ):
-    """`grouped_prompt_time` with the latents expanded: half of a pair's width counts as the width of a head.
+    """Time of prompt attention with latents expanded: `grouped_prompt_time` with half of a pair's width per head.
 
     >>> 1e3 * latent_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
     ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, nope_dim=128, rope_dim=64, v_dim=128,
@@ -351,7 +358,9 @@ def latent_decode_time(
     flops,
     peak_flops,
 ):
-    """`decode_kernel_time` of absorbed attention: all heads read the same latents, so that a sequence is one item.
+    """Time of absorbed attention over cached latents: `decode_kernel_time` with one work item per sequence.
+
+    All heads read the same latents, so a sequence cannot be split by heads.
 
     >>> 1e6 * latent_decode_time(read_launch_latent="13 us", batch=64, cores=132, item_time_latent="5.6 us",
     ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_latent=0.8, flops="8 GFLOP",
@@ -384,7 +393,7 @@ decode_attention = Sheet(
 decode_attention_by_cores = Sheet(
     "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(),
     resident_when_repeated,
-    doc="The same by kernels of which a library says what one core does: mmha and xqa of TensorRT-LLM.",
+    doc="Decode attention by kernels whose time per core a library gives: mmha and xqa of TensorRT-LLM.",
 )  # fmt: skip
 latent_prompt_attention = Sheet(
     "latent_prompt_attention", *_PROMPT, latent_append_quantized, latent_prompt_traffic, latent_prompt_time,
@@ -398,5 +407,5 @@ latent_decode_attention = Sheet(
 flash_attention = Sheet(
     "flash_attention", prefill_context, one_tile, tiled_pairs, sixteen_bits, queries_as_they_come, least_traffic,
     grouped_read_launch, grouped_read_share, score_arithmetic, flash_kernel_time,
-    doc="A kernel of fused attention by itself, causal; without a mask give pairs, the square of the length.",
+    doc="A fused causal attention kernel by itself. Without a mask, give pairs: the square of the length.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Attention of a step that does not read all that is cached: to keys that an indexer picks, or to a state.
+"""Attention that does not read the whole cache: sparse attention with an indexer, and linear attention with a state.
 
 >>> sorted(linear_parts(decodes=True, reads=False))
 ['cache_time', 'launches_time']
@@ -21,15 +21,15 @@ from scalebook.language import symbol
 __all__ = ["indexed_parts", "linear_parts"]
 
 x = symbol
-_INDEX_KERNELS = 3  # the key cached, the scores, the best of them picked
-_DECODED = 3  # kernels of a token in linear attention: its convolution, decay and strength, the state
-_READ = 9  # of prompts: the same two, norms of queries and keys, and six of a chunk's products
+_INDEX_KERNELS = 3  # kernels of the indexer: cache the key, compute the scores, pick the best
+_DECODED = 3  # kernels of linear attention in decoding: convolution, decay and strength, state
+_READ = 9  # in prefill: the first two, query and key norms, six for a chunk's products
 
 
 def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
-    """The parts of one layer's time that are attention to picked latents, and their picking.
+    """Return the parts of a layer's time for sparse attention to latents: the indexer and attention to its picks.
 
-    Short prompts attend to all, which takes `whole`.
+    Short prompts attend to all tokens, which takes `whole`.
     """
     total: dict[str, Expr] = {}
     if decodes:
@@ -88,7 +88,7 @@ def _sparse(batch, pairs, moved, efficiency) -> Expr:
 
 
 def linear_parts(decodes: bool, reads: bool) -> dict[str, Expr]:
-    """The parts of one layer's time that are linear attention: its convolution, and its state."""
+    """Return the parts of a layer's time for linear attention: the convolution and the state."""
     total: dict[str, Expr] = {}
     if decodes:
         moved = delta_state_traffic.of(batch=x("device_batch"))

@@ -1,7 +1,7 @@
-"""Two pools: prompts are read on devices of one layout, answers written on devices of another, of one kind or of two.
+"""Search for two pools: one layout reads prompts, another decodes, on devices of one kind or of two.
 
-Each pool is laid out for itself: the one that reads needs only be fast enough for the first token, the other for
-those after it.  All pairs are looked at, since what is sent between them depends on both.
+Each pool has a layout of its own. The prefill pool only has to meet the target for the first token, the decode pool the
+target for the tokens after it. All pairs of layouts are compared, since the cache transfer depends on both.
 
 >>> from scalebook.inference.serving import serve
 >>> from scalebook.tables import accelerators, models
@@ -39,7 +39,7 @@ _LETTERS = ("tp", "ep", "attention_dp")
 
 @dataclass(frozen=True)
 class Pool:
-    """Devices of one kind that do one thing: copies of a layout."""
+    """Devices of one kind with one task: copies of a layout."""
 
     device: str
     devices: float
@@ -49,7 +49,7 @@ class Pool:
 
 @dataclass(frozen=True, repr=False)
 class Apart:
-    """The cheapest two pools: `prefill` and `decode`, and the `row` of what users get and pay."""
+    """The cheapest two pools: `prefill`, `decode`, and the `row` of what users get and pay."""
 
     prefill: Pool
     decode: Pool
@@ -108,7 +108,7 @@ class _Layouts:
         self.sheet, self.columns = sheet, columns
         self._keep(holds)
         self._keep(self.at("cache_room", 1.0) > 0)
-        self.each = 2.0 if letters.get("overlap") == "half_batches" else 1.0  # sequences that a group needs to decode
+        self.each = 2.0 if letters.get("overlap") == "half_batches" else 1.0  # fewest sequences of a decoding group
         self._keep(self.at("max_users", 1.0) >= self.each * self.columns["attention_dp"])
         self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
@@ -120,7 +120,7 @@ class _Layouts:
         self.columns = {n: x[holds] for n, x in self.columns.items()}
 
     def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
-        """A letter at so many users, of some of the layouts."""
+        """Return a letter at a number of users, for some or all of the layouts."""
         columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
         size = len(columns["tp"])
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
@@ -133,13 +133,15 @@ class _Layouts:
         return np.broadcast_to(held.spread(letters[letter]), size)
 
     def reading(self) -> dict[str, np.ndarray]:
-        """A prompt read in each group of a copy at once, and nothing written."""
+        """Return the time to read a prompt in every attention group of a copy at once, with nothing decoded."""
         groups = self.columns["attention_dp"]
         return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
 
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
-        """As few copies as keep to the target, and what a step takes then: by Little's law each answer is there for
-        the steps of all its tokens."""
+        """Return the fewest copies that meet the target for `tpot`, and the step time then.
+
+        By Little's law an answer is in progress for as many steps as it has tokens.
+        """
 
         def at(letter, users, places=None):
             return self.at(letter, users, places)
@@ -163,7 +165,7 @@ class _Layouts:
 
 
 def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
-    """The values of each letter: those given, or powers of two as far as there are devices and experts."""
+    """Yield the values of each letter: those given, or powers of two up to the number of devices and experts."""
     powers = 2.0 ** np.arange(int(np.log2(devices)) + 1)
     experts = known.get("experts", 0)
     usual = {"tp": powers, "ep": powers[powers <= max(experts, 1)], "attention_dp": powers if experts else powers[:1]}
@@ -177,12 +179,12 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
 
 
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
-    """The cheapest two pools of at most so many devices that serve a rate within targets; of devices without a price
-    the fewest.  Each of a list of devices is tried for each pool.
+    """Find the cheapest two pools that serve a rate within targets, with at most `devices` devices in all.
 
-    Prompts come at random, and each group of devices that reads is a queue of its own (M/D/1): as full as `ttft`
-    allows, or as `load` says.  Caches go whole over the network of the narrower group, or over `link_bandwidth`.
-    Raises ValueError, with the nearest that can be met, where no two pools do what is asked.
+    If devices have no price, the fewest devices win. Each device of a list is tried for each pool. Prompts arrive at
+    random, and each group of prefill devices is a queue of its own (M/D/1), with the highest load that `ttft` allows,
+    or with `load`. Caches are sent whole over the network of the narrower group, or over `link_bandwidth`. Raises
+    ValueError, with the nearest targets that can be met, if no two pools do.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
@@ -216,14 +218,14 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
 
 
 def _exchanges(rows, letters: dict) -> tuple:
-    """How tokens may reach experts: the one that is given, or each; nothing where there are none."""
+    """Return the ways that tokens may reach experts: the given one, or all; `("",)` without experts."""
     if "exchange" in letters:
         return (letters.pop("exchange"),)
     return EXCHANGES if any("experts" in x and x["experts"] > 0 for x in rows) else ("",)
 
 
 def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:
-    """Columns of all layouts, one after another, with the place of each."""
+    """Return the columns of all layouts concatenated, with the place of each."""
     own = {n: np.concatenate([x[n] for x in found]) for n in found[0]}
     own["of"] = np.concatenate([np.full(x.size, i) for i, x in enumerate(layouts)])
     own["at"] = np.concatenate([np.arange(x.size) for x in layouts])
@@ -234,7 +236,10 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """The best layout that reads and the best that writes, and how many copies read; refused where there is none."""
+    """Return the best prefill layout, the best decode layout, and the number of prefill copies.
+
+    Raises ValueError if there is no such pair.
+    """
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
     if not write["fits"].any():
@@ -271,7 +276,7 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
 
 
 def _told(layouts, read, write, best, asked) -> Apart:
-    """The pools and what follows."""
+    """Return the two pools with what users get and pay."""
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
     one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known

@@ -1,7 +1,8 @@
-"""Prefix caching: what prompts begin with is kept, and is not computed again.
+"""Prefix caching: keys and values of common prompt beginnings are kept and not computed again.
 
-How much is found depends on what is asked again and on what is kept.  Where requests for prefixes are independent and
-the least recently used goes first, `lru_hit_share` finds it as the root of an equation: it has no closed form.
+The hit rate depends on which prefixes are requested and on which are kept. If requests for prefixes are independent and
+the least recently used prefix is evicted first, `lru_hit_share` finds it as the root of an equation. It has no closed
+form.
 
 >>> round(lru_hit_share(zipf(10_000, skew=0.9), held=1000), 3)
 0.556
@@ -23,7 +24,7 @@ __all__ = [
 
 @formula("computed_rate", "deepseek2025-inference")
 def computed_rate(prompt_rate, hit_share):
-    """Prompt tokens that are left to compute.
+    """Prompt tokens per second that are not in the prefix cache and must be computed.
 
     >>> round(computed_rate(prompt_rate=73_700, hit_share=0.563))  # of a node of DeepSeek's, which said the first two
     32207
@@ -33,7 +34,9 @@ def computed_rate(prompt_rate, hit_share):
 
 @formula("prompt_time", "kwon2023")
 def prompt_time_prefix(whole_prompt_time, hit_share):
-    """What is found takes no time: attention of the rest to what is found is left out.
+    """Time to read a prompt with cache hits, assuming that cached tokens take no time.
+
+    Attention of the new tokens to the cached ones is left out.
 
     >>> prompt_time_prefix(whole_prompt_time="30 ms", hit_share=0.5)
     0.015
@@ -43,9 +46,10 @@ def prompt_time_prefix(whole_prompt_time, hit_share):
 
 @formula("prompt_time", "kwon2023")
 def prompt_time_prefix_attention(whole_prompt_time, hit_share, attention_share):
-    """The tokens that are left attend to those that are found: of the pairs only the square of `hit_share` is saved.
+    """Time to read a prompt with cache hits, including attention of new tokens to cached ones.
 
-    `attention_share` is that of the whole prompt; (1 - h) of the rest and (1 - h²) of the pairs are left.
+    With a hit rate h, (1 - h) of the products and (1 - h²) of the attention pairs are left. `attention_share` is the
+    share of attention in the time of the whole prompt.
 
     >>> prompt_time_prefix_attention(whole_prompt_time="30 ms", hit_share=0.5, attention_share=0.2)
     0.0165
@@ -55,15 +59,15 @@ def prompt_time_prefix_attention(whole_prompt_time, hit_share, attention_share):
 
 prefix_caching = Sheet(
     "prefix_caching", computed_rate, prompt_time_prefix,
-    doc="Prompts of which a share is found in a cache: what is left to compute, and how long that takes.",
+    doc="Prompts with prefix-cache hits: the tokens left to compute, and how long that takes.",
 )  # fmt: skip
 
 
-# What is found
+# Cache hits
 
 
 def zipf(items: int, skew: float) -> np.ndarray:
-    """Shares of the requests that go to each of so many items, the nth proportional to n to the power -skew.
+    """Return the popularity of each of `items` items under Zipf's law: the nth is proportional to n^-skew.
 
     >>> zipf(3, skew=1).round(3).tolist()
     [0.545, 0.273, 0.182]
@@ -77,11 +81,12 @@ def zipf(items: int, skew: float) -> np.ndarray:
 
 
 def lru_hit_share(shares, held: float) -> float:
-    """The share of requests that a cache answers which drops the least recently used item, by Che's approximation.
+    """Return the hit rate of a cache with least-recently-used eviction, by Che's approximation.
 
-    shares: how often each item is asked for, independently each time; items are equally large.  held: how many fit.
-    An item is found if it was asked for within the time in which `held` others are; that time is taken to be the same
-    for all items, and is the root of an equation, found by bisection.  Raises ValueError for what is no such cache.
+    `shares` says how often each item is requested; requests are independent and items equally large. `held` is how many
+    items fit. An item is a hit if it was requested within the time in which `held` other items are requested. That time
+    is assumed to be the same for all items; it is the root of an equation, found by bisection. Raises ValueError if the
+    arguments describe no such cache.
 
     >>> round(lru_hit_share([0.25] * 4, held=2), 9)  # equal items: the share that is held
     0.5

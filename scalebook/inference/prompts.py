@@ -1,11 +1,14 @@
-"""Prompts of a service: how many a step reads, what reading them takes and delays, and what waits for it.
+"""Prompts of a service: how many a step reads, how long reading takes, and what it delays.
 
-Against `simulate_serving` of users whose lengths differ by a fifth (1 to 256 of them, prompts of 1,024 to 65,536 tokens
-read at once or in parts, answers of 32 and 256 tokens, few prompts or more than steps can read) whole answers are 0 to
-7 % and times per token 0 to 9 % too long, first tokens 23 % too early to 16 % too late.  Outside that are short prompts
-of which a step reads many: each of a burst is charged a step, so the first tokens of 256 users come 1.4 times too late
-where a step reads 16, and 3.5 times with prompts of 128 tokens; and two users whose prompts take more steps to read
-than their answers have (40 and 32): first tokens come a fifth too late, times per token are a quarter too short.
+The formulas were compared with `simulate_serving` for 1 to 256 users whose lengths differ by a fifth. Prompts had 1,024
+to 65,536 tokens, read at once or in chunks, and answers 32 or 256 tokens, from few prompts to more than the steps can
+read. Whole answers are 0 to 7 % too long, times per output token 0 to 9 % too long, and first tokens between 23 % too
+early and 16 % too late.
+
+Two cases are worse. First, if a step reads many short prompts, each prompt of a burst is charged a step of its own: the
+first tokens of 256 users come 1.4 times too late if a step reads 16 prompts, and 3.5 times with prompts of 128 tokens.
+Second, for two users whose prompts take more steps to read than their answers have (40 and 32), first tokens come a
+fifth too late and times per token are a quarter too short.
 
 >>> queue = dict(output=32, pp=1, chunks_of_prompt=8)
 >>> beside = prompts_of_answer(queue, prompt=16384, chunk_tokens=2048)  # so few of 63 others, the rest is ahead of me
@@ -26,7 +29,7 @@ __all__ = [
 
 @formula("chunks_of_prompt", "agrawal2024 §4.2")
 def steps_of_prompt(prompt, chunk_tokens):
-    """A prompt longer than what a step may read is read in several, of equal size.
+    """Number of steps that read a prompt: equal chunks of at most `chunk_tokens` tokens.
 
     >>> steps_of_prompt(prompt=20000, chunk_tokens=8192)
     3.0
@@ -36,9 +39,10 @@ def steps_of_prompt(prompt, chunk_tokens):
 
 @formula("prompts_together", "agrawal2024 §4.2", "little1961")
 def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
-    """Where more sequences end with a step than one, as many prompts are read in the next, as far as it may read.
+    """Prompts read together in one step, if more than one sequence ends with a step.
 
-    A sequence lasts for `output - 1` steps, so that part of the others ends with each.
+    A sequence decodes for `output - 1` steps, so that fraction of the other sequences ends with each step. The step
+    reads as many new prompts, up to its token limit.
 
     >>> prompts_of_step(batch=64, output=300, pp=1, prompt=1000, chunk_tokens=8192)
     1.0
@@ -51,9 +55,10 @@ def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
 
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
 def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
-    """What reading a prompt adds to the steps that it is read in, its part of what several read together add.
+    """Time that reading a prompt adds to the steps it shares with decoding sequences.
 
-    A pipeline's stages work on different sequences, so each waits only for as long as a stage takes.
+    Prompts read together share the added time. Pipeline stages work on different sequences, so each sequence waits only
+    for one stage.
 
     >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
     >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
@@ -64,11 +69,11 @@ def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together
 
 @formula("wait_steps", "yu2022")
 def wait_half_step(batch):
-    """A request comes at any time in a step, and the next one looks for requests: half a step in the mean.
+    """Steps that a request waits before the engine looks for new requests: half a step on average.
 
-    A single user, all of whose answers have ended, finds no step running.
-    An engine that looks at every k-th step lets requests wait for k/2 (SGLang's scheduler_recv_interval), and one that
-    waits for more requests, for as many steps as it is told besides (TensorRT-LLM's batch_wait_timeout_iters).
+    A single user, whose last answer has ended, finds no step running. If an engine looks every k steps, requests wait
+    for k/2 (SGLang's scheduler_recv_interval). If it waits for more requests to arrive, add the steps that it waits
+    (TensorRT-LLM's batch_wait_timeout_iters).
 
     >>> wait_half_step(batch=64), wait_half_step(batch=1)
     (0.5, 0.0)
@@ -78,9 +83,9 @@ def wait_half_step(batch):
 
 @formula("ttft", "yu2022", "agrawal2024 §3", given=[wait_half_step])
 def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens, wait_steps):
-    """A request waits until an engine looks for requests, and for prompts before its own; then it is read.
+    """Time to first token: waiting for the engine and for earlier prompts, then reading the prompt.
 
-    An engine may gather some tokens before it sends the first.
+    An engine may gather `first_tokens` tokens before it sends any.
 
     >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
     >>> alone |= dict(batch=64)
@@ -95,9 +100,10 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
 
 @formula("prompts_beside", "agrawal2024 §4.2")
 def prompts_of_answer(output, pp, prompt, chunk_tokens):
-    """As many prompts as can be read beside the steps of an answer: a step reads several short ones, or a part of one.
+    """Prompts that can be read during the decode steps of one answer.
 
-    What the last part of a prompt leaves of a step, the next prompt has.
+    A step reads several short prompts, or a chunk of a long one. Tokens that the last chunk of a prompt leaves free in
+    a step go to the next prompt.
 
     >>> prompts_of_answer(output=201, pp=1, prompt=16384, chunk_tokens=8192)
     100.0
@@ -109,7 +115,10 @@ def prompts_of_answer(output, pp, prompt, chunk_tokens):
 
 @formula("prompts_ahead", "little1961", given=[steps_of_prompt])
 def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_together, prompts_beside):
-    """Half of those who end with a step in which mine is read, and all whom the steps of an answer cannot read.
+    """Prompts read before one's own, for users who send requests at different times.
+
+    These are half of the users whose answers end with the same step, or all the prompts that the steps of an answer
+    cannot read, if that is more.
 
     >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_together=1, prompts_beside=200)
     >>> [prompts_ahead_out_of_step(part, batch=b) for b in (1, 2, 101, 401)]
@@ -123,9 +132,10 @@ def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_toget
 
 @formula("prompts_met", "little1961")
 def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
-    """Each other user sends one prompt in my time: those not read before mine or with it I meet while I decode.
+    """Share of the other users' prompts that are read while one's own answer is decoded.
 
-    So a request has each other's prompt once in all, before its first token, in the step that gives it, or after it.
+    Each other user sends one prompt during a request. It is read before one's own prompt, together with it, or while
+    one decodes, so a request meets every other user's prompt once.
 
     >>> prompts_met_out_of_step(batch=65, prompts_together=1, prompts_ahead=0.5)
     0.9921875
@@ -138,10 +148,11 @@ def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
 
 @formula("queue_time", "kleinrock1975", "little1961", domain=SEVERAL_TOKENS)
 def queue_time_of_group(batch, generations, prompts_ahead, chunks_of_prompt, mixed_time, prompts_together, pp):
-    """The wait of a benchmark's mean request among the users of one group: one burst, and then users out of step.
+    """Mean queueing time in a benchmark with a fixed number of users: one burst at the start, then users out of step.
 
-    Each prompt of the burst is charged a step of its own, and short ones share one: where a step may read several, and
-    many users begin at once, first tokens come too late, of 256 users with prompts of 128 tokens by three times.
+    Each prompt of the burst is charged a step of its own, although short prompts share one. So if a step may read
+    several prompts and many users begin at once, first tokens come too late: by a factor of three for 256 users with
+    prompts of 128 tokens.
 
     >>> queue = dict(batch=65, generations=10, mixed_time="40 ms", chunks_of_prompt=1, prompts_together=1, pp=1)
     >>> round(queue_time_of_group(queue, prompts_ahead=0.5, output=201), 3)

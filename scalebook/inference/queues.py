@@ -1,10 +1,13 @@
-"""Queues of serving: what users and requests a second make of one server that reads prompts and writes answers.
+"""Queueing formulas of serving: latency and load of one server that reads prompts and writes answers.
 
-A server takes steps.  A step with `batch` sequences takes `base_time + batch * added_time` and gives each of them a
-token; a prompt is read between two steps, takes `prompt_time`, gives its request the first token, and holds up all
-others.  `tpot` is the time per output token without the first one, which `ttft` has: so they add up to `end_to_end`.
-In an open loop requests come at their own times, `rate` a second; in a closed loop each of `users` sends the next
-when the last is answered.  There is room for all: a batch that memory limits (`max_batch`) is not seen here.
+A server works in steps. A step with `batch` sequences takes `base_time + batch * added_time` and gives each of them a
+token. A prompt is read between two steps: that takes `prompt_time`, gives its request the first token, and delays all
+others. `tpot` is the time per output token without the first one, which `ttft` includes, so the two add up to
+`end_to_end`.
+
+In an open loop requests arrive at their own times, `rate` per second. In a closed loop each of `users` users sends the
+next request when the last is answered. Memory is assumed to hold every sequence: a batch limited by memory
+(`max_batch`) is not modelled here.
 
 >>> server = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200)
 >>> row = open_loop(server, rate=8, tpot_target="20 ms")
@@ -27,7 +30,7 @@ __all__ = [
     "tpot_open_beside", "tpot_open_swinging", "ttft", "ttft_beside", "user_rate",
 ]  # fmt: skip
 
-# What can be: conditions that several formulas share.
+# Conditions that several formulas share
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
 TARGET_ABOVE_BASE = {
     "a target above the time of a step without sequences": lambda tpot_target, base_time: tpot_target > base_time
@@ -37,12 +40,12 @@ SEVERAL_TOKENS = {"answers of more than one token": lambda output: output > 1}
 SOME_USER = {"at least one user": lambda users: users >= 1}
 
 
-# Whatever the loop
+# Open and closed loops
 
 
 @formula("token_time", "yu2022")
 def token_time_linear(base_time, added_time, batch):
-    """A decode step: what it takes anyway, and what each sequence adds.
+    """Time of a decode step: a fixed part, and what each sequence adds.
 
     >>> token_time_linear(base_time="10 ms", added_time="50 us", batch=64)
     0.0132
@@ -52,7 +55,9 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_price_batch", "yu2022")
 def half_price_batch(base_time, added_time):
-    """The step is then twice what its sequences add to it, and a token costs twice what no batch goes below.
+    """Batch at which a step takes twice what its sequences add to it.
+
+    A token then costs twice as much as with an endless batch.
 
     >>> half_price_batch(base_time="10 ms", added_time="50 us")
     200.0
@@ -62,7 +67,7 @@ def half_price_batch(base_time, added_time):
 
 @formula("ttft", "yu2022")
 def ttft(queue_time, prompt_time):
-    """The first token comes when the prompt has waited and been read.
+    """Time to first token: the prompt waits and is read.
 
     >>> ttft(queue_time="10 ms", prompt_time="30 ms")
     0.04
@@ -72,7 +77,7 @@ def ttft(queue_time, prompt_time):
 
 @formula("end_to_end", "zhong2024")
 def end_to_end(ttft, output, tpot):
-    """The first token, and the others: `tpot` is defined without the first.
+    """Time of a whole answer: the first token, and `tpot` for each of the others.
 
     >>> end_to_end(ttft="40 ms", output=201, tpot="10 ms")
     2.04
@@ -82,7 +87,7 @@ def end_to_end(ttft, output, tpot):
 
 @formula("tpot", "zhong2024", domain=SEVERAL_TOKENS)
 def tpot_from_ends(end_to_end, ttft, output):
-    """The definition: the time after the first token over the tokens after it.
+    """Time per output token, by definition: the time after the first token over the number of tokens after it.
 
     >>> tpot_from_ends(end_to_end="2.04 s", ttft="40 ms", output=201)
     0.01
@@ -92,7 +97,9 @@ def tpot_from_ends(end_to_end, ttft, output):
 
 @formula("users", "little1961")
 def littles_law(rate, end_to_end):
-    """Little's law: those in the system are those who come in the time that one stays, whatever the order.
+    """Requests in the system, by Little's law: the arrival rate times the time that a request stays.
+
+    It holds in any order of service.
 
     >>> littles_law(rate=8, end_to_end="3 s")
     24.0
@@ -102,7 +109,7 @@ def littles_law(rate, end_to_end):
 
 @formula("user_rate", "zhong2024")
 def user_rate(tpot):
-    """What one user sees after the first token.
+    """Tokens per second that one user sees after the first token.
 
     >>> user_rate(tpot="20 ms")
     50.0
@@ -112,7 +119,9 @@ def user_rate(tpot):
 
 @formula("device_rate", "little1961")
 def device_rate_served(rate, output, devices):
-    """What is asked for is what is written, as long as the server keeps up; `devices` share one server.
+    """Output tokens per second and device of a server that keeps up with its requests.
+
+    The server writes as many tokens as requests ask for; `devices` share one server.
 
     >>> device_rate_served(rate=8, output=200, devices=4)
     400.0
@@ -120,15 +129,15 @@ def device_rate_served(rate, output, devices):
     return rate * output / devices
 
 
-# An open loop: requests come at random, whatever the server does
+# An open loop: requests arrive at random, whatever the server does
 
 
 @formula("load", "kleinrock1975")
 def load_open(rate, output, added_time, prompt_time):
-    """The time that each second's requests add: their prompts, and their share of the steps.
+    """Load of an open loop: the work per second that requests add, their prompts and their share of the steps.
 
-    What steps take anyway is not in it: there is always time for that, a longer step with more sequences in it.
-    Every token is counted as a step, the first too, which the prompt gives: on the safe side by one in `output`.
+    The fixed part of a step does not count as load: if the server gets busier, more sequences share it. The first token
+    is counted as a step although the prompt gives it, which overstates the load by one token in `output`.
 
     >>> load_open(rate=8, output=200, added_time="50 us", prompt_time="30 ms")
     0.32
@@ -138,12 +147,12 @@ def load_open(rate, output, added_time, prompt_time):
 
 @formula("tpot", "kleinrock1975", "little1961", given=[load_open], domain=SPARE_TIME)
 def tpot_open(base_time, load):
-    """The mean of an open loop: what a step takes anyway, over the share of the time that is left for it.
+    """Mean time per output token in an open loop: the fixed time of a step over the share of time left for it.
 
-    Prompts leave `1 - rate * prompt_time` of the time for steps, so a token takes `token_time` over that; by Little's
-    law `rate * output * tpot` sequences are in the batch, and the equation solved is this.  It takes batches at their
-    mean: simulated answers of 200 tokens are within 4 % of it up to a load of 0.8 with prompts of 30 ms.  Long prompts
-    are further off: of 300 ms it is 18 % too short at a load of 0.7, for answers begin just after long steps.
+    Prompts leave `1 - rate * prompt_time` of the time for steps, so a token takes `token_time` over that. By Little's
+    law `rate * output * tpot` sequences are in the batch; this is the solution of the two equations. It uses the mean
+    batch: simulated answers of 200 tokens are within 4 % of it up to a load of 0.8 with prompts of 30 ms. Long prompts
+    are further off, because answers begin just after long steps: with 300 ms it is 18 % too short at a load of 0.7.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> [round(tpot_open(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
@@ -159,11 +168,12 @@ def tpot_open(base_time, load):
 
 @formula("tpot", "cohen1979", given=[load_open], domain=SPARE_TIME)
 def tpot_open_swinging(base_time, added_time, prompt_time, output, load):
-    """The mean where batches swing: one finds the others there, and adds to the load itself.
+    """Mean time per output token in an open loop whose batch fluctuates.
 
-    Exact where each sequence slows all others a little all the time: a step's rate is shared, and the numbers of
-    sequences are then distributed as a negative binomial, whatever the lengths.  Prompts are taken as spread over the
-    answer, so it is a little above where they go first.
+    A request finds the other sequences there and adds to the load itself. The formula is exact if each sequence slows
+    all others slightly all the time. A step's rate is then shared, and the number of sequences has a negative binomial
+    distribution, whatever the lengths. Prompts are treated as spread over the answer, so it is slightly too high if
+    they come first.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> [round(tpot_open_swinging(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
@@ -174,7 +184,7 @@ def tpot_open_swinging(base_time, added_time, prompt_time, output, load):
 
 @formula("prompt_load", "kleinrock1975")
 def prompt_load(rate, prompt_time):
-    """Prompts alone, which go before steps.
+    """Share of the time spent on prompts, which go before decode steps.
 
     >>> prompt_load(rate=8, prompt_time="30 ms")
     0.24
@@ -183,20 +193,21 @@ def prompt_load(rate, prompt_time):
 
 
 def _excess(prompt_time, prompt_load):
-    """By how much the step that reads a prompt is longer than the mean step, whatever else steps take.
+    """Return by how much the step that reads a prompt exceeds the mean step.
 
-    All prompts that came in a step are read in the next, so long steps follow each other; and a request is the more
-    likely to meet a step, the longer it is.
+    All prompts that arrive during a step are read in the next, so long steps follow each other. A request is also more
+    likely to arrive during a long step.
     """
     return prompt_time / (1 - prompt_load**2)
 
 
 @formula("tpot", "kleinrock1975", given=[load_open, prompt_load], domain=SPARE_TIME)
 def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_load):
-    """The mean of an open loop where prompts are read beside the sequences that decode: long prompts too.
+    """Mean time per output token in an open loop whose steps read prompts and decode together.
 
-    One finds the mean batch there and adds oneself, and what came while one's own prompt was read is read before one's
-    second token.  Within 5 % of simulated means up to a load of 0.7, for prompts as long as 30 steps.
+    It also holds for long prompts. A request finds the mean batch and adds itself; prompts that arrived while its own
+    was read are read before its second token. It is within 5 % of simulated means up to a load of 0.7, for prompts as
+    long as 30 steps.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200)
     >>> [round(tpot_open_beside(server, prompt_time=p, rate=8) * 1e3, 2) for p in ("3 ms", "30 ms", "60 ms")]
@@ -208,7 +219,9 @@ def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_lo
 
 @formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
 def ttft_beside(tpot, prompt_time, prompt_load):
-    """Half of the step that a request meets, and the step that reads its prompt beside the sequences that decode.
+    """Time to first token if prompts are read in steps that also decode.
+
+    It is half of the step that a request meets on arrival, and then the step that reads its prompt.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> round(ttft_beside(server, rate=8) * 1e3, 1)
@@ -220,7 +233,7 @@ def ttft_beside(tpot, prompt_time, prompt_load):
 
 @formula("batch", "little1961", given=[tpot_open])
 def batch_open(rate, output, tpot):
-    """Answers that are being written at once, by Little's law.
+    """Answers in progress at once, by Little's law.
 
     >>> round(batch_open(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms", rate=8), 1)
     23.5
@@ -230,7 +243,9 @@ def batch_open(rate, output, tpot):
 
 @formula("capacity", "kleinrock1975", domain=TARGET_ABOVE_BASE)
 def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests a second at which an open loop just keeps to a target; twice `base_time` takes a load of a half.
+    """Requests per second at which an open loop just meets a target for time per output token.
+
+    A target of twice `base_time` allows a load of one half.
 
     >>> capacity_open(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot_target="20 ms")
     12.5
@@ -240,7 +255,7 @@ def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
 
 @formula("headroom", "kleinrock1975", domain={"a rate within the capacity": lambda rate, capacity: rate <= capacity})
 def headroom(rate, capacity):
-    """What could still come.
+    """Share of the capacity that is still free.
 
     >>> headroom(rate=8, capacity=12.5)
     0.36
@@ -250,7 +265,7 @@ def headroom(rate, capacity):
 
 @formula("queue_time", "kleinrock1975", given=[prompt_load], domain=READABLE)
 def queue_time_prompts(prompt_time, prompt_load):
-    """M/D/1: prompts that come at random, are read in the same time each, and wait for each other alone.
+    """Mean waiting time of prompts for each other (M/D/1): random arrivals, equal reading times.
 
     >>> round(queue_time_prompts(rate=8, prompt_time="30 ms") * 1e3, 2)
     4.74
@@ -260,10 +275,11 @@ def queue_time_prompts(prompt_time, prompt_load):
 
 @formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=READABLE)
 def queue_time_open(prompt_time, prompt_load, token_time):
-    """Prompts on a server that takes steps where it has none: half a step more, exactly so if steps are equally long.
+    """Mean waiting time of prompts on a server that runs decode steps when no prompt waits.
 
-    All prompts that wait are read before the next step; to the queue of prompts, steps are vacations of its server.
-    Where they are read beside a step, as in `simulate_serving`, the first token comes at least that step later.
+    It is the M/D/1 queue plus half a step, exactly so if steps are equally long. All waiting prompts are read before
+    the next step; to the queue of prompts, decode steps are vacations of the server. If prompts are read together with
+    a step, as in `simulate_serving`, the first token comes at least that step later.
 
     >>> round(queue_time_open(rate=8, prompt_time="30 ms", token_time="11.2 ms") * 1e3, 2)
     10.34
@@ -274,7 +290,7 @@ def queue_time_open(prompt_time, prompt_load, token_time):
 open_loop = Sheet(
     "open_loop", load_open, tpot_open, batch_open, token_time_linear, prompt_load, queue_time_open, ttft, end_to_end,
     littles_law, user_rate, device_rate_served, capacity_open, headroom, half_price_batch,
-    doc="Requests that come at random to one server: how long tokens take, who is in the system, and what it can take.",
+    doc="Requests that arrive at random at one server: latency, requests in the system, and capacity.",
 )  # fmt: skip
 
 
@@ -283,7 +299,7 @@ open_loop = Sheet(
 
 @formula("batch", "yu2022")
 def batch_closed(users):
-    """Prompts are read between steps, so every user has a sequence in every step.
+    """Sequences in a step of a closed loop: one for every user, since prompts are read between steps.
 
     >>> batch_closed(users=32)
     32.0
@@ -293,10 +309,10 @@ def batch_closed(users):
 
 @formula("end_to_end", "little1961", domain=SOME_USER)
 def end_to_end_closed(users, output, token_time, prompt_time):
-    """From one request of a user to the next: the steps of an answer, and one prompt of every user.
+    """Time from one request of a user to the next: the steps of an answer, and one prompt of every user.
 
-    Whoever's prompt is read, all others wait, before their first token or after it: so this holds in step and out of
-    step, and only how it divides into `ttft` and `tpot` depends on that.
+    While one user's prompt is read, all others wait, before their first token or after it. So the total is the same
+    whether users are in step or not; only its division into `ttft` and `tpot` differs.
 
     >>> end_to_end_closed(users=32, output=200, token_time="11.6 ms", prompt_time="30 ms")
     3.2684
@@ -306,7 +322,7 @@ def end_to_end_closed(users, output, token_time, prompt_time):
 
 @formula("rate", "little1961")
 def rate_closed(users, end_to_end):
-    """Little's law, solved for the requests a second.
+    """Requests per second of a closed loop, by Little's law.
 
     >>> rate_closed(users=32, end_to_end="3.2 s")
     10.0
@@ -316,10 +332,11 @@ def rate_closed(users, end_to_end):
 
 @formula("queue_time", "kleinrock1975", domain=SEVERAL_TOKENS | SOME_USER)
 def queue_time_closed(users, output, prompt_time):
-    """Users out of step: of those whose answers end with the same step as mine, half are read before me.
+    """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Answers of many lengths bring users out of step in time; each of the others ends with a given step once in
-    `output - 1`, and never with more than each.
+    Half of the users whose answers end with the same step are read first. Answers of different lengths bring users out
+    of step over time. Each other user then ends with a given step once in `output - 1`; a single-token answer ends with
+    every step.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
@@ -329,7 +346,9 @@ def queue_time_closed(users, output, prompt_time):
 
 @formula("queue_time", "kleinrock1975", domain=SOME_USER)
 def queue_time_burst(users, prompt_time):
-    """All users at once, as a benchmark begins: half of the others are read before me.  Equal answers stay in step.
+    """Mean waiting time if all users start at once, as a benchmark begins: half of the others are read first.
+
+    If answers are equally long, users stay in step.
 
     >>> queue_time_burst(users=32, prompt_time="30 ms")
     0.465
@@ -340,16 +359,18 @@ def queue_time_burst(users, prompt_time):
 closed_loop = Sheet(
     "closed_loop", batch_closed, token_time_linear, end_to_end_closed, queue_time_closed, ttft, tpot_from_ends,
     rate_closed, user_rate, device_rate_served, half_price_batch,
-    doc="Users who each send the next request when the last is answered: how long tokens take, and how many there are.",
+    doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip
 
 
-# Served together: all that wait make the next batch, which is answered as one (embeddings, rankings, pools of prompts)
+# Dynamic batching: all waiting requests make the next batch, answered as one (embeddings, rankings, prefill pools)
 
 
 @formula("load", "inoue2019")
 def load_together(rate, added_time):
-    """What requests add to batches: the rest of the time is for what each batch takes anyway.
+    """Load with dynamic batching: the work per second that requests add to batches.
+
+    The rest of the time goes to the fixed part of each batch.
 
     >>> load_together(rate=0.6, added_time=1)
     0.6
@@ -359,7 +380,7 @@ def load_together(rate, added_time):
 
 @formula("batch", "inoue2019", given=[load_together], domain=SPARE_TIME)
 def batch_together(rate, base_time, load):
-    """The least that the mean batch can be: one, and what comes while as much is served.
+    """Lower bound of the mean batch: one, or the requests that arrive while as many are served.
 
     >>> batch_together(rate=0.6, base_time=5, added_time=1)
     7.5
@@ -369,9 +390,10 @@ def batch_together(rate, base_time, load):
 
 @formula("met_batch", "inoue2019", given=[load_together, batch_together], domain=SPARE_TIME)
 def met_batch(rate, base_time, load, batch):
-    """Large batches serve more, so a request meets a larger one than the mean: the mean square over the mean.
+    """Mean size of the batch that a request is served in: the mean square over the mean.
 
-    A batch is what came while the last was served, or one: the means and mean squares of the two are the same.
+    Large batches serve more requests, so a request is more likely to be in one. A batch is the arrivals during the last
+    one, or one request, so their means and mean squares are equal.
 
     >>> round(met_batch(rate=0.6, base_time=5, added_time=1), 2)
     9.06
@@ -382,10 +404,11 @@ def met_batch(rate, base_time, load, batch):
 
 @formula("response_time", "inoue2019", "little1961", given=[load_together, batch_together, met_batch])
 def response_time_together(rate, base_time, added_time, load, batch, met_batch):
-    """Exact for the mean batch, and above the truth for the least that it can be: within some percent of it.
+    """Mean response time with dynamic batching: waiting and service.
 
-    By Little's law it is the time that all requests of a batch are served, and those that come meanwhile wait, over
-    the requests.  With the least batch it is Inoue's bound.
+    It is exact for the true mean batch; with the lower bound it is Inoue's upper bound, too large by a few per cent. By
+    Little's law it is the time for which all requests of a batch are served and later arrivals wait, over the number of
+    requests.
 
     >>> round(response_time_together(rate=0.6, base_time=5, added_time=1), 2)
     20.78

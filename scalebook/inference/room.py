@@ -1,4 +1,4 @@
-"""What serving holds on one device: its weights, the caches of its users, and what an engine keeps for itself.
+"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself.
 
 >>> weights_on_device(LLAMA, None).free_symbols >= {symbol("tp"), symbol("weight_bits")}
 True
@@ -23,7 +23,7 @@ __all__ = [
 
 @cache
 def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
-    """Bytes of weights on a device: its part of the blocks of a stage, and of both embeddings, in 16 bits."""
+    """Return the bytes of weights on a device: its part of a stage's blocks, and of both embeddings in 16 bits."""
     x, total = symbol, S.Zero
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:
@@ -34,7 +34,7 @@ def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
 
 @cache
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """The weights of a device's part of the blocks as a formula of a sheet.
+    """Return the weights on a device as a formula of a sheet.
 
     >>> held_weights(LLAMA, None).letter
     'held_weights'
@@ -45,7 +45,7 @@ def held_weights(dense: Block | None, moe: Block | None) -> Formula:
 
 @formula("token_cache", "pope2022 §3.3")
 def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
-    """Keys and values of a device's heads; of fewer heads than devices each device has one whole.
+    """Bytes of keys and values per token on a device; each device holds at least one whole key-value head.
 
     >>> token_cache_grouped(layers=80, kv_heads=8, head_dim=128, tp=8, pp=1, kv_bits=16)
     40960.0
@@ -55,7 +55,9 @@ def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
 
 @formula("token_cache", "deepseek2024-v2 §2.1")
 def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
-    """The latent is one for all heads, so every device that attends for a sequence has it whole.
+    """Bytes of latents per token on a device.
+
+    All heads share one latent, so every device that attends for a sequence holds all of it.
 
     >>> token_cache_latent(layers=61, kv_rank=512, rope_dim=64, pp=1, kv_bits=16)
     70272.0
@@ -65,7 +67,9 @@ def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
 
 @formula("token_cache", "deepseek2025-v32 §2.1")
 def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index_bits):
-    """Beside the latent an indexer's key, one for all its heads, on every device that attends.
+    """Bytes of latents and indexer keys per token on a device.
+
+    All heads of the indexer share one key, which every device that attends holds.
 
     >>> token_cache_indexed(layers=78, kv_rank=512, rope_dim=64, index_dim=128, pp=1, kv_bits=16, index_bits=8.25)
     100152.0
@@ -75,7 +79,7 @@ def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index
 
 @formula("token_cache", "qwen3-next")
 def token_cache_hybrid(layers, linear_layers, kv_heads, head_dim, tp, pp, kv_bits):
-    """Only the layers that are not linear cache keys and values.
+    """Bytes of keys and values per token on a device, cached only in layers that are not linear attention.
 
     >>> token_cache_hybrid(layers=60, linear_layers=45, kv_heads=2, head_dim=256, tp=8, pp=1, kv_bits=16)
     15360.0
@@ -85,7 +89,7 @@ def token_cache_hybrid(layers, linear_layers, kv_heads, head_dim, tp, pp, kv_bit
 
 @formula("sequence_state", "yang2024 §3", "qwen3-next", given=[linear_memory])
 def sequence_state(linear_memory, tp, pp):
-    """Heads of linear attention are dealt out with the others.
+    """Bytes of linear-attention state per sequence on a device; heads are split over devices.
 
     >>> sequence_state(linear_memory="195.4 MB", tp=8, pp=1)
     24425000.0
@@ -95,7 +99,7 @@ def sequence_state(linear_memory, tp, pp):
 
 @formula("cached_tokens", "kwon2023")
 def cached_tokens(prompt, output):
-    """A sequence's cache grows with its answer: half of it is there in the mean.
+    """Cached tokens of a sequence: the prompt and, on average, half of the answer.
 
     >>> cached_tokens(prompt=1024, output=512)
     1280.0
@@ -105,7 +109,9 @@ def cached_tokens(prompt, output):
 
 @formula("workspace", "kwon2023")
 def workspace_usual():
-    """Buffers of a step of some thousand tokens, captured graphs and the runtime: an assumption; engines print theirs.
+    """Default workspace of an engine: 1.5 GB for buffers of some thousand tokens, captured graphs and the runtime.
+
+    This is an assumption; engines print their own figure.
 
     >>> workspace_usual()
     1500000000.0
@@ -115,7 +121,7 @@ def workspace_usual():
 
 @formula("cache_share", "kwon2023")
 def cache_share_usual():
-    """vLLM's own setting: nine tenths of a device's memory for weights, work space and caches.
+    """Default share of a device's memory for weights, workspace and caches: nine tenths, as in vLLM.
 
     >>> cache_share_usual()
     0.9
@@ -125,7 +131,9 @@ def cache_share_usual():
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
 def cached_tokens_windows(prompt, output, layers, window, window_layers):
-    """Mean over the layers where some slide: these keep no more than a window, in engines with a pool for each kind.
+    """Cached tokens of a sequence, averaged over layers with and without a sliding window.
+
+    Sliding layers keep no more than a window, in engines with a separate cache pool for each kind of layer.
 
     >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
     4314.0
@@ -136,7 +144,7 @@ def cached_tokens_windows(prompt, output, layers, window, window_layers):
 
 @formula("cache_room", "kwon2023", given=[cache_share_usual])
 def cache_room(hbm_capacity, cache_share, held_weights, workspace):
-    """What weights and work space leave; below zero where they do not fit.
+    """Memory left for caches after weights and workspace; negative if these do not fit.
 
     >>> cache_room(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
     10000000000.0
@@ -158,7 +166,7 @@ def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
 
 @formula("max_users", "memory-bottlenecks", given=[cache_room, cached_tokens])
 def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
-    """Whole sequences at their mean length, of all groups that attend for their own.
+    """Users whose sequences, at their mean length, fit in memory, over all groups and copies.
 
     >>> max_users(cache_room="10 GB", cached_tokens=1000, token_cache="100 kB", attention_dp=1, replicas=1)
     100.0
@@ -168,7 +176,7 @@ def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
 
 @formula("max_users", "qwen3-next", given=[cache_room, cached_tokens])
 def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, attention_dp, replicas):
-    """Where each sequence also has a state, however short it is.
+    """Users whose sequences fit in memory if each also has a state of fixed size.
 
     >>> max_users_states(cache_room="10 GB", cached_tokens=1000, token_cache="75 kB", sequence_state="25 MB",
     ...                  attention_dp=1, replicas=1)
@@ -180,7 +188,7 @@ def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, att
 
 @formula("filled", "kwon2023")
 def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
-    """Weights, work space and the caches of all who are served, over what the engine may use of a device.
+    """Share of the engine's memory in use: weights, workspace and the caches of all users.
 
     >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
     ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
@@ -193,7 +201,7 @@ def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, h
 def filled_states(
     batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
 ):
-    """How full memory is where sequences also keep a state, which does not grow with their tokens.
+    """Share of the engine's memory in use if each sequence also has a state of fixed size.
 
     >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
     ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)
@@ -204,7 +212,7 @@ def filled_states(
 
 
 def room_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
-    """What a device holds of these blocks, of each token and of each sequence, and who finds room beside it.
+    """Return the formulas of a device's memory for these blocks: weights, caches, users that fit, and fill.
 
     >>> [f.letter for f in room_formulas(LLAMA, None)]
     ['max_users', 'filled', 'held_weights', 'token_cache']

@@ -1,4 +1,4 @@
-"""Which ways of serving can run: rules of the letters that deal a model out to devices, each with its sentence.
+"""Rules that say which ways of serving can run; each has a sentence for the error message.
 
 >>> check({"tp": 7, "heads": 64})
 Traceback (most recent call last):
@@ -19,20 +19,20 @@ from scalebook.language.rules import not_whole
 __all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached"]
 
 COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
-NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # what devices that share a model need
+NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # cells that devices need to share a model
 BEYOND = "a network that is known"
-_MOST = 1024  # values tried
+_MOST = 1024  # largest value tried for a suggestion
 
 
 class Rule(rules.Rule):
-    """A condition on a way of serving, of which a call may leave out what it means where it says nothing.
+    """A condition on a way of serving; letters that a call leaves out have their defaults.
 
     >>> next(x for x in RULES if x.name == "pp within layers").of({"pp": np.array([64, 256]), "layers": 128})
     array([ True, False])
     """
 
     def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """With what a call means that says nothing of it."""
+        """Return the values together with the defaults of letters that are not given."""
         return _derived(values)
 
 
@@ -46,7 +46,7 @@ RULES = (
     Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
     Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
          "ep={ep} spreads experts, and the model has none"),
-    # Ways that do not divide the experts are run with copies of some: the mean device is priced.
+    # If `ep` does not divide the experts, some experts have copies; the average device is priced.
     Rule("ep within experts", "ep", lambda ep, experts: (experts == 0) | (ep <= experts),
          "ep={ep} is more than the {experts} experts"),
     Rule("ep divides the devices", "ep", lambda ep, tp, attention_dp, experts: (experts == 0)
@@ -99,11 +99,11 @@ _ABOUT = {x for rule in RULES for x in rule.needs}
 
 
 def _derived(values: Mapping) -> dict:
-    """With what a call means that says nothing of it."""
+    """Return the values together with defaults and letters that follow."""
     known = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "experts": 0, "overlap": "none"} | dict(values)
     if "users" in known:
         known["batch"] = np.maximum(1, known["users"] / (known.get("replicas", 1) * known["attention_dp"]))
-    if "hbm_bandwidth" in known:  # a device's row, of which more is asked for here than the rule's letters
+    if "hbm_bandwidth" in known:  # a device's row, which may lack cells that the networks need
         known["reach"] = reach(known)
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
@@ -111,7 +111,9 @@ def _derived(values: Mapping) -> dict:
 
 
 def reach(known: Mapping[str, Any]) -> float:
-    """How many devices the networks that are known join: within its scale-up domain a device asks for no other.
+    """Return how many devices the known networks can join.
+
+    Within its scale-up domain a device needs no other network.
 
     >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
     (1.0, 2)
@@ -122,7 +124,7 @@ def reach(known: Mapping[str, Any]) -> float:
 
 
 def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
-    """What a search left out for a network that is not known, as a sentence; nothing where it left out none."""
+    """Return a sentence about the layouts that a search skipped for an unknown network, or ""."""
     if BEYOND not in rejected:
         return ""
     name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")
@@ -132,9 +134,9 @@ def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, i
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Raise ValueError, in one sentence, for what cannot run: which letter it is, and which values would do.
+    """Raise ValueError, in one sentence, for a layout that cannot run: which letter is wrong, and what would do.
 
-    `values` are letters, numbers or arrays, and words; rules about what is not known are left out.
+    `values` are letters (numbers or arrays) and words. Rules about unknown letters are skipped.
     """
     own = {n: x for n, x in values.items() if n in _ABOUT or n in COUNTS}
     arrays = {n: x for n, x in own.items() if np.ndim(x)}
@@ -158,7 +160,9 @@ def check(values: Mapping[str, Any]) -> None:
 
 
 def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:
-    """Why it cannot run, or nothing, but for the rules lifted by name; the sheet's own conditions it leaves to it.
+    """Return why a layout cannot run, or None.
+
+    Rules named in `lifted` are skipped, and so are the conditions that `sheet` checks itself.
 
     >>> reason({"ep": 8, "experts": 0})
     'ep=8 spreads experts, and the model has none: ep=1 would do'
@@ -176,7 +180,7 @@ def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) ->
 
 
 def _listed(rule: Rule, values: Mapping, lifted) -> str:
-    """The values of a rule's letter that break no rule about it, as the end of a sentence."""
+    """Return the values of a rule's letter that break none of its rules, as the end of a sentence."""
     tried = np.arange(1.0, _MOST + 1)
     fine = np.ones(tried.shape, bool)
     for x in RULES:

@@ -1,8 +1,8 @@
-"""More devices for each token, or more copies of the model: what a step gains from tensor parallelism, and loses to it.
+"""More devices per token, or more copies of the model: gains and losses of tensor parallelism.
 
-A model split over `tp` devices is read in a part of the time, and each device more makes every sum over the group
-slower.  The step is shortest where both grow alike, and there half of what the devices could do is already lost; more
-copies of the model share the requests instead, and lose nothing to each other but balance.
+Over `tp` devices, each reads its part of the model in less time, but each further device makes every all-reduce slower.
+The step is shortest at the point where both effects balance; there, half of what the devices could do is already lost.
+Further copies of the model share the requests instead. They lose nothing to each other except load balance.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
@@ -26,12 +26,14 @@ __all__ = [
 _SMALL = {"steps that more than one device can shorten": lambda latency_floor, way_time: latency_floor > way_time}
 
 
-# Rings: every device more is two hops more
+# Rings: every further device adds two hops
 
 
 @formula("way_time", "patarasuk2009", "pope2022 §3.2")
 def way_time_ring(layers, near_latency):
-    """Two sums over the group in every block; a ring passes each device twice.
+    """Time that one further device adds to a step by hops of ring all-reduces.
+
+    Every block has two all-reduces; a ring passes each device twice.
 
     >>> from scalebook.tables import accelerators, models
     >>> round(way_time_ring(models.llama3_70b, accelerators.h100) * 1e3, 4)
@@ -42,7 +44,9 @@ def way_time_ring(layers, near_latency):
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring])
 def token_time_ring(latency_floor, tp, way_time):
-    """The weights that a token uses read by all devices at once, and the hops; few bytes go over the links.
+    """Time of a step on tensor-parallel devices with ring all-reduces: reading the weights, and the hops.
+
+    The bytes on the links are few and left out.
 
     >>> round(token_time_ring(latency_floor="42.1 ms", tp=8, way_time="0.2592 ms") * 1e3, 2)
     7.08
@@ -52,9 +56,10 @@ def token_time_ring(latency_floor, tp, way_time):
 
 @formula("best_tp", "erdil2025", given=[latency_floor, way_time_ring])
 def best_tp_ring(latency_floor, way_time):
-    """Where a device more saves as much reading as it adds in hops: it grows with the root of the model.
+    """Number of tensor-parallel devices with the shortest step, for ring all-reduces.
 
-    Doubling the devices shortens the step as long as there are fewer than this over √2.
+    There a further device adds as much hop time as it saves reading time. It grows with the square root of the model's
+    size. Doubling the devices shortens the step as long as there are fewer than this over √2.
 
     >>> round(best_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     12.7
@@ -64,7 +69,7 @@ def best_tp_ring(latency_floor, way_time):
 
 @formula("least_token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_SMALL)
 def least_token_time_ring(latency_floor, way_time):
-    """The step at that number: it grows with the root of what is read, and of the latency.
+    """Shortest step with ring all-reduces; it grows with the square root of the bytes read and of the latency.
 
     >>> round(least_token_time_ring(latency_floor="42.1 ms", way_time="0.2592 ms") * 1e3, 2)
     6.35
@@ -74,7 +79,7 @@ def least_token_time_ring(latency_floor, way_time):
 
 @formula("idle_tp", "erdil2025", given=[latency_floor, way_time_ring], domain=_SMALL)
 def idle_tp_ring(latency_floor, way_time):
-    """So many devices are as slow as one: all that they save is spent on hops.
+    """Number of tensor-parallel devices at which a step is as slow as on one device.
 
     >>> round(idle_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"))
     162
@@ -84,7 +89,7 @@ def idle_tp_ring(latency_floor, way_time):
 
 @formula("scaling_efficiency", "erdil2025", given=[token_time_ring])
 def scaling_efficiency(latency_floor, tp, token_time):
-    """Speed-up over devices: what is left of a device's worth.  It is about a half where the step is shortest.
+    """Speed-up over the number of devices; about one half at the number with the shortest step.
 
     >>> round(scaling_efficiency(latency_floor="42.1 ms", tp=12.74, way_time="0.2592 ms"), 2)
     0.52
@@ -92,12 +97,14 @@ def scaling_efficiency(latency_floor, tp, token_time):
     return latency_floor / (tp * token_time)
 
 
-# Trees: every doubling of the devices is two hops more
+# Trees: every doubling of the devices adds two hops
 
 
 @formula("doubling_time", "thakur2005", "pope2022 §3.2")
 def doubling_time_tree(layers, near_latency):
-    """Two sums over the group in every block; a tree is gone up and down, a level deeper with each doubling.
+    """Time that doubling the devices adds to a step by hops of tree all-reduces.
+
+    Every block has two all-reduces; a message goes up and down the tree, which is one level deeper.
 
     >>> from scalebook.tables import accelerators, models
     >>> round(doubling_time_tree(models.llama3_70b, accelerators.h100) * 1e3, 4)
@@ -108,7 +115,7 @@ def doubling_time_tree(layers, near_latency):
 
 @formula("token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree])
 def token_time_tree(latency_floor, tp, doubling_time):
-    """The weights read by all devices at once, and the levels of a tree.
+    """Time of a step on tensor-parallel devices with tree all-reduces: reading the weights, and the levels.
 
     >>> round(token_time_tree(latency_floor="42.1 ms", tp=64, doubling_time="0.2592 ms") * 1e3, 2)
     2.21
@@ -118,7 +125,9 @@ def token_time_tree(latency_floor, tp, doubling_time):
 
 @formula("best_tp", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree])
 def best_tp_tree(latency_floor, doubling_time):
-    """Where a level more costs what it saves: it grows as the model does, and is seldom reached within a domain.
+    """Number of tensor-parallel devices with the shortest step, for tree all-reduces.
+
+    It is proportional to the model's size and seldom reached within a scale-up domain.
 
     >>> round(best_tp_tree(latency_floor="42.1 ms", doubling_time="0.2592 ms"))
     113
@@ -135,7 +144,7 @@ _DEEP = {
 
 @formula("least_token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree], domain=_DEEP)
 def least_token_time_tree(latency_floor, doubling_time):
-    """The step at that number: it grows with the latency, and with the logarithm of the model.
+    """Shortest step with tree all-reduces; it grows with the latency and the logarithm of the model's size.
 
     >>> round(least_token_time_tree(latency_floor="42.1 ms", doubling_time="0.2592 ms") * 1e3, 2)
     2.14
@@ -151,10 +160,10 @@ _ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_ENOUGH)
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
-    """The step of one of several copies that share devices and users evenly.
+    """Time of a step of one of several copies that share devices and users evenly.
 
-    A copy reads its weights with fewer devices, and has fewer hops.  What users add (`added_time`, of one device) is
-    the same with any number of copies, since users and devices are divided alike.
+    A copy reads its weights with fewer devices and has fewer hops. What users add (`added_time`, of one device) is the
+    same with any number of copies, since users and devices are divided by the same number.
 
     >>> known = dict(latency_floor="42.1 ms", way_time="0.2592 ms", added_time="50 us", users=256, devices=64)
     >>> [round(token_time_replicas(known, replicas=x) * 1e3, 2) for x in (1, 4, 8)]
@@ -166,9 +175,10 @@ def token_time_replicas(latency_floor, way_time, added_time, users, devices, rep
 
 @formula("best_replicas", "erdil2025", given=[latency_floor, way_time_ring])
 def best_replicas(devices, latency_floor, way_time):
-    """As many as each can have its best number of devices: however many users there are, and whatever each adds.
+    """Number of copies with the shortest step: as many as get the best number of devices each.
 
-    All users are in every step, so it gives the most tokens a second, too.  Each copy must hold the model.
+    It does not depend on the number of users or on what each adds. All users are in every step, so it also gives the
+    most tokens per second. Each copy must fit in its devices' memory.
 
     >>> round(best_replicas(devices=64, latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     5.0
@@ -178,10 +188,10 @@ def best_replicas(devices, latency_floor, way_time):
 
 @formula("replica_imbalance", "david2003", domain={"two replicas or more": lambda replicas: replicas >= 2})
 def replica_imbalance(users, replicas):
-    """The fullest copy over the mean where each request goes to any of them at random, independently.
+    """Load of the fullest copy over the mean, if requests go to copies at random and independently.
 
-    Loads are nearly normal, with a variance of their mean less the share of one copy; it is the limit for many copies
-    and users, 1 % too much for 8 copies with 64 users each.  Sent to the least loaded it is about 1.
+    Loads are nearly normal; their variance is the mean, less one copy's share of it. This is the limit for many copies
+    and users, 1 % too high for 8 copies with 64 users each. If requests go to the least loaded copy it is about 1.
 
     >>> round(replica_imbalance(users=512, replicas=8), 2)
     1.18
@@ -192,5 +202,5 @@ def replica_imbalance(users, replicas):
 scaling_up = Sheet(
     "scaling_up", used_params, latency_floor, way_time_ring, token_time_ring, best_tp_ring, least_token_time_ring,
     idle_tp_ring, scaling_efficiency,
-    doc="A step on tensor-parallel devices whose sums run in rings: where more of them stop helping.",
+    doc="A step on tensor-parallel devices with ring all-reduces: the number of devices where more stop helping.",
 )  # fmt: skip

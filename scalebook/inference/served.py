@@ -1,4 +1,4 @@
-"""What a simulation of serving found: times of requests, their means and percentiles, throughput."""
+"""Results of a serving simulation: request times, their means and percentiles, and throughput."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ __all__ = ["Served", "Steps"]
 
 
 class Steps(NamedTuple):
-    """Equal steps in a row, in which `batch` sequences decode; `tokens` are those of answers, of all these steps."""
+    """Consecutive equal steps in which `batch` sequences decode; `tokens` are the output tokens of all these steps."""
 
     start: float
     seconds: float
@@ -23,9 +23,9 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Served:
-    """Requests in the order they were sent: when each came, began to be read, had its first token, and ended.
+    """Requests in the order they were sent: arrival, start of reading, first token and end of each, in seconds.
 
-    The first `warmup` of them count in no result.
+    The first `warmup` requests count in no result.
     """
 
     outputs: np.ndarray
@@ -38,12 +38,12 @@ class Served:
 
     @property
     def ttft(self) -> np.ndarray:
-        """Time to the first token of each request, its wait included."""
+        """Time to first token of each request, including its wait."""
         return (self.firsts - self.arrivals)[self.warmup :]
 
     @property
     def tpot(self) -> np.ndarray:
-        """Time per output token after the first, of each answer that has a second."""
+        """Time per output token after the first, of each answer with at least two tokens."""
         after = self.outputs[self.warmup :] - 1
         return (self.ends - self.firsts)[self.warmup :][after > 0] / after[after > 0]
 
@@ -54,7 +54,7 @@ class Served:
 
     @property
     def throughput(self) -> float:
-        """Output tokens a second, of whichever requests, from when the first that counts has come to the last token."""
+        """Output tokens per second, of all requests, from the arrival of the first that counts to the last token."""
         return sum(x.tokens for x in self._counted) / self._elapsed
 
     @property
@@ -65,7 +65,7 @@ class Served:
 
     @property
     def mean_batch(self) -> float:
-        """Sequences that decode while a step runs, the mean over that time."""
+        """Sequences that decode in a step, averaged over the time of the steps."""
         return sum(x.batch * x.seconds for x in self._counted) / sum(x.seconds for x in self._counted)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Serving: what a model on devices gives its users, from the kernels of a step to the price of a token.
+"""Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
-Users each send the next request when the last is answered.  Sequences decode together; a prompt is read in parts, each
-in a step of its own beside the sequences that decode, and delays them by what it adds to the step.
+Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
+in a mixed step with the decoding sequences, which it delays by what it adds to the step.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
@@ -36,7 +36,7 @@ _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
 @formula("batch", "kwon2023")
 def batch_of_users(users, replicas, attention_dp):
-    """Users are dealt evenly to the copies of a model, and to the groups that attend for their own; one is in one.
+    """Sequences of an attention group: users spread evenly over the copies and groups, at least one.
 
     >>> batch_of_users(users=256, replicas=2, attention_dp=8), batch_of_users(users=1, replicas=2, attention_dp=8)
     (16.0, 1.0)
@@ -46,7 +46,7 @@ def batch_of_users(users, replicas, attention_dp):
 
 @formula("context", "kwon2023")
 def context_mean(prompt, output):
-    """What a new token attends to, in the mean over an answer.
+    """Tokens that a new token attends to, averaged over an answer.
 
     >>> context_mean(prompt=1024, output=512)
     1280.0
@@ -56,7 +56,7 @@ def context_mean(prompt, output):
 
 @formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
 def token_time_step(pass_time):
-    """Every step gives each sequence a token; what does not fit has no time.
+    """Time per token of a sequence: one step. It has no value if memory does not suffice.
 
     >>> token_time_step(pass_time="10 ms", users=64, max_users=100)
     0.01
@@ -66,10 +66,11 @@ def token_time_step(pass_time):
 
 @formula("end_to_end", "little1961")
 def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
-    """The first token, and for each further one a step; while a sequence decodes, the others read their prompts.
+    """Time of a whole answer: the first token, a step for each further token, and the prompts read meanwhile.
 
-    It meets all of these prompts where sequences end at times of their own.  Of sequences that begin together, are of
-    one length, and wait until all prompts are read, the first waits for all others and the last for none: half.
+    If sequences end at times of their own, a sequence meets the prompts of all other users. If equal-length sequences
+    start together and no one decodes until every prompt has been read, the first sequence waits for all the other
+    prompts and the last waits for none. On average a sequence waits for half of them.
 
     >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
     >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
@@ -80,7 +81,7 @@ def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
 
 @formula("request_rate", "little1961")
 def request_rate(users, end_to_end):
-    """Little's law: users who each wait for an answer, over the time that it takes.
+    """Requests per second, by Little's law: users who wait for an answer over the time it takes.
 
     >>> request_rate(users=64, end_to_end="4 s")
     16.0
@@ -90,7 +91,7 @@ def request_rate(users, end_to_end):
 
 @formula("device_rate", "little1961")
 def device_rate_of_users(request_rate, output, devices):
-    """Output tokens a second, of each device.
+    """Output tokens per second and device.
 
     >>> device_rate_of_users(request_rate=16, output=200, devices=8)
     400.0
@@ -100,7 +101,7 @@ def device_rate_of_users(request_rate, output, devices):
 
 @formula("devices", "pope2022 §3.1")
 def devices_serving(tp, pp, attention_dp, replicas):
-    """Of all copies of the model.
+    """Devices of all copies of the model.
 
     >>> devices_serving(tp=1, pp=1, attention_dp=8, replicas=2)
     16.0
@@ -116,7 +117,7 @@ _SERVING = (
 )  # fmt: skip
 
 
-# What a step works on has letters of its own while a prompt is read.
+# Letters of a step that reads a prompt, which differ from those of a decode step
 _WHILE_READING = {
     "pass_tokens": "mixed_tokens", "layer_tokens": "mixed_layer_tokens", "visited_experts": "mixed_visited",
     "local_experts": "mixed_local", "expert_rows": "mixed_rows", "assigned_tokens": "mixed_assigned",
@@ -126,9 +127,9 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """A step that reads an equal part of a prompt, or several short ones, beside the other sequences of its group.
+    """Return the formulas of a mixed step, which reads a chunk of a prompt, or several short prompts, and decodes.
 
-    A prompt's parts meet half of it in the mean.
+    On average a chunk attends to half of its prompt.
 
     >>> from scalebook.block import LLAMA
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
@@ -155,19 +156,19 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
 
 
 def _decoding():
-    """Sequences of a group that decode: who still waits for a prompt to be read does not."""
+    """Return the sequences of a group that decode, without those that wait for their prompt to be read."""
     return Min(symbol("batch"), symbol("prompts_together") + symbol("prompts_beside"), evaluate=False)
 
 
 def _of_service(f: Formula) -> Formula:
-    """A formula of a step, of a service: of the sequences that decode."""
+    """Return a step's formula for a service, in which only some sequences decode."""
     if f.letter != "device_batch":
         return f
     return Formula(f"{f.name}_served", f.letter, put(f.rhs, {symbol("batch"): _decoding()}, {}), f.sources, f.__doc__)
 
 
 def while_reading(f: Formula, passes: int = 1) -> Formula:
-    """A formula of a step, of the step that reads a part of a prompt: its letters are that step's.
+    """Return a step's formula for a mixed step, with the letters of that step.
 
     >>> while_reading(experts.fullest_share).inputs
     ('ep', 'mixed_assigned')
@@ -184,7 +185,9 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
 
 @formula("mixed_fullest", "raab1998 theorem 1")
 def fullest_as_said(fullest_share):
-    """A share that is said is that of every step; one that a formula gives is larger where fewer tokens come.
+    """Load of the fullest device in mixed steps, if it is given: the same as in decode steps.
+
+    If a formula computes it, it is larger with fewer tokens.
 
     >>> fullest_as_said(fullest_share=1.25)
     1.25
@@ -193,7 +196,7 @@ def fullest_as_said(fullest_share):
 
 
 class ServeSheet(Sheet):
-    """A sheet in which a formula for the fullest device's load has one beside it for the step that reads a prompt."""
+    """A sheet in which each formula for the fullest device's load also has a version for mixed steps."""
 
     def using(self, *formulas: Formula) -> Sheet:
         own = [f for f in formulas if isinstance(f, Formula) and f.letter == "fullest_share"]
@@ -203,7 +206,7 @@ class ServeSheet(Sheet):
 
 @cache
 def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
-    """The sheet of a service: a step of decoding part by part, one that reads a prompt, users, memory and the bill.
+    """Return the sheet of a service: a decode step, a mixed step, users, memory and the bill.
 
     >>> from scalebook.block import LLAMA
     >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
@@ -224,18 +227,17 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 
 
 class Serve(Step):
-    """Callable as a sheet is: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
+    """Call it like a sheet: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
-    `users` each send the next request when the last is answered; the engine is "ideal" unless it is said.  A `rate` in
-    their place is served by as many users as wait for an answer then (Little's law), and is what the bill is for.
-    A range that eight of ten public measurements lie in stands beside each answer (`tpot_low`, `tpot_high`).  Raises
-    ValueError, saying what would do, for weights that do not fit and for users whose caches do not, and what a step
-    raises.
+    Each of `users` sends the next request when the last is answered. The default engine is "ideal". With a `rate`
+    instead of `users`, the users are those who wait for an answer at that rate (Little's law), and the bill is for that
+    rate. Next to each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises
+    ValueError, saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
-    finds = ("tpot", "ttft", "end_to_end")  # what is measured of a service, and asked of it, never known
+    finds = ("tpot", "ttft", "end_to_end")  # measured figures of a service, never inputs
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -249,11 +251,11 @@ class Serve(Step):
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     def posed(self, cases: list[tuple], letters: Mapping) -> tuple:
-        """How a search of a rate, of targets or of at most so many devices is read: `scalebook.inference.layouts`."""
+        """Return the search for a rate, for targets or for a device limit: see `scalebook.inference.layouts`."""
         return posed(self, cases, letters)
 
     def apart(self, *knowns, **letters) -> Apart:
-        """The cheapest two pools, one to read prompts and one to write answers: see `scalebook.inference.pools`."""
+        """Find the cheapest two pools, one for prefill and one for decode: see `scalebook.inference.pools`."""
         return apart(self, *knowns, **letters)
 
     def __call__(self, *knowns, **letters) -> Row:
@@ -277,51 +279,51 @@ class Serve(Step):
         return row
 
     def priced(self, *knowns, **letters) -> Row:
-        """The same of so many users, whatever the rate."""
+        """Return the service's row for a number of users, whatever the rate."""
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
 
     def refuse(self, sheet: Sheet, known: Mapping) -> None:
-        """Raise ValueError for what does not fit, as far as it is known."""
+        """Raise ValueError if weights or caches do not fit, as far as the letters are known."""
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
 
     def offline(self, *knowns, **letters) -> Row:
-        """Requests of one length that are all there at once: see `scalebook.inference.batches`."""
+        """Serve requests of one length that are all present at the start: see `scalebook.inference.batches`."""
         return offline(self, *knowns, **letters)
 
     def static(self, *knowns, **letters) -> Row:
-        """A batch that is read together and written together: see `scalebook.inference.batches`."""
+        """Serve one static batch, read together and decoded together: see `scalebook.inference.batches`."""
         return static(self, *knowns, **letters)
 
     def capacity(self, *knowns, **letters) -> Capacity:
-        """The most requests a second within the targets `ttft` and `tpot`, and what binds: see `capacity`."""
+        """Find the most requests per second within the targets `ttft` and `tpot`: see `capacity`."""
         return capacity(self, *knowns, **letters)
 
 
 @cache
 def _unpriced(sheet: Sheet) -> Sheet:
-    """A device whose price is not known gives everything but the bill."""
+    """Return the sheet without costs, for a device without a price."""
     return Sheet(sheet.name, *(f for f in sheet.formulas.values() if not f.letter.startswith("million_cost")))
 
 
 @cache
 def _at_rate(sheet: Sheet) -> Sheet:
-    """What is written, and paid for, is what is asked for, however much more could be."""
+    """Return the sheet with throughput set to the request rate, although the devices could do more."""
     return sheet.using(queues.device_rate_served)
 
 
 @cache
 def _memory(sheet: Sheet) -> Sheet:
-    """The part of the sheet that says what a device holds."""
+    """Return the part of the sheet that computes a device's memory."""
     return sheet.only("filled", "max_users")
 
 
 def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
-    """Raise ValueError with one sentence where weights or caches do not fit: what is short, and what would do."""
+    """Raise ValueError, in one sentence, if weights or caches do not fit: what is short, and what would do."""
 
     def at(**changed):
         held = memory.only("held_weights", "workspace", "cache_room")

@@ -1,7 +1,7 @@
-"""The memory wall of inference where tensor-parallel devices share a model: what each holds, and reads for a token.
+"""Memory-bound decoding on tensor-parallel devices: what each device holds and reads for a token.
 
-Each device has its part of every matrix, and of the caches as far as their heads go round.  What the devices send
-to each other is left out, so times are floors.
+Each device has a part of every matrix. It also has a part of the caches, as long as there are enough heads.
+Communication between devices is left out, so times are lower bounds.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = sharing(models.llama3_70b, accelerators.h100, tp=8, batch=64, context=8192, weight_bits=16, kv_bits=16)
@@ -32,7 +32,7 @@ _PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
 
 @formula("cache_ways", "pope2022 §3.3", given=[cache_heads_grouped])
 def cache_ways(tp, cache_heads):
-    """Heads of a cache go round the devices; beyond as many devices as heads, several hold the same one.
+    """Devices over which a cache is split: at most one per cached head; further devices hold copies.
 
     >>> cache_ways(tp=16, kv_heads=8), cache_ways(tp=8, cache_heads=1)
     (8.0, 1.0)
@@ -42,7 +42,7 @@ def cache_ways(tp, cache_heads):
 
 @formula("device_memory", "pope2022 §3.3", given=[weight_memory, kv_cache, cache_ways])
 def device_memory(weight_memory, tp, kv_cache, cache_ways):
-    """A part of the weights, and of the caches.
+    """Bytes on a device: its part of the weights and of the caches.
 
     >>> device_memory(weight_memory="140 GB", tp=8, kv_cache="80 GB", cache_ways=8)
     27500000000.0
@@ -52,7 +52,7 @@ def device_memory(weight_memory, tp, kv_cache, cache_ways):
 
 @formula("max_batch", "memory-bottlenecks", given=[weight_memory, cache_ways, *_PER_TOKEN])
 def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token):
-    """Whole sequences whose caches fit beside the weights on all devices; 0 where the weights alone do not fit.
+    """Sequences whose caches fit next to the weights on all devices; 0 if the weights alone do not fit.
 
     >>> from scalebook.tables import accelerators, models
     >>> max_batch_shared(models.llama3_70b, accelerators.h100, tp=8, context=8192, weight_bits=16, kv_bits=16)
@@ -64,7 +64,9 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
 def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_token):
-    """Sequences whose caches take as long to read as a dense model's weights: half of what any batch could give.
+    """Sequences whose caches take as long to read as a dense model's weights.
+
+    Throughput is then half of what any batch could reach.
 
     >>> from scalebook.tables import models
     >>> round(cache_batch(models.llama3_70b, tp=8, context=8192, weight_bits=16, kv_bits=16), 1)
@@ -75,7 +77,7 @@ def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_t
 
 @formula("full_read_time", "pope2022 §2.1")
 def full_read_time(hbm_capacity, hbm_bandwidth):
-    """A device filled with what every token needs takes as long for each: its capacity over its bandwidth.
+    """Time to read a device's whole memory once: the longest time per token that memory can cause.
 
     >>> from scalebook.tables import accelerators
     >>> round(full_read_time(accelerators.h100) * 1e3, 1)
@@ -86,7 +88,7 @@ def full_read_time(hbm_capacity, hbm_bandwidth):
 
 @formula("latency_floor", "pope2022 §3.2", given=[used_params])
 def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
-    """The weights that one token uses, read by all devices at once at their full bandwidths.
+    """Lower bound of the time per token: the weights one token uses, read by all devices at full bandwidth.
 
     >>> latency_floor_shared(used_params=70e9, weight_bits=16, tp=8, hbm_bandwidth="3.35 TB/s")
     0.005223880597014925
@@ -96,7 +98,7 @@ def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
 
 @formula("memory_time", "pope2022 §3.3", given=[read_params, kv_cache, cache_ways])
 def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_bandwidth):
-    """Each device reads its part of the weights that any sequence uses, and its part of the caches.
+    """Time of a step for memory: each device reads its part of the weights in use and of the caches.
 
     >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache="28 GB", cache_ways=8,
     ...                    hbm_bandwidth="3.5 TB/s")
@@ -107,7 +109,7 @@ def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_b
 
 @formula("compute_time", "pope2022 §3.2", given=[decode_flops])
 def compute_time_shared(flops, tp, peak_flops):
-    """The arithmetic of a step, divided among the devices.
+    """Time of a step for arithmetic, divided over the devices.
 
     >>> compute_time_shared(flops="8 TFLOP", tp=8, peak_flops="1 PFLOP/s")
     0.001
@@ -120,7 +122,7 @@ _FITS = {"weights and caches that fit": lambda device_memory, hbm_capacity: devi
 
 @formula("token_time", "pope2022 §3.3", given=[compute_time_shared, memory_time_shared, device_memory], domain=_FITS)
 def token_time_shared(compute_time, memory_time):
-    """Arithmetic and traffic overlap, where each device's part fits: what does not fit has no time.
+    """Time of a step: the longer of arithmetic and memory. It has no value if memory does not suffice.
 
     >>> token_time_shared(compute_time="1 ms", memory_time="5 ms", device_memory="75 GB", hbm_capacity="80 GB")
     0.005
@@ -132,6 +134,6 @@ sharing = Sheet(
     "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
     max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
     token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,
-    doc="A step of decoding on tensor-parallel devices: what each holds and reads, and the least time it takes.",
+    doc="A decode step on tensor-parallel devices: what each holds and reads, and a lower bound of its time.",
     changes={"tp": [2**x for x in range(11)], **CHANGES},
 )  # fmt: skip

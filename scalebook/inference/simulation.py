@@ -1,6 +1,6 @@
-"""Continuous batching, executed: who waits, whose prompt is read, who decodes, step by step.
+"""Simulation of continuous batching: which requests wait, are read or decode, step by step.
 
-`simulation.js`, beside this module, does the same on a page, to the last digit: change both.
+`simulation.js` in this folder does the same in a web page, to the last digit. If you change one, change both.
 """
 
 from bisect import insort
@@ -17,7 +17,7 @@ from scalebook.language.row import quantity
 
 __all__ = ["simulate_serving"]
 
-MOST_STEPS = 2_000_000  # some ten seconds
+MOST_STEPS = 2_000_000  # about ten seconds of computing
 MEANINGS = {
     "prompt": "tokens of a prompt", "output": "tokens of an answer", "users": "users who each wait for an answer",
     "requests": "requests sent in all", "chunk": "prompt tokens that a step reads at most", "seed": "the draws' number",
@@ -34,19 +34,19 @@ def simulate_serving(
     max_batch: int | None = None, cache_limit: int | None = None, hits: float = 0, shortest: float = 1,
     warmup: int = 0, seed: int = 0,
 ) -> Served:  # fmt: skip
-    """Serve requests that come at random at a `rate`, or those of `users` who send the next when the last has ended.
+    """Simulate a server with requests that arrive at random at a `rate`, or with `users` in a closed loop.
 
-    A step decodes all sequences that run and reads up to `chunk` prompt tokens, first come, first served.  It takes
-    `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` says.
-    Lengths are `prompt` and `output`, or drawn evenly from their `shortest` share up.  A share `hits` of a prompt is
-    in the prefix cache and not read; its last token always is.  At most `max_batch` requests are read and decoded at
-    once.  Each reserves its prompt, hits too, and its output in a cache of `cache_limit` tokens: the first that finds
-    no room waits, and all behind it, and none is ever stopped.
+    A step decodes all running sequences and reads up to `chunk` prompt tokens, first come, first served. It takes
+    `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` returns.
+    Lengths are `prompt` and `output`, or drawn uniformly between `shortest` times these and these. A share `hits` of
+    each prompt is in the prefix cache and not read, except its last token. At most `max_batch` requests are read and
+    decoded at once. Each reserves its whole prompt (hits included) and its output in a cache of `cache_limit` tokens. A
+    request that does not fit waits, and so do all requests after it; no sequence is ever preempted.
 
-    All users start together.  `requests` are sent in all, 10 a user or 1,000 at a rate if not said; the first `warmup`
-    count in no result.  A rate beyond what the engine can do is allowed: waits grow with `requests`.  One seed draws
-    the same requests for every engine.  `step` is asked once for many equal steps.  Raises ValueError for what cannot
-    be served.
+    All users start together. `requests` is the number sent in all, by default 10 per user, or 1,000 at a rate. The
+    first `warmup` requests count in no result. A rate beyond the capacity is allowed: waits then grow with `requests`.
+    The same seed draws the same requests for every engine. `step` is called once for many equal steps. Raises
+    ValueError for requests that cannot be served.
 
     >>> engine = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms")
     >>> run = simulate_serving(prompt=1000, output=200, rate=8, warmup=200, **engine)
@@ -84,10 +84,11 @@ def simulate_serving(
 
 
 def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
-    """When each request arrived, was begun, had its first token and ended; and the steps."""
+    """Return the arrival, start, first token and end of each request, and the steps."""
     number, starts, steps = len(outputs), [], []
-    firsts, ends, running = [0.0] * number, [0.0] * number, []  # running: (last step, request), next to end first
-    now, done, ended, left, held = 0.0, 0, 0, 0, 0  # steps done, tokens left of the prompt begun last, and in the cache
+    firsts, ends, running = [0.0] * number, [0.0] * number, []  # running: a heap of (last step, request)
+    # time, steps done, requests ended, unread tokens of the current prompt, tokens reserved in the cache
+    now, done, ended, left, held = 0.0, 0, 0, 0, 0
     while ended < number:
         batch, budget, read = len(running), chunk, []
         while budget:
@@ -110,7 +111,7 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         seconds = float(seconds)
         if not now < now + seconds < inf:
             raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: one of longer times would")
-        if budget == chunk:  # steps are equal until a sequence ends, or a request comes and finds room
+        if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:
                 count = min(count, ceil((arrivals[new] - now) / seconds))
@@ -122,20 +123,20 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         while running and running[0][0] == done:
             x = running.pop(0)[1]
             ends[x], held, ended = now, held - sizes[x], ended + 1
-            if len(arrivals) < number:  # its user sends the next
+            if len(arrivals) < number:  # its user sends the next request
                 arrivals.append(now)
     return arrivals, starts, firsts, ends, steps
 
 
 def _linear(prompt, base_time, added_time, prompt_time):
-    """The seconds of a step that grows with its sequences and with the tokens read."""
+    """Return a step's time in seconds, linear in the sequences and in the tokens read."""
     base, each = _number("base_time", base_time), _number("added_time", added_time)
     token = _number("prompt_time", prompt_time) / prompt
     return lambda batch, tokens: base + batch * each + tokens * token
 
 
 def _number(name, value):
-    value = quantity(name, value)  # says what is wrong
+    value = quantity(name, value)  # raises an error that says what is wrong
     if not isinstance(value, float) or (name == "rate" and not value):
         raise ValueError(f"{name} must be one number{', above zero' * (name == 'rate')}, not {quoted(value)}")
     return value

@@ -1,7 +1,8 @@
-"""Speculation: some tokens are drafted and checked in one step, which gives those before the first wrong one, and one.
+"""Speculative decoding: a step checks several drafted tokens at once.
 
-A step is bound by memory while its batch is small, so that checking some more tokens costs it little; with the batch
-that turns, and from `speculation_batch` on drafts only cost.
+The step gives the drafts before the first wrong one, and one more token. With a small batch a step is bound by memory,
+so checking some more tokens costs little. With larger batches it costs more, and from `speculation_batch` on drafts do
+not pay.
 
 >>> row = speculating(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us", batch=16)
 >>> round(row.step_tokens, 2), round(row.speculation_gain, 2), round(row.speculation_batch), round(row.tpot * 1e3, 2)
@@ -19,10 +20,10 @@ __all__ = [
 
 @formula("step_tokens", "leviathan2022 §3.1", domain={"an acceptance below 1": lambda acceptance: acceptance < 1})
 def step_tokens(acceptance, drafted):
-    """Drafts that are each accepted with the same probability, until one is not: a geometric series, capped.
+    """Expected tokens of a step that checks `drafted` drafts, each accepted with the same probability.
 
-    The step gives a token of its own whatever happens: in the place of the draft that was wrong, or after the last.
-    At an acceptance of 1 it would be `drafted + 1`.
+    It is a geometric series up to the first rejected draft. The step always gives one token of its own, in place of the
+    rejected draft or after the last one. At an acceptance of 1 it would be `drafted + 1`.
 
     >>> round(step_tokens(acceptance=0.8, drafted=5), 2)
     3.69
@@ -32,7 +33,7 @@ def step_tokens(acceptance, drafted):
 
 @formula("step_tokens", "deepseek2024-v3 §5.4.3")
 def step_tokens_two(acceptance):
-    """Multi-token prediction with one more token: the special case of one draft.
+    """Expected tokens of a step with one draft, as in multi-token prediction with one more token.
 
     >>> step_tokens_two(acceptance=0.85), step_tokens_two(acceptance=0.9)  # a rate of 1.8 times was reported for these
     (1.85, 1.9)
@@ -42,7 +43,7 @@ def step_tokens_two(acceptance):
 
 @formula("speculation_gain", "leviathan2022 §3.3", given=[step_tokens])
 def speculation_gain_free(step_tokens, drafted, draft_cost):
-    """The speed-up where a step checks drafts in the time that it takes anyway: few sequences, weights to read.
+    """Speed-up if checking drafts costs no time: few sequences, and a step bound by reading weights.
 
     >>> round(speculation_gain_free(acceptance=0.8, drafted=5, draft_cost=0.05), 2)
     2.95
@@ -52,10 +53,10 @@ def speculation_gain_free(step_tokens, drafted, draft_cost):
 
 @formula("speculation_gain", "leviathan2022 §3.3", given=[step_tokens])
 def speculation_gain_linear(step_tokens, drafted, draft_cost, base_time, added_time, batch):
-    """The speed-up where a step grows with its tokens: each draft adds to it as a sequence would.
+    """Speed-up if each draft adds as much to a step as a sequence does.
 
-    So it does where arithmetic is what a sequence adds; where that is its cache, drafts share one reading of it,
-    and the speed-up is above this.
+    This holds if a sequence adds mostly arithmetic. If it adds mostly cache reads, drafts share one read of the cache,
+    and the speed-up is higher.
 
     >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
     >>> [round(speculation_gain_linear(known, batch=x), 2) for x in (1, 16, 128, 1024)]
@@ -74,7 +75,7 @@ _PAYS = {
 
 @formula("speculation_batch", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)
 def speculation_batch(step_tokens, drafted, draft_cost, base_time, added_time):
-    """The batch at which the speed-up is 1: it is a share of the half-price batch, whatever the model.
+    """Batch at which the speed-up is 1: a share of the half-price batch, whatever the model.
 
     >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
     >>> round(speculation_batch(known), 1)
@@ -86,7 +87,7 @@ def speculation_batch(step_tokens, drafted, draft_cost, base_time, added_time):
 
 @formula("tpot", "leviathan2022 §3.3")
 def tpot_speculative(token_time, speculation_gain):
-    """The time of a step without drafts, sped up.
+    """Time per output token with speculation: the step without drafts over the speed-up.
 
     >>> tpot_speculative(token_time="12 ms", speculation_gain=2)
     0.006
@@ -96,5 +97,5 @@ def tpot_speculative(token_time, speculation_gain):
 
 speculating = Sheet(
     "speculating", step_tokens, token_time_linear, speculation_gain_linear, speculation_batch, tpot_speculative,
-    doc="Drafted tokens: how many a step gives, how much faster that is, and for which batches.",
+    doc="Speculative decoding: tokens per step, the speed-up, and the batches for which it pays.",
 )  # fmt: skip

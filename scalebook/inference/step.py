@@ -1,4 +1,4 @@
-"""A step of serving: sequences that decode, prompts that are read, or both, on devices that share a model.
+"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, batch=64, context=4096)
@@ -44,12 +44,12 @@ __all__ = [
     "tokens_of",
 ]
 
-ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the others are of one user
+ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
-# What a call that says nothing else means.
+# Default values of letters
 USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
-USUAL |= {"fullest_share": 1, "fullest_group": 1}  # engines that balance both
+USUAL |= {"fullest_share": 1, "fullest_group": 1}  # for engines that balance both loads
 _SAID = {
     "weights_time": "Dense weights on a device, each read once.",
     "products_time": "What products with dense weights take beyond reading these.",
@@ -66,7 +66,9 @@ _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 @formula("device_batch", "huang2019 §2.3")
 def device_batch(batch, pp):
-    """A pipeline's stages work on different sequences at once; fewer than stages leave some without any.
+    """Sequences in one pipeline stage at a time; stages work on different sequences.
+
+    With fewer sequences than stages, some stages are idle.
 
     >>> device_batch(batch=64, pp=2), device_batch(batch=1, pp=2)
     (32.0, 1.0)
@@ -76,7 +78,7 @@ def device_batch(batch, pp):
 
 @formula("pass_tokens", "pope2022 §2.1", given=[device_batch])
 def decoded_tokens(device_batch):
-    """A token of each sequence.
+    """Tokens of a decode step: one of each sequence.
 
     >>> decoded_tokens(device_batch=64)
     64.0
@@ -86,7 +88,7 @@ def decoded_tokens(device_batch):
 
 @formula("pass_tokens", "pope2022 §2.1")
 def read_tokens(prompts, read_chunk):
-    """So many of each prompt.
+    """Tokens of a prefill step: a chunk of each prompt.
 
     >>> read_tokens(prompts=2, read_chunk=4096)
     8192.0
@@ -96,7 +98,7 @@ def read_tokens(prompts, read_chunk):
 
 @formula("pass_tokens", "agrawal2024 §4", given=[device_batch])
 def mixed_tokens(device_batch, prompts, read_chunk):
-    """A token of each sequence, and those of the prompts that are read beside them.
+    """Tokens of a mixed step: one of each decoding sequence, and a chunk of each prompt.
 
     >>> mixed_tokens(device_batch=64, prompts=1, read_chunk=512)
     576.0
@@ -106,7 +108,7 @@ def mixed_tokens(device_batch, prompts, read_chunk):
 
 @formula("engine_time", "kwon2023")
 def engine_time(step_overhead, layer_overhead, layers):
-    """What the engine adds between the kernels of a block, and between steps.
+    """Engine overhead of a step: between the kernels of each block, and between steps.
 
     >>> engine_time(step_overhead="1 ms", layer_overhead="10 us", layers=80) * 1e3
     1.8
@@ -127,7 +129,7 @@ def pass_time(
     launches_time,
     engine_time,
 ):
-    """One part after another: kernels and messages of a step wait for each other.
+    """Time of a step: the sum of its parts, since kernels and messages wait for each other.
 
     >>> parts = dict.fromkeys(PARTS, "1 ms")
     >>> pass_time(parts, engine_time="1 ms")
@@ -149,13 +151,13 @@ _EXPERTS = (
 
 
 def tokens_of(work: Work) -> Formula:
-    """The tokens that pass the blocks together: of a half batch where a step is dealt into two."""
+    """Return the formula for the tokens that pass the blocks together: half a batch with two-batch overlap."""
     return _TOKENS[work.phase][work.passes - 1]
 
 
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
-    """The formulas of a step, those of its parts first; some of the last are used by a part of the models only.
+    """Return the formulas of a step, its parts first; some of the last ones serve only some models.
 
     >>> from scalebook.block import LLAMA
     >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
@@ -186,9 +188,9 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 @cache
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """The sheet of a model's blocks and a kind of step; `using` swaps its formulas.
+    """Return the sheet of a step for a model's blocks; `using` replaces its formulas.
 
-    Called by itself it reads caches as the H100 does: `read_by(kind, device)`, handed over too, says how a device does.
+    By itself it reads caches as the H100 does. Also pass `read_by(kind, device)` to read them as another device does.
 
     >>> from scalebook.block import LLAMA
     >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
@@ -203,12 +205,12 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
 
 
 def _searched(known: Mapping) -> dict[str, tuple]:
-    """How tokens reach experts is searched where nothing is said of it."""
+    """Return the choices of `exchange` to search for a model with experts, if none is given."""
     return {"exchange": EXCHANGES} if known.get("experts") else {}
 
 
 def remark(problem, rejected: Mapping[str, int]) -> str:
-    """What a search says of layouts that need a network which the device's row lacks."""
+    """Return a search's remark about layouts that need a network which the device's row lacks."""
     return unreached([x for x in problem.knowns if isinstance(x, Mapping)], problem.values, rejected)
 
 
@@ -225,21 +227,21 @@ SERVING = Space(
 
 
 class Step:
-    """Callable as a sheet is: `decode_step(model, device, tp=8, batch=64, context=4096)`.
+    """Call it like a sheet: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
-    The model's row decides the blocks.  Bits of weights, caches, activations and experts are those of the device's
-    precision unless they are given; caches and activations may be wider.  Three words stand beside letters: `exchange`
-    says how tokens reach experts: "all_reduce" where a group has all tokens, "all_to_all" where they are sent (usual
-    with attention_dp), "gather"; `overlap` whether messages are hidden: "none", or "half_batches" in turn; `engine` is
-    a row of `tables.engines`, or its name.  Of one device no network is
-    asked.  Raises ValueError with one sentence for what cannot run (`scalebook.inference.rules`), TypeError for what
-    is lacking.
+    The model's row decides the blocks. The widths of weights, caches, activations and experts are those of the device's
+    precision unless they are given; caches and activations may be wider. Besides letters, a step takes three words.
+    `exchange` says how tokens reach experts: "all_reduce" if every device of a group has all tokens, "all_to_all" if
+    tokens are sent (the default with attention_dp), or "gather". `overlap` says whether messages are hidden: "none", or
+    "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its name. A single device needs no
+    network. Raises ValueError with one sentence for a layout that cannot run (`scalebook.inference.rules`), and
+    TypeError if something is missing.
     """
 
     usual = USUAL
     space = SERVING
-    engine: str | None = None  # where nothing is said
-    finds: tuple[str, ...] = ("pass_time",)  # what is asked of it
+    engine: str | None = None  # default engine
+    finds: tuple[str, ...] = ("pass_time",)  # letters that are results
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
@@ -248,21 +250,21 @@ class Step:
         return callable_said(self.name, "model, device, tp=, ...", self.__doc__)
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-        """The sheet for these blocks."""
+        """Return the sheet for these blocks."""
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """As a search asks for it: its letters are searched at some value, so that nothing is left out for it.
+        """Return the sheet for a search: its letters are searched, so no term is left out because of their value.
 
-        Where no network is known a rule leaves single devices, and their sheet asks for none.
+        If no network is known, a rule leaves only single devices, and their sheet needs none.
         """
         known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
         return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
-        """The sheet for what is known, what it is called with, and the letters that are no words.
+        """Return (sheet, rows to call it with, the letters that are not words).
 
-        `may_be_one`: where a single device lacks a network, its sheet asks for none.
+        With `may_be_one`, a single device that lacks a network gets a sheet that needs none.
         """
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
@@ -306,7 +308,7 @@ class Step:
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
-        """What `plan` gives and all that is known, by letter; raises what a call raises."""
+        """Return the result of `plan` and all known letters; raises what a call raises."""
         sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
         cells = gather(rows, left)
         known = {n: cell.value for n, cell in cells.items()}
@@ -335,13 +337,13 @@ _LENT = "nothing leaves the scale-up domain"
 
 
 def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
-    """What stands in for what a device's row lacks, where it matters little: ports that nobody uses, cores."""
+    """Return substitutes for missing cells of a device that matter little: unused ports, cores."""
     found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
         found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)
-    if "cores" not in known:  # one core in place of many would read all caches by itself
+    if "cores" not in known:  # with the default of one core, a single core would read all caches
         note = "left out: the device's row has no cores, which start on pieces of a cache and send messages"
         found |= {n: Cell(0.0, "usual", note=note) for n in ("item_time", "exchange_cores")}
     return {n: cell for n, cell in found.items() if n in sheet.letters and n not in known}
@@ -351,7 +353,7 @@ _UNSAID = object()
 
 
 def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tuple]:
-    """The engine that a call names, as a row or by `engine=`, or the usual one; and the call's other rows."""
+    """Return the engine that a call names, as a row or by `engine=`, or the default one, and the call's other rows."""
     named = [*(x for x in knowns if isinstance(x, Engine)), *([] if said is _UNSAID else [said])]
     if len(named) > 1:
         raise TypeError("a service is of one engine: name it once")
@@ -360,14 +362,14 @@ def _engine_of(knowns: tuple, said, usual: str | None) -> tuple[Row | None, tupl
 
 
 def _by_blocks(row):
-    """A device whose products of 8 bits have a scale for each block of weights: what they reach, where it is known."""
+    """Return the device with the efficiency of block-scaled 8-bit products, if that was measured."""
     if not isinstance(row, Device) or "matmul_fp8_block" not in row:
         return row
     return Row(row.name, row.cells | {"matmul_efficiency": row.cells["matmul_fp8_block"]}, row.words)
 
 
 def _engine(engine) -> Row:
-    """A row of the table, or the one of a name."""
+    """Return an engine's row, given as a row or by name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
         said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
         raise TypeError(f"engine is {either(map(repr, ENGINES))}, or a row of tables.engines, not {said}")
@@ -378,42 +380,43 @@ def _engine(engine) -> Row:
 
 
 def _exchange(said, groups, ep) -> str:
-    """How tokens reach experts: what is said, or what is usual.
+    """Return how tokens reach experts: the given word, or the default for the layout.
 
-    Groups that each have all experts send no token to another device: they gather all tokens, and split the widths.
+    Attention groups that each hold all experts send no tokens to other devices: they gather all tokens and split the
+    widths.
     """
     usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
     return _said("exchange", said, EXCHANGES) or usual
 
 
 def _said(name: str, said, known: tuple[str, ...]) -> str | None:
-    """A word that is one of those it may be, or nothing."""
+    """Return a word after checking that it is one of `known`; None stays None."""
     if said is not None and (not isinstance(said, str) or said not in known):
         raise ValueError(f"{name} is {either(map(repr, known))}, not {quoted(said)}")
     return said
 
 
 def is_over_one(value) -> bool:
-    """Whether a letter, or any of its values, says more than one; a symbol may."""
+    """Return True if a letter has a value above one, or may have one because it is a symbol."""
     return isinstance(value, sympy.Basic) or bool(np.any(np.asarray(value) > 1))
 
 
 def _has_scales(rows, known) -> bool:
-    """Whether weights are used in the 8 bits of which each block has a scale, as activations then have too.
+    """Return True if weights are used in 8 bits with a scale for each block.
 
-    Where scales are fixed, the kernels before a product apply them.
+    Activations then have such scales, too. With fixed scales, the kernels before a product apply them.
     """
     is_fp8 = "scale_block" in known and _precision(rows) == "fp8"
     return is_fp8 and bool(np.all(quantity("weight_bits", known.get("weight_bits", 8)) == 8))
 
 
 def _precision(rows) -> str:
-    """The word of the precision that the device is at."""
+    """Return the device's precision as a word."""
     return next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
 
 
 def _bits(rows) -> dict[str, float]:
-    """The bits of weights, caches and activations in the precision that the device is at; 16 where it says none."""
+    """Return the widths of weights, caches and activations at the device's precision; 16 bits by default."""
     row = precisions.get(_precision(rows), precisions.bf16)
     bits = {name: row[name] for name in ("weight_bits", "kv_bits", "activation_bits")}
     return bits | {"expert_bits": bits["weight_bits"]}

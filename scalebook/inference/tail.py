@@ -1,8 +1,8 @@
-"""Tails: a group of devices waits for its slowest at every synchronisation, so jitter costs more, the larger the group.
+"""Tail latency: a group of devices waits for its slowest at every synchronisation, and larger groups wait longer.
 
-Delays are independent draws of one law.  What is asked is the mean of the largest of `ways` of them, which depends on
-the law's tail: logarithmic in `ways` for an exponential one, less for a normal one, a power for Pareto's.
-`mean_of_largest` takes any law, and has no closed form.
+Delays are independent draws from one distribution. The formulas give the mean of the largest of `ways` draws, which
+depends on the tail: it grows with the logarithm of `ways` for an exponential distribution, more slowly for a normal
+one, and as a power for Pareto's. `mean_of_largest` takes any distribution and has no closed form.
 
 >>> [round(slowest_exponential(mean_delay=1, ways=x), 3) for x in (8, 72, 16_384)]
 [2.718, 4.861, 10.281]
@@ -29,20 +29,25 @@ _GROUP = {"groups of two or more": lambda ways: ways >= 2}
 _SOME = {"at least one device": lambda ways: ways >= 1}
 _SHIFTED = {"a least delay below the mean": lambda least_delay, mean_delay: least_delay < mean_delay}
 _HAS_MEAN = {"a tail exponent above 1": lambda tail_exponent: tail_exponent > 1}
-_EULER = Float("0.57721566490153286")  # the mean of Gumbel's law
+_EULER = Float("0.57721566490153286")  # the mean of the Gumbel distribution
 
 
-# What the laws share
+# Helpers for several distributions
 
 
 def _harmonic(n) -> Expr:
-    """1 + 1/2 + ... + 1/n, for any n of 1 or more: within 0.03 % at 1 and a millionth from 3 on (DeTemple's series)."""
+    """Return 1 + 1/2 + ... + 1/n for any n of at least 1, by DeTemple's series.
+
+    The error is within 0.03 % at 1 and a millionth from 3 on.
+    """
     middle = n + Rational(1, 2)
     return log(middle) + _EULER + 1 / (24 * middle**2) - Rational(7, 960) / middle**4
 
 
 def gamma_function(x: Expr) -> Expr:
-    """Euler's gamma function in elementary functions, Stirling's series four steps up: within a millionth for x > 0.
+    """Return Euler's gamma function in elementary functions, within a millionth for x > 0.
+
+    It is Stirling's series, taken four steps higher.
 
     >>> [round(float(gamma_function(Rational(x, 2))), 5) for x in (1, 2, 3, 10)]  # √π, 1, √π/2, 24
     [1.77245, 1.0, 0.88623, 24.0]
@@ -53,13 +58,15 @@ def gamma_function(x: Expr) -> Expr:
 
 
 def _place_and_scale(n):
-    """Where the largest of n normal draws lies, and how widely it is spread, in their standard deviations."""
+    """Return location and scale of the largest of n normal draws, in standard deviations."""
     root = sqrt(2 * log(n))
     return root - (log(log(n)) + log(4 * pi)) / (2 * root), 1 / root
 
 
 def normal_largest(n) -> Expr:
-    """The largest of n standard normal draws on the mean, by the law of Gumbel that it tends to: slowly, from above.
+    """Return the mean of the largest of n standard normal draws, by the Gumbel limit.
+
+    The true mean approaches this limit slowly; the limit is too high.
 
     >>> round(float(normal_largest(8)), 2)  # it is 1.42
     1.52
@@ -68,14 +75,15 @@ def normal_largest(n) -> Expr:
     return place + _EULER * scale
 
 
-# The slowest of a group
+# The slowest device of a group
 
 
 @formula("slowest_delay", "david2003", domain=_SOME)
 def slowest_exponential(mean_delay, ways):
-    """Delays without memory: the first of n comes after a nth of the mean, the next after a share of one device less.
+    """Mean delay of the slowest of `ways` devices, for exponentially distributed delays.
 
-    So it is the mean times 1 + 1/2 + ... + 1/n, written with logarithms: within 0.03 %, from 3 devices on a millionth.
+    The first of n devices arrives after 1/n of the mean, the next after 1/(n - 1) of it, and so on. The sum is the mean
+    times 1 + 1/2 + ... + 1/n, written with logarithms: within 0.03 %, and within a millionth from 3 devices on.
 
     >>> round(slowest_exponential(mean_delay="1 us", ways=16_384) * 1e6, 2)
     10.28
@@ -85,7 +93,7 @@ def slowest_exponential(mean_delay, ways):
 
 @formula("slowest_delay", "david2003", domain=_SOME | _SHIFTED)
 def slowest_shifted(least_delay, mean_delay, ways):
-    """Every device takes some time, and an exponential delay beyond it.
+    """Mean delay of the slowest of `ways` devices: a fixed time, and an exponential delay beyond it.
 
     >>> round(slowest_shifted(least_delay="5 us", mean_delay="6 us", ways=8) * 1e6, 2)
     7.72
@@ -95,9 +103,10 @@ def slowest_shifted(least_delay, mean_delay, ways):
 
 @formula("slowest_delay", "david2003", domain=_GROUP)
 def slowest_normal(mean_delay, delay_spread, ways):
-    """Many small causes that add up: the limit for large groups.
+    """Mean delay of the slowest of `ways` devices, for normally distributed delays.
 
-    What it adds to the mean is too much by 7 % at 8 devices, 2 % at 72 and 0.5 % at 16,384.
+    Many small causes add up to a normal distribution. The formula is the limit for large groups. The part added to the
+    mean is too high by 7 % at 8 devices, 2 % at 72 and 0.5 % at 16,384.
 
     >>> round(slowest_normal(mean_delay="10 us", delay_spread="1 us", ways=72) * 1e6, 2)
     12.44
@@ -107,10 +116,11 @@ def slowest_normal(mean_delay, delay_spread, ways):
 
 @formula("slowest_delay", "david2003", "dean2013", domain=_SOME | _HAS_MEAN)
 def slowest_pareto(least_delay, tail_exponent, ways):
-    """A heavy tail: delays above d are as rare as (least_delay / d) to the tail_exponent.  It grows as a power of n.
+    """Mean delay of the slowest of `ways` devices, for Pareto-distributed delays, which have a heavy tail.
 
-    Exactly least_delay · Γ(n + 1) Γ(1 - 1/a) / Γ(n + 1 - 1/a); the ratio of the two that grow is taken as a power of
-    what lies between them, within 1 % at 1 device and 0.03 % from 8 on.
+    A delay exceeds d with probability (least_delay / d)^tail_exponent. The result grows as a power of n. It is exactly
+    least_delay · Γ(n + 1) Γ(1 - 1/a) / Γ(n + 1 - 1/a). The ratio of the two factors that grow with n is approximated by
+    a power of a number between them, within 1 % at 1 device and 0.03 % from 8 on.
 
     >>> round(slowest_pareto(least_delay="1 us", tail_exponent=2, ways=100) * 1e6, 2)  # about √(100 π)
     17.75
@@ -120,10 +130,11 @@ def slowest_pareto(least_delay, tail_exponent, ways):
 
 
 def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> float:
-    """The mean of the largest of `ways` draws of any law, such as a lognormal one, by quadrature.
+    """Return the mean of the largest of `ways` draws from any distribution, by quadrature.
 
-    law: the delay as a rising function of a standard normal deviate.  The largest is below a deviate z with the
-    probability of one to the power `ways`; the integral runs from -10 to 14 standard deviations.
+    `law` gives the delay as an increasing function of a standard normal deviate, such as exp for a lognormal one. The
+    largest is below a deviate z with the probability of a single draw to the power `ways`. The integral runs from -10
+    to 14 standard deviations.
 
     >>> round(mean_of_largest(lambda z: np.exp(0.5 * z), ways=72), 3)  # many small causes that multiply: lognormal
     3.387
@@ -140,12 +151,12 @@ def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> flo
     return float((law(z) * weight).sum() * step)
 
 
-# What waiting costs a step
+# Time that a step waits
 
 
 @formula("synchronisations", "pope2022 §3.2")
 def synchronisations_of_blocks(layers):
-    """Two sums over the group in every block, behind its attention and behind its feed-forward layer.
+    """Synchronisations of a step: two all-reduces in every block, after attention and after the feed-forward layer.
 
     >>> synchronisations_of_blocks(layers=80)
     160.0
@@ -155,7 +166,7 @@ def synchronisations_of_blocks(layers):
 
 @formula("any_slow", "dean2013")
 def any_slow(slow_share, ways):
-    """If each is slow on its own account: a large group nearly always has one that is.
+    """Probability that at least one of `ways` devices is slow, if each is slow independently.
 
     >>> round(any_slow(slow_share=0.005, ways=128), 3)
     0.474
@@ -165,7 +176,7 @@ def any_slow(slow_share, ways):
 
 @formula("waiting_time", "dean2013", given=[synchronisations_of_blocks, slowest_exponential])
 def waiting_time(synchronisations, slowest_delay):
-    """Each time the group goes on when its slowest has come.
+    """Time that a step waits for its slowest device, over all synchronisations.
 
     >>> round(waiting_time(layers=80, mean_delay="1 us", ways=8) * 1e3, 3)
     0.435
@@ -175,7 +186,7 @@ def waiting_time(synchronisations, slowest_delay):
 
 @formula("traded_bandwidth", "dean2013")
 def traded_bandwidth(traffic, hbm_bandwidth, saved_waiting):
-    """The memory bandwidth that one would give for less waiting: the step is as long with either.
+    """Memory bandwidth at which a step with less waiting would be as long as before.
 
     >>> traded_bandwidth(traffic="16.5 GB", hbm_bandwidth="3.3 TB/s", saved_waiting="0.5 ms")
     3000000000000.0
@@ -185,5 +196,5 @@ def traded_bandwidth(traffic, hbm_bandwidth, saved_waiting):
 
 waiting = Sheet(
     "waiting", synchronisations_of_blocks, slowest_exponential, waiting_time,
-    doc="A step whose devices wait for the slowest of them, twice in every block.",
+    doc="A step whose devices wait for the slowest device twice in every block.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A token of decoding: what a step reads and computes, how long that takes, and where it is bound by what.
+"""A decode step on one device: bytes read, FLOPs, time, and whether memory or arithmetic limits it.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
@@ -35,15 +35,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Read and computed, for each step
+# Bytes read and FLOPs of a step
 
 
 @formula("read_params", "memory-bottlenecks", given=[used_params])
 def read_params(used_params, params, active_params, routed_share, batch):
-    """What a step reads: each token visits a random share of the experts, so a batch visits most of them.
+    """Parameters that a step reads; the more sequences in the batch, the more experts they visit.
 
-    A routed expert stays unread with probability (1 - share)^batch, and idle experts hold
-    (params - active_params) at batch 1.  For a dense model nothing is idle.
+    Each token visits a random share of the experts. A routed expert stays unread with probability (1 - share)^batch. At
+    batch 1, the idle experts hold (params - active_params). A dense model has no idle experts.
 
     >>> read_params(used_params=37e9, active_params=37e9, params=671e9, routed_share=8 / 256, batch=1)
     37000000000.0
@@ -53,7 +53,7 @@ def read_params(used_params, params, active_params, routed_share, batch):
 
 @formula("traffic", "pope2022 §2.1", given=[read_params, kv_cache])
 def decode_traffic(read_params, weight_bits, kv_cache):
-    """Every weight that any sequence uses is read once, and the whole cache.
+    """Bytes that a step reads: every weight in use once, and the whole cache.
 
     >>> decode_traffic(read_params=7e9, weight_bits=16, kv_cache="2 GB")
     16000000000.0
@@ -63,7 +63,7 @@ def decode_traffic(read_params, weight_bits, kv_cache):
 
 @formula("flops", "memory-bottlenecks", given=[used_params, sliding_window, full_attention])
 def decode_flops(batch, used_params, layers, attention_width, cached):
-    """A multiply and an add for every weight used, and for every pair of the new token and a cached one.
+    """FLOPs of a step: a multiply and an add per weight in use, and per pair of the new token and a cached one.
 
     >>> decode_flops(batch=1, used_params=7e9, layers=32, attention_width=8192, cached=4096)
     16147483648.0
@@ -77,9 +77,10 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
 )
 def decode_intensity(attention_width, kv_width, kv_bits):
-    """Attention in decoding: each cached value is read once and used in one multiply-add per head that shares it.
+    """FLOPs per byte of attention in decoding.
 
-    Batch and context cancel: every sequence has a cache of its own.
+    Each cached value is read once and used in one multiply-add per head that shares it. Batch and context cancel,
+    because every sequence has a cache of its own.
 
     >>> from scalebook.tables import models
     >>> decode_intensity(models.llama2_7b, kv_bits=16), decode_intensity(models.llama3_70b, kv_bits=16)
@@ -93,7 +94,7 @@ _grouped = decode_intensity.compose(attention_width_grouped, kv_width_grouped)
 
 @formula("decode_intensity", "vaswani2017 §3.2", "recasens2025 §IV")
 def decode_intensity_mha(heads, kv_bits):
-    """Multi-head attention: every head has keys and values of its own.
+    """FLOPs per byte of multi-head attention in decoding, where every head has its own keys and values.
 
     >>> decode_intensity_mha(kv_bits=16)
     1.0
@@ -103,7 +104,7 @@ def decode_intensity_mha(heads, kv_bits):
 
 @formula("decode_intensity", "shazeer2019 §3")
 def decode_intensity_mqa(heads, kv_bits):
-    """Multi-query attention: all heads share one key and value.
+    """FLOPs per byte of multi-query attention in decoding, where all heads share one key and value.
 
     >>> decode_intensity_mqa(heads=48, kv_bits=16)
     48.0
@@ -113,7 +114,7 @@ def decode_intensity_mqa(heads, kv_bits):
 
 @formula("decode_intensity", "ainslie2023 §2.2")
 def decode_intensity_gqa(heads, kv_heads, kv_bits):
-    """Grouped-query attention: a group of heads shares one key and value.
+    """FLOPs per byte of grouped-query attention in decoding, where a group of heads shares one key and value.
 
     >>> decode_intensity_gqa(heads=64, kv_heads=8, kv_bits=16)
     8.0
@@ -123,7 +124,9 @@ def decode_intensity_gqa(heads, kv_heads, kv_bits):
 
 @formula("decode_intensity", "deepseek2024-v2 §2.1")
 def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
-    """Multi-head latent attention, projections absorbed: all heads read one latent, for keys and for values.
+    """FLOPs per byte of multi-head latent attention in decoding, with the projections absorbed.
+
+    All heads read one latent, as keys and as values.
 
     >>> round(decode_intensity_mla(heads=128, kv_rank=512, rope_dim=64, kv_bits=16), 1)
     241.8
@@ -136,7 +139,7 @@ def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
 
 @formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time])
 def token_time(compute_time, memory_time):
-    """One step gives every sequence one token; arithmetic and traffic overlap.
+    """Time of a step, which gives every sequence one token: the longer of arithmetic and memory, which overlap.
 
     >>> token_time(compute_time="1 ms", memory_time="5 ms")
     0.005
@@ -146,7 +149,7 @@ def token_time(compute_time, memory_time):
 
 _FITS = {"weights and caches that fit": lambda decode_memory, hbm_capacity: decode_memory <= hbm_capacity}
 
-# What can be changed where they do not.
+# What a caller can change if weights and caches do not fit.
 CHANGES = {
     "weight_bits": (16, 8, 4),
     "kv_bits": (16, 8, 4),
@@ -157,7 +160,7 @@ CHANGES = {
 
 @formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
 def token_time_fitting(compute_time, memory_time):
-    """The longer of computing and reading, where weights and caches fit: what does not fit has no time.
+    """Time of a step: the longer of arithmetic and memory. It has no value if weights and caches do not fit.
 
     >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
     0.005
@@ -167,9 +170,9 @@ def token_time_fitting(compute_time, memory_time):
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
 def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
-    """A memory-bound step as it is measured: the traffic at the rate achieved, and a delay in every block.
+    """Time of a memory-bound step as measured: traffic at the achieved bandwidth, and an overhead per block.
 
-    Each block launches about the same kernels whatever its size, so the delay grows with the layers.
+    Each block launches about the same kernels whatever its size, so the overhead grows with the number of layers.
 
     >>> token_time_overhead(memory_time="5 ms", bandwidth_efficiency=0.8, layers=32, block_overhead="50 us")
     0.00785
@@ -179,10 +182,10 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, turns, turn_time):
-    """A memory-bound step of an engine: its share of the bandwidth, a delay in each block, devices that take turns.
+    """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
-    Of several devices `readers` read at once, each its part of every matrix; or each has layers of its own, and a token
-    passes from one to the next in so many `turns`.
+    With several devices, either `readers` devices read at once, each its part of every matrix. Or each device has
+    layers of its own, and a token passes from one to the next in `turns` turns.
 
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0, hbm_bandwidth="1.008 TB/s")
@@ -196,7 +199,10 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
 def token_time_loads(
     memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, turns, turn_time
 ):
-    """The same where cores ask for less than memory gives: a core has only so many loads under way at once.
+    """Time of a memory-bound step of an engine, if cores limit the bandwidth.
+
+    A core has only a certain number of loads in flight, so the cores together may ask for less than the memory can
+    deliver. Otherwise as `token_time_engine`.
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0)
@@ -212,7 +218,7 @@ def token_time_loads(
 def token_time_sums(
     memory_time, bandwidth_efficiency, readers, layers, block_overhead, batch, hidden, result_bits, own_sum_rate
 ):
-    """A memory-bound step of devices that share all matrices, and sum activations twice in a block, byte by byte.
+    """Time of a memory-bound step on tensor-parallel devices, with two all-reduces per block charged per byte.
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> eight = dict(batch=16, context=1024, weight_bits=8, kv_bits=8, readers=8, result_bits=16)
@@ -225,7 +231,7 @@ def token_time_sums(
 
 @formula("decode_rate", "pope2022 §2.1", given=[token_time])
 def decode_rate(batch, token_time):
-    """Tokens a second of all sequences together.
+    """Output tokens per second of all sequences together.
 
     >>> decode_rate(batch=8, token_time="5 ms")
     1600.0
@@ -235,7 +241,9 @@ def decode_rate(batch, token_time):
 
 @formula("latency_floor", "pope2022 §2.1", given=[used_params])
 def latency_floor(used_params, weight_bits, hbm_bandwidth):
-    """The weights that one token uses, at the full bandwidth: no batch, cache or kernel gets below it.
+    """Lower bound of the time per token: the weights that one token uses, at full bandwidth.
+
+    No batch, cache or kernel gets below it.
 
     >>> latency_floor(used_params=70e9, weight_bits=16, hbm_bandwidth="3.35 TB/s")
     0.041791044776119404
@@ -245,7 +253,7 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
 
 @formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
 def ridge_batch(ridge_intensity, weight_bits):
-    """Sequences at which reading a dense model's weights takes as long as multiplying by them, caches aside.
+    """Batch at which reading a dense model's weights takes as long as multiplying by them; caches are left out.
 
     >>> from scalebook.tables import accelerators
     >>> round(ridge_batch(accelerators.h100, weight_bits=16))
@@ -256,9 +264,9 @@ def ridge_batch(ridge_intensity, weight_bits):
 
 @formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
 def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
-    """Beyond this context reading the caches outlasts all arithmetic, however large the batch.
+    """Context beyond which reading the caches takes longer than all arithmetic, however large the batch.
 
-    Both grow with the batch alike, so beyond it batching never makes decoding compute-bound.
+    Both times grow in proportion to the batch, so beyond this context batching never makes decoding compute-bound.
 
     >>> from scalebook.tables import accelerators, models
     >>> round(ridge_context(models.llama2_7b, accelerators.h100, kv_bits=16))
@@ -271,6 +279,6 @@ decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
     read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
     token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
-    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
+    doc="One decode step on one device: its memory, traffic, arithmetic and time.",
     changes=CHANGES,
 )  # fmt: skip

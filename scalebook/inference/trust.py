@@ -1,4 +1,4 @@
-"""How far to trust what serving is predicted to give: the range that eight of ten measurements lie in.
+"""Prediction intervals of serving: the range that eight of ten public measurements lie in.
 
 >>> tpot_ends.low(tpot="10 ms", band_low=0.9)
 0.009
@@ -17,9 +17,9 @@ _SEEN = "inferencex"
 
 @formula("band_low", _SEEN)
 def band_low():
-    """Of the measured times per output token that are public, nine of ten are above so much of the prediction.
+    """Lower end of the interval for the time per output token, over the prediction: nine of ten are above it.
 
-    The ends of this and of the other bands are those of half of the curves of InferenceX (`serving_tpot`).
+    The ends of all bands were calibrated on half of the InferenceX curves (`serving_tpot`).
 
     >>> band_low()
     0.88
@@ -29,7 +29,7 @@ def band_low():
 
 @formula("band_high", _SEEN)
 def band_high():
-    """Of the measured times per output token that are public, nine of ten are below so much of the prediction.
+    """Upper end of the interval for the time per output token, over the prediction: nine of ten are below it.
 
     >>> band_high()
     1.3
@@ -39,7 +39,9 @@ def band_high():
 
 @formula("first_band_low", _SEEN)
 def first_band_low():
-    """Of measured times to first tokens, of which queues and hosts make the most, nine of ten are above so much.
+    """Lower end of the interval for the time to first token, over the prediction: nine of ten are above it.
+
+    Queues and hosts make up most of that time.
 
     >>> first_band_low()
     0.8
@@ -49,7 +51,7 @@ def first_band_low():
 
 @formula("first_band_high", _SEEN)
 def first_band_high():
-    """Of measured times to first tokens, nine of ten are below so much of the prediction.
+    """Upper end of the interval for the time to first token, over the prediction: nine of ten are below it.
 
     >>> first_band_high()
     1.9
@@ -58,14 +60,14 @@ def first_band_high():
 
 
 class Ends(NamedTuple):
-    """The formulas of the two ends of a range."""
+    """The formulas of the two ends of an interval."""
 
     low: Formula
     high: Formula
 
 
 def _ends(letter: str, said: str, first: bool = False, inverse: bool = False) -> Ends:
-    """A time at the ends of its band; what is one over a time, or grows with it, at the same ends."""
+    """Return the ends of a letter's interval. Rates use the inverse of the ends of their time."""
     band = "first_band" if first else "band"
     made = []
     for end, other in (("low", "high"), ("high", "low")):

@@ -1,1 +1,1 @@
-"""Machines: data sheets, rooflines, what kernels and systolic arrays reach, collectives over two tiers of links."""
+"""Machines: data sheets, rooflines, kernel and systolic-array efficiency, and collectives over two tiers of links."""

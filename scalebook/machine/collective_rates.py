@@ -1,5 +1,4 @@
-"""What collectives reach: links within a group, chunks of a message, ports that are shared,
-the rate that benchmarks print.
+"""Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks.
 
 >>> shared_ports(ports=4, link_bandwidth="50 GB/s", crossing=8)
 25000000000.0
@@ -20,7 +19,7 @@ _HERE = "interconnects-and-memory-tiers"
 
 @formula("mesh_peers", _HERE)
 def no_mesh():
-    """Behind a switch, or where the links are not known: one, as if every link led to every peer.
+    """Default number of mesh peers: one, as if every link led to every peer (a switch, or unknown links).
 
     >>> no_mesh()
     1.0
@@ -30,7 +29,7 @@ def no_mesh():
 
 @formula("torus_neighbours", _HERE)
 def no_torus():
-    """Behind a switch, or where the links are not known: one, as if every link led to every peer.
+    """Default number of torus neighbours: one, as if every link led to every peer (a switch, or unknown links).
 
     >>> no_torus()
     1.0
@@ -38,12 +37,11 @@ def no_torus():
     return Integer(1)
 
 
-# What the links of a group rest on where a device's row says nothing.
+# Defaults for the links of a group, if a device's row does not give them.
 FABRIC = (no_mesh, no_torus)
 
 
-# Links to its group that a device has, over all of its links; more than all where the group is larger than what they
-# reach.
+# A device's links to its group over all of its links; above one if the group is larger than the links reach.
 
 
 def _mesh(near_ways, mesh_peers):
@@ -55,7 +53,9 @@ def _torus(near_ways, torus_neighbours):
 
 
 def doublings(devices):
-    """How often one device is doubled until there are so many; of letters SymPy asks long for a simpler logarithm.
+    """Return how often a single device doubles to reach `devices`, that is, its base-2 logarithm.
+
+    For letters the logarithm is not evaluated, since SymPy takes long to simplify it.
 
     >>> doublings(Integer(8))
     3
@@ -65,7 +65,7 @@ def doublings(devices):
 
 @formula("group_share", _HERE)
 def group_share_switch():
-    """Behind a switch every link leads to every peer: a pair has all of the bandwidth.
+    """Share of a device's bandwidth that a group can use behind a switch: all, since every link reaches every peer.
 
     >>> group_share_switch()
     1.0
@@ -75,7 +75,7 @@ def group_share_switch():
 
 @formula("group_share", "rocm-rccl")
 def group_share_mesh(near_ways, mesh_peers):
-    """In a full mesh a group uses only the links that lead to its own members.
+    """Share of a device's bandwidth that a group can use in a full mesh: only links to its own members.
 
     >>> [round(group_share_mesh(near_ways=n, mesh_peers=7), 2) for n in (2, 4, 8)]
     [0.14, 0.43, 1.0]
@@ -85,10 +85,10 @@ def group_share_mesh(near_ways, mesh_peers):
 
 @formula("group_share", "scaling-book chapter 2")
 def group_share_torus(near_ways, torus_neighbours):
-    """In a torus a group is a box of it: a pair has one neighbour, a square of four two, a cube of eight three.
+    """Share of a device's bandwidth that a group can use in a torus, where a group is a box.
 
-    A box twice as large has one neighbour more, until there are as many as links: longer sides without a way around are
-    taken to be as good.
+    A pair has one neighbour, a square of four two, a cube of eight three. A box twice as large has one more neighbour,
+    until there are as many as links. Longer sides without a wrap-around link are assumed to be as good.
 
     >>> [round(group_share_torus(near_ways=n, torus_neighbours=6), 2) for n in (2, 4, 8, 64)]
     [0.17, 0.33, 0.5, 1.0]
@@ -98,7 +98,9 @@ def group_share_torus(near_ways, torus_neighbours):
 
 @formula("group_share", _HERE, given=FABRIC)
 def group_share(near_ways, mesh_peers, torus_neighbours):
-    """By the device's fabric: a mesh's share, a torus's, or all behind a switch, where both have one peer.
+    """Share of a device's bandwidth that a group can use, by its fabric: mesh, torus or switch.
+
+    Behind a switch both the mesh peers and the torus neighbours are one, which gives the whole bandwidth.
 
     >>> from scalebook.tables import accelerators
     >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]
@@ -109,7 +111,9 @@ def group_share(near_ways, mesh_peers, torus_neighbours):
 
 @formula("collective_time", _HERE)
 def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
-    """A message in chunks, each sent while the next is fetched: nothing is sent while the first is.
+    """Time of a message sent in chunks, each fetched while the previous one is sent.
+
+    While the first chunk is fetched nothing is sent.
 
     >>> chunked_message(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us", chunk_count=2)
     2e-05
@@ -119,9 +123,10 @@ def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
 
 @formula("issued_time", "vidur")
 def issued_by_host(collective_time, issue_time):
-    """Collectives one after another, as a framework's host issues them: small ones wait for the host, not for links.
+    """Time of one of a series of collectives that a framework's host issues: small ones wait for the host.
 
-    A call checks its tensors, records events and launches a kernel; the device does nothing meanwhile if it is done.
+    A call checks its tensors, records events and launches a kernel. If the device is done earlier, it is idle
+    meanwhile.
 
     >>> issued_by_host(collective_time="13 us", issue_time="48 us")
     4.8e-05
@@ -131,7 +136,9 @@ def issued_by_host(collective_time, issue_time):
 
 @formula("issued_time", "bekman-network")
 def timed_by_host(collective_time, issue_time):
-    """A benchmark that waits for each collective before its host issues the next: the host's time comes on top.
+    """Time of a collective in a benchmark that waits for each one before the host issues the next.
+
+    The host's time comes on top.
 
     >>> timed_by_host(collective_time="24 us", issue_time="17 us")
     4.1e-05
@@ -141,7 +148,7 @@ def timed_by_host(collective_time, issue_time):
 
 @formula("chunk_count", _HERE)
 def message_chunks(collective_bytes, link_bandwidth, chunk_time):
-    """Where a further chunk costs as much as it saves in fetching the first.
+    """Number of chunks with the shortest time: one more would cost as much as it saves in fetching the first.
 
     >>> message_chunks(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us")
     2.0
@@ -151,7 +158,9 @@ def message_chunks(collective_bytes, link_bandwidth, chunk_time):
 
 @formula("scaleout_bandwidth", _HERE)
 def shared_ports(ports, link_bandwidth, crossing):
-    """The devices of a node whose collectives leave it at once share its ports evenly; one alone would use them all.
+    """Scale-out bandwidth per device if the devices of a node whose collectives leave it share its ports evenly.
+
+    A single such device would use all ports.
 
     >>> shared_ports(ports=8, link_bandwidth="50 GB/s", crossing=8)
     50000000000.0
@@ -161,7 +170,7 @@ def shared_ports(ports, link_bandwidth, crossing):
 
 @formula("scaleup_bandwidth", _HERE)
 def shared_links(link_bandwidth, concurrent):
-    """Collectives of several dimensions that run at the same time share a device's links evenly.
+    """Scale-up bandwidth per collective if collectives of several dimensions share a device's links evenly.
 
     >>> shared_links(link_bandwidth="450 GB/s", concurrent=2)
     225000000000.0
@@ -171,7 +180,7 @@ def shared_links(link_bandwidth, concurrent):
 
 @formula("bus_bandwidth", "nccl-tests §PERFORMANCE")
 def bus_bandwidth(collective_bytes, ways, collective_time):
-    """Of an all-gather, a reduce-scatter or an all-to-all: what leaves a device, over the time.
+    """Bus bandwidth of an all-gather, a reduce-scatter or an all-to-all: bytes leaving a device over the time.
 
     >>> bus_bandwidth(collective_bytes="8 GB", ways=8, collective_time="20 ms")
     350000000000.0
@@ -181,7 +190,9 @@ def bus_bandwidth(collective_bytes, ways, collective_time):
 
 @formula("bus_bandwidth", "nccl-tests §PERFORMANCE")
 def bus_bandwidth_reduce(collective_bytes, ways, collective_time):
-    """Of an all-reduce: what leaves a device along a ring, over the time; sums in a switch may exceed their link.
+    """Bus bandwidth of an all-reduce: bytes leaving a device along a ring, over the time.
+
+    All-reduces that sum in a switch may exceed the bandwidth of the link.
 
     >>> bus_bandwidth_reduce(collective_bytes="8 GB", ways=8, collective_time="40 ms")
     350000000000.0

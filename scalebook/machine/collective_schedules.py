@@ -1,7 +1,7 @@
-"""Collectives on equal links: rings, trees, halving and doubling, sums in the switch, all-to-all.
+"""Collective algorithms on equal links: rings, trees, halving and doubling, in-switch reduction, all-to-all.
 
-Every device has one port that sends and receives at `link_bandwidth` at once, and a hop costs `link_latency`.
-`scalebook.machine.collectives` puts such collectives onto two tiers of network and onto measured rates.
+Every device has one port that sends and receives at `link_bandwidth` at the same time, and a hop costs `link_latency`.
+`scalebook.machine.collectives` maps such collectives onto two tiers of network with measured rates.
 
 >>> known = dict(collective_bytes="64 MB", link_bandwidth="450 GB/s", link_latency="1 us")
 >>> [round(f(known, ways=8) * 1e6) for f in (ring_all_reduce, halving_all_reduce, switch_all_reduce)]
@@ -23,7 +23,9 @@ _RING = "patarasuk2009"
 
 @formula("collective_time", _RING)
 def ring_all_gather(collective_bytes, ways, link_bandwidth, link_latency):
-    """Each device passes on to its neighbour the part it got last: a part travels all links of the ring but one.
+    """Time of a ring all-gather: each device passes the part it received last to its neighbour.
+
+    Each part crosses every link of the ring except one.
 
     >>> ring_all_gather(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     7.7e-05
@@ -33,7 +35,9 @@ def ring_all_gather(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", _RING)
 def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
-    """The all-gather run backward: a part is added to at every device and ends, whole, at the last.
+    """Time of a ring reduce-scatter, an all-gather run backward.
+
+    Every device adds its values to a part, and the complete sum ends at the last one.
 
     >>> ring_reduce_scatter(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     7.7e-05
@@ -43,7 +47,9 @@ def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", _RING)
 def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """A reduce-scatter and an all-gather: no all-reduce between devices sends less, none waits for more hops.
+    """Time of a ring all-reduce: a reduce-scatter and an all-gather.
+
+    No all-reduce between devices sends fewer bytes, and none waits for more hops.
 
     >>> ring_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000154
@@ -53,9 +59,10 @@ def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "thakur2005")
 def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Partners at distance 1, 2, 4 and so on swap halves, quarters and so on of what they hold, then go back.
+    """Time of an all-reduce by recursive halving and doubling.
 
-    It sends as little as the ring and doubles its reach with every hop; `ways` is a power of two.
+    Partners at distance 1, 2, 4 and so on swap halves, quarters and so on of their buffers, and then go back. It sends
+    as few bytes as the ring and doubles its reach with every hop; `ways` is a power of two.
 
     >>> halving_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000146
@@ -66,9 +73,10 @@ def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "sanders2009")
 def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_count):
-    """Two binary trees sum half of the buffer each, chunk after chunk, and hand it back down.
+    """Time of an all-reduce over two binary trees, which each sum half of the buffer chunk by chunk.
 
-    A device inside one tree is a leaf of the other, so that every port sends one chunk's worth a step.
+    The sums are then sent back down. A device inside one tree is a leaf of the other, so that every port sends one
+    chunk's worth in each step.
 
     >>> tree_all_reduce(
     ...     collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16
@@ -82,7 +90,9 @@ def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_
 
 @formula("chunk_count", "sanders2009")
 def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
-    """Where more chunks cost as much in latency as they save in waiting for a tree to fill.
+    """Number of chunks with the shortest time for the trees.
+
+    One more would cost as much latency as it saves in waiting for a tree to fill.
 
     >>> best_chunks(collective_bytes="8 MB", ways=9, link_bandwidth="100 GB/s", link_latency="1.5 us")
     12.649110640673516
@@ -93,9 +103,10 @@ def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE")
 def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """The switch adds up, and copies the sum to all: a device asks for its own part and hands that out.
+    """Time of an all-reduce that the switch sums and multicasts.
 
-    It sends its buffer once for the others to sum, and the sum of its own part; the hops are the same for any group.
+    A device requests the sum of its own part and sends it to all others. It sends its buffer once for the others to
+    sum, and the sum of its own part. The number of hops is the same for any group.
 
     >>> switch_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     9.2e-05
@@ -105,7 +116,9 @@ def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "vllm-custom-all-reduce")
 def one_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Every device reads the buffers of all others and adds them up itself: the most bytes, and one wait.
+    """Time of a one-shot all-reduce: every device reads all other buffers and adds them up itself.
+
+    It moves the most bytes and waits only once.
 
     >>> one_shot_all_reduce(collective_bytes="100 kB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
     5.2e-06
@@ -115,7 +128,9 @@ def one_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "vllm-custom-all-reduce")
 def two_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Every device adds up its part of all buffers, waits, and reads the other sums: as few bytes as a ring.
+    """Time of a two-shot all-reduce: every device sums its part of all buffers, waits, and reads the other sums.
+
+    It moves as few bytes as a ring.
 
     >>> two_shot_all_reduce(collective_bytes="1 MB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
     1.4e-05
@@ -125,7 +140,7 @@ def two_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "thakur2005")
 def direct_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
-    """Every device sends every other its part, all messages under way at once.
+    """Time of an all-to-all in which every device sends every other its part, all messages at once.
 
     >>> direct_all_to_all(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     7.1e-05
@@ -135,7 +150,9 @@ def direct_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "thakur2005")
 def bruck_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
-    """Half of the buffer moves on in each of few hops: fewer messages than parts, each part sent several times.
+    """Time of Bruck's all-to-all: half of the buffer moves on in each of a few hops.
+
+    There are fewer messages than parts, but each part is sent several times.
 
     >>> bruck_all_to_all(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000123

@@ -1,9 +1,9 @@
-"""Collectives over two tiers: some devices of a group share a scale-up domain ("near"), the others are "far".
+"""Time of collectives over two tiers of network: scale-up domains ("near") and the network between them ("far").
 
-A collective costs a start, its hops, its bytes at the rate achieved, and what cutting the bytes into chunks costs.
-Rings run through all near devices and cross to the next domain once for each of them, so that every device's own
-scale-out port is used; both tiers work at once, and the slower sets the pace.  `ways=1` costs nothing.  Of a mesh or a
-torus a group uses the links between its own members (`group_share`); what a device keeps needs none.
+A collective costs a launch, its hops, its bytes at the achieved rate, and the chunking of its bytes. Rings pass all
+near devices and cross to the next domain once for each of them, so that every device uses its own scale-out port. Both
+tiers work at once, and the slower one sets the pace. `ways=1` costs nothing. In a mesh or a torus a group uses the
+links between its own members (`group_share`). The part that a device keeps needs no link.
 
 >>> from scalebook.tables import accelerators
 >>> known = dict(collective_bytes="256 MB", ways=16)
@@ -26,32 +26,32 @@ __all__ = [
     "send",
 ]  # fmt: skip
 
-# A device's own part is not sent but copied within its memory, in the measured half of the time of a part that is.
+# A device copies its own part within its memory, which was measured to take half the time of sending a part.
 OWN_PART = Rational(1, 2)
-_PAIR = Integer(2)  # a message goes over the links between two devices, however many are in the group
+_PAIR = Integer(2)  # a message uses the links between two devices, whatever the size of the group
 _NCCL = "nccl §tuning.cc"
 _INSIDE = {"no more devices near each other than take part": lambda near_ways, ways: near_ways <= ways}
 
 
 @cache
 def _some(count):
-    """1 for a count of one or more, 0 for none."""
+    """Return 1 for a count of at least one, 0 for none."""
     return Min(1, count, evaluate=False)
 
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
-    """What all kinds have in common: no group, no cost."""
+    """Return the time of a collective from its launch, hops, transfer and chunking; 0 for a single device."""
     return _some(ways - 1) * collective_launch + hops + wire + 2 * _root(chunk_time * wire)
 
 
 def _root(product):
-    """Its square root, letter by letter: of a product as a whole SymPy asks in many ways whether it is imaginary."""
+    """Return the square root of a product, factor by factor, since SymPy is slow at a whole product's sign."""
     letters, others = sift(Mul.make_args(product), _is_letter, binary=True)
     return Mul(*map(sqrt, letters), sqrt(Mul(*others)))
 
 
 def _is_letter(factor):
-    """Whether a factor is a number or a letter, the larger or smaller of some or a power of one, and not negative."""
+    """Return True if a factor is built from nonnegative letters and numbers by Max, Min or powers only."""
     base = factor.base if factor.is_Pow else factor
     if base.func in (Max, Min):
         return all(map(_is_letter, base.args))
@@ -63,7 +63,7 @@ def _ring_hops(ways, near_ways, near_latency, far_latency):
     return (ways - domains) * near_latency + (domains - 1) * far_latency
 
 
-# Seconds that the scale-up and the scale-out ports of a device are busy with each byte of a part.
+# Seconds per byte of a part for which a device's scale-up and scale-out ports are busy.
 
 
 @cache
@@ -86,7 +86,7 @@ def _exchange_ports(ways, near_ways, share, near_rate, far_rate):
     return near, (ways - near_ways) / far_rate
 
 
-def _send_ports(ways, near_ways, share, near_rate, far_rate):  # each byte of the message, which goes whole
+def _send_ports(ways, near_ways, share, near_rate, far_rate):  # per byte of the message, which is not divided
     return _some(near_ways - 1) / (share * near_rate), _some(ways - near_ways) / far_rate
 
 
@@ -117,7 +117,7 @@ def _gather(
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
 
-# The kinds
+# The kinds of collectives
 
 
 @formula("collective_time", "patarasuk2009", _NCCL, "aiconfigurator-nccl", given=FABRIC, domain=_INSIDE)
@@ -136,10 +136,9 @@ def all_gather(
     collective_launch,
     chunk_time,
 ):
-    """Rings through the group: each part passes all devices but one, the near ports carry them all,
-    the far ports share.
+    """Time of an all-gather along rings; `collective_bytes` is the size of the result on every device.
 
-    `collective_bytes` is what every device ends with.
+    The near ports carry all parts except one. The devices of a domain share the bytes that cross the far ports.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_gather(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -178,9 +177,7 @@ def reduce_scatter(
     collective_launch,
     chunk_time,
 ):
-    """The all-gather run backward.
-
-    `collective_bytes` is what every device starts from.
+    """Time of a reduce-scatter, an all-gather run backward; `collective_bytes` is the input of every device.
 
     >>> from scalebook.tables import accelerators
     >>> round(reduce_scatter(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -204,7 +201,7 @@ def reduce_scatter(
 
 
 def _switch_or_ring(ways, near_ways, near_efficiency, switch_efficiency):
-    """The faster of the two, as a share of the ring's bytes over the bandwidth."""
+    """Return the faster of in-switch reduction and a ring, as achieved share of the bandwidth for the ring's bytes."""
     summed = (2 * ways - 2 + OWN_PART) * near_ways / (ways * (near_ways + 1))
     return Max(near_efficiency, summed * switch_efficiency, evaluate=False)
 
@@ -230,9 +227,10 @@ def all_reduce(
     collective_launch,
     chunk_time,
 ):
-    """Rings, or sums in the scale-up switch where these are faster; hops as of a tree between the domains.
+    """Time of an all-reduce by rings, or by sums in the scale-up switch if that is faster.
 
-    Where the switch sums nothing (`switch_efficiency` 0), this is a ring in every domain.
+    Between domains the hops are those of a tree. If the switch cannot sum (`switch_efficiency` 0), each domain uses a
+    ring.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -261,7 +259,7 @@ def all_reduce_ring(
     collective_launch,
     chunk_time,
 ):
-    """A reduce-scatter and an all-gather along rings, whatever the switch could do.
+    """Time of an all-reduce along rings, a reduce-scatter and an all-gather, even if the switch could sum.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -291,9 +289,9 @@ def all_to_all(
     collective_launch,
     chunk_time,
 ):
-    """Each device sends each other its part: near parts over the one tier, far parts over the other, at once.
+    """Time of an all-to-all: near parts use the scale-up links, far parts the scale-out ports, at the same time.
 
-    `collective_bytes` is what one device starts from, its own part included.
+    `collective_bytes` is the input of one device, including the part it keeps.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -322,7 +320,9 @@ def send(
     far_latency,
     collective_launch,
 ):
-    """One device to the next of its group, over the slowest link between neighbours; cutting it up costs nothing.
+    """Time to send a message to the next device of a group, over the slowest link between neighbours.
+
+    Chunking the message costs nothing.
 
     >>> from scalebook.tables import accelerators
     >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)
@@ -336,7 +336,7 @@ def send(
     return _some(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
 
 
-# Other ways of an all-reduce
+# Other all-reduce algorithms
 
 
 @formula(
@@ -358,9 +358,10 @@ def all_reduce_in_network(
     collective_launch,
     chunk_time,
 ):
-    """Switches sum on both tiers: a near port sends the buffer and the sum of its part, a far port its part once.
+    """Time of an all-reduce that switches sum on both tiers.
 
-    The hops are the same for any group.  What switches between nodes reach was not measured here.
+    A near port sends the buffer and the sum of its part, a far port its part once. The number of hops is the same for
+    any group. The efficiency of switches between nodes was not measured here.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)
@@ -389,9 +390,10 @@ def all_reduce_hierarchical(
     collective_launch,
     chunk_time,
 ):
-    """Reduce-scatter in every domain, all-reduce of each part across them, all-gather: one after another.
+    """Time of a hierarchical all-reduce, in three phases one after another.
 
-    Fewer bytes cross than along rings, and the tiers wait for each other.
+    They are a reduce-scatter in every domain, an all-reduce of each part across domains, and an all-gather. Fewer bytes
+    cross between domains than along rings, but the tiers wait for each other.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_hierarchical(accelerators.h100, collective_bytes="1 GB", ways=16, near_ways=8) * 1e3, 2)
@@ -422,7 +424,9 @@ def all_gather_hierarchical(
     collective_launch,
     chunk_time,
 ):
-    """Across the domains first, then in every domain: half of the hierarchical all-reduce.
+    """Time of a hierarchical all-gather: across domains, then in every domain.
+
+    It is half of the hierarchical all-reduce.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_gather_hierarchical(accelerators.h100, collective_bytes="1 GB", ways=16, near_ways=8) * 1e3, 2)
@@ -447,9 +451,9 @@ _PORTS = {
 
 @cache
 def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> Expr:
-    """The usual time of a kind of collective, with these expressions in the place of letters.
+    """Return the default time of a kind of collective with the given expressions in place of its letters.
 
-    Raises LookupError for a kind that there is not.
+    Raises LookupError for an unknown kind.
 
     >>> collective("send", symbol("traffic"), symbol("pp"), symbol("pp")).free_symbols >= {symbol("traffic"),
     ...                                                                                    symbol("pp")}
@@ -466,7 +470,7 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
 
 @cache
 def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> tuple[Expr, Expr]:
-    """Seconds that a collective keeps a device's scale-up and its scale-out ports busy, starts and hops aside.
+    """Return how long a collective keeps a device's scale-up and scale-out ports busy, without launches and hops.
 
     >>> port_times("send", symbol("traffic"), symbol("pp"), symbol("pp"))[1]
     traffic*Min(0, 1)/(far_efficiency*scaleout_bandwidth)
@@ -484,7 +488,9 @@ def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
 
 @cache
 def near_of(ways: Expr, inner: Expr) -> Expr:
-    """Devices of a group within one scale-up domain, where so many (`inner`) neighbours belong to other dimensions.
+    """Return the devices of a group within one scale-up domain.
+
+    `inner` is the number of neighbouring devices that belong to other dimensions.
 
     >>> near_of(symbol("cp"), symbol("tp"))
     Min(cp, Max(1, floor(scaleup_size/tp)))

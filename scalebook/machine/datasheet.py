@@ -1,7 +1,8 @@
-"""Data sheets: what they print, and what of that a step may count on.
+"""Data sheets: what they print, and how much of it a step can use.
 
-A headline counts operations that are skipped, both directions of a link, or all devices of a rack.  What is left is the
-dense peak of one device, of which products reach a share; and how that grew from year to year.
+A headline may count operations that are skipped, both directions of a link, or all devices of a rack. Without these it
+is the dense peak of one device, and matrix products reach a share of that. The module also has the growth of peaks from
+year to year.
 
 >>> from scalebook.tables import accelerators
 >>> row = data_sheet(accelerators.gb200.at("fp4"), sparsity_gain=2, directions=2, printed_devices=72)
@@ -27,9 +28,9 @@ __all__ = [
 
 @formula("printed_flops", "nvidia-h100-datasheet", "nvidia-gb200")
 def printed_flops(peak_flops, sparsity_gain, printed_devices):
-    """The headline: the dense peak of one device, doubled where a footnote says "with sparsity", times the devices.
+    """Headline FLOP/s: a device's dense peak, doubled if "with sparsity", times the devices counted.
 
-    2:4 sparsity skips two of each four weights, which have to be zero; what is skipped is counted as if done.
+    2:4 sparsity skips two of each four weights, which must be zero; the headline counts the skipped operations.
 
     >>> printed_flops(peak_flops="494.7 TFLOP/s", sparsity_gain=2, printed_devices=1) / 1e12
     989.4
@@ -39,7 +40,7 @@ def printed_flops(peak_flops, sparsity_gain, printed_devices):
 
 @formula("printed_links", "nvidia-h100-whitepaper section 4.7")
 def printed_links(scaleup_bandwidth, directions, printed_devices):
-    """The headline of links: what leaves a device and what comes in are added up, and often all devices too.
+    """Headline link bandwidth: both directions added up, and often all devices counted.
 
     >>> printed_links(scaleup_bandwidth="450 GB/s", directions=2, printed_devices=1) / 1e9
     900.0
@@ -49,7 +50,9 @@ def printed_links(scaleup_bandwidth, directions, printed_devices):
 
 @formula("usable_flops", "aiconfigurator-gemm", given=[typical_matmul_efficiency])
 def usable_flops(peak_flops, matmul_efficiency):
-    """What large products reach: clocks fall under load, and instructions are no multiplications.
+    """FLOP/s that large matrix products reach.
+
+    Clocks fall under load, and some instructions are not multiplications.
 
     >>> usable_flops(peak_flops="989.4 TFLOP/s", matmul_efficiency=0.837) / 1e12
     828.1278
@@ -59,7 +62,7 @@ def usable_flops(peak_flops, matmul_efficiency):
 
 @formula("usable_bandwidth", "aiconfigurator-gemm", given=[typical_stream_efficiency])
 def usable_bandwidth(hbm_bandwidth, stream_efficiency):
-    """What kernels that only read and write reach.
+    """Memory bandwidth that kernels reach which only read and write.
 
     >>> usable_bandwidth(hbm_bandwidth="3.35 TB/s", stream_efficiency=0.799) / 1e12
     2.67665
@@ -69,10 +72,10 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
 
 @formula("best_found", "azure-ai-benchmarking")
 def best_found():
-    """Share that kernels of a model reach of the best kernel that a search or a benchmark found.
+    """Performance of a model's kernels over that of the best kernel found by a search or a benchmark.
 
-    As BabelStream has it on the A100; the other devices of which both were measured agree.  A row of a device of which
-    only the best is known stands in the table at this share of it.
+    The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is known
+    for a device, its row in the table has this share of it.
 
     >>> best_found()
     0.9
@@ -82,7 +85,7 @@ def best_found():
 
 @formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
-    """Rate of a benchmark that does nothing but read and write, as BabelStream.
+    """Bandwidth of a benchmark that does nothing but read and write, such as BabelStream.
 
     >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
     1.6
@@ -92,7 +95,7 @@ def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
 
 @formula("link_achieved", "aiconfigurator-gemm", given=[typical_stream_efficiency])
 def streamed_link(link_bandwidth, stream_efficiency):
-    """Rate at which kernels stream a memory of the table of links, such as a host's.
+    """Bandwidth at which kernels stream a memory of the table of links, such as the host's.
 
     >>> streamed_link(link_bandwidth="512 GB/s") / 1e9
     384.0
@@ -102,7 +105,7 @@ def streamed_link(link_bandwidth, stream_efficiency):
 
 @formula("storage_bandwidth", "azure-nd-sizes")
 def striped_drives(drives, link_achieved):
-    """All drives of a machine read or write large pieces at once.
+    """Bandwidth of all drives of a machine reading or writing large pieces at once.
 
     >>> striped_drives(drives=8, link_achieved="6.9 GB/s") / 1e9
     55.2
@@ -112,7 +115,7 @@ def striped_drives(drives, link_achieved):
 
 @formula("usable_links", "aiconfigurator-nccl")
 def usable_links(scaleup_bandwidth, near_efficiency):
-    """What large collectives of the whole domain send: ring after ring, one direction.
+    """Bandwidth per direction that large ring collectives reach over the whole scale-up domain.
 
     >>> usable_links(scaleup_bandwidth="450 GB/s", near_efficiency=0.883) / 1e9
     397.35
@@ -122,7 +125,7 @@ def usable_links(scaleup_bandwidth, near_efficiency):
 
 @formula("pair_bandwidth", "amd-cdna3-whitepaper", given=FABRIC)
 def pair_bandwidth(scaleup_bandwidth, mesh_peers, torus_neighbours):
-    """What two devices have between them: all links of each behind a switch, one link's worth in a mesh or torus.
+    """Bandwidth between two devices: all links of each behind a switch, one link in a mesh or torus.
 
     >>> pair_bandwidth(scaleup_bandwidth="448 GB/s", mesh_peers=7) / 1e9
     64.0
@@ -132,7 +135,7 @@ def pair_bandwidth(scaleup_bandwidth, mesh_peers, torus_neighbours):
 
 @formula("usable_ridge", "williams2009 §3", given=[usable_flops, usable_bandwidth])
 def usable_ridge(usable_flops, usable_bandwidth):
-    """The ridge of what is reached: operations a byte at which arithmetic and memory are both busy.
+    """Operations per byte at which arithmetic and memory are both busy, at the rates that kernels reach.
 
     >>> round(usable_ridge(usable_flops="828.1 TFLOP/s", usable_bandwidth="2.677 TB/s"))
     309
@@ -142,7 +145,7 @@ def usable_ridge(usable_flops, usable_bandwidth):
 
 @formula("usable_share", "nvidia-h100-datasheet", given=[usable_flops, printed_flops])
 def usable_share(usable_flops, printed_devices, printed_flops):
-    """What is left of the headline.  More than all where a device does better than a sheet says.
+    """Share of the headline that products reach; above 1 if a device does better than its sheet says.
 
     >>> round(usable_share(usable_flops="828.1 TFLOP/s", printed_devices=1, printed_flops="1979 TFLOP/s"), 3)
     0.418
@@ -153,16 +156,18 @@ def usable_share(usable_flops, printed_devices, printed_flops):
 data_sheet = Sheet(
     "data sheet", *FABRIC, typical_matmul_efficiency, typical_stream_efficiency, printed_flops, printed_links,
     usable_flops, usable_bandwidth, usable_links, pair_bandwidth, ridge_intensity, usable_ridge, usable_share,
-    doc="What a data sheet prints of a device, and what of it a step may count on.",
+    doc="What a device's data sheet prints, and how much of it a step can use.",
 )  # fmt: skip
 
 
-# What a watt and a dollar buy
+# Performance per watt and per dollar
 
 
 @formula("flops_per_joule", "patterson2021")
 def flops_per_joule(peak_flops, tdp):
-    """Peak over design power: of the chip or module alone, without host, network and cooling.
+    """FLOPs per joule at the peak and the design power of the chip or module.
+
+    Host, network and cooling are left out.
 
     >>> flops_per_joule(peak_flops="989.4 TFLOP/s", tdp="700 W") / 1e12
     1.4134285714285715
@@ -172,7 +177,7 @@ def flops_per_joule(peak_flops, tdp):
 
 @formula("flops_per_dollar", "epoch2024-growth")
 def flops_per_dollar(peak_flops, price_hour):
-    """An hour at the peak, over the price of that hour.
+    """FLOPs per dollar: an hour at the peak over the price of that hour.
 
     >>> flops_per_dollar(peak_flops="1 PFLOP/s", price_hour="3.6 $/h") / 1e18
     1.0
@@ -182,7 +187,7 @@ def flops_per_dollar(peak_flops, price_hour):
 
 @formula("bytes_per_dollar", "pope2022")
 def bytes_per_dollar(hbm_bandwidth, price_hour):
-    """An hour of reading at the full bandwidth, over the price of that hour: what decoding buys.
+    """Bytes read per dollar: an hour at full bandwidth over the price of that hour. Decoding buys bytes.
 
     >>> bytes_per_dollar(hbm_bandwidth="3.6 TB/s", price_hour="3.6 $/h") / 1e15
     3.6
@@ -190,12 +195,12 @@ def bytes_per_dollar(hbm_bandwidth, price_hour):
     return 3600 * hbm_bandwidth / price_hour
 
 
-# From year to year
+# Growth from year to year
 
 
 @formula("peak_growth", "epoch2024-growth")
 def peak_growth(next_flops, peak_flops, next_launch, launch):
-    """Of two devices: the yearly factor that leads from the old peak to the new.
+    """Yearly growth factor of the peak from an old device to a new one.
 
     >>> peak_growth(next_flops="4 PFLOP/s", peak_flops="1 PFLOP/s", next_launch=2024, launch=2022)
     2.0
@@ -205,7 +210,9 @@ def peak_growth(next_flops, peak_flops, next_launch, launch):
 
 @formula("compute_growth", "epoch2024-growth")
 def compute_growth():
-    """The middle of the four to five times a year that were found for the largest training runs from 2010 to 2024.
+    """Yearly growth factor of the compute of the largest training runs, 2010 to 2024.
+
+    It is the middle of the published range, four to five times a year.
 
     >>> compute_growth()
     4.5
@@ -215,7 +222,7 @@ def compute_growth():
 
 @formula("cost_growth", "cottier2024")
 def cost_growth():
-    """What the largest training runs cost, hardware written off and energy paid: since 2016.
+    """Yearly growth factor of the cost of the largest training runs since 2016: hardware depreciation and energy.
 
     >>> cost_growth()
     2.4
@@ -225,7 +232,7 @@ def cost_growth():
 
 @formula("fleet_growth", "epoch2024-growth", given=[compute_growth])
 def fleet_growth(compute_growth, peak_growth):
-    """What faster devices leave to be done by more devices, longer runs and better use of both.
+    """Yearly growth factor left after faster devices: more devices, longer runs and better utilisation.
 
     >>> fleet_growth(compute_growth=4.5, peak_growth=1.5)
     3.0
@@ -235,7 +242,7 @@ def fleet_growth(compute_growth, peak_growth):
 
 @formula("bargain_growth", "cottier2024", given=[compute_growth, cost_growth])
 def bargain_growth(compute_growth, cost_growth):
-    """Arithmetic that grows faster than its cost gets cheaper.
+    """Yearly growth factor of FLOPs per dollar: arithmetic grows faster than its cost.
 
     >>> bargain_growth()
     1.875

@@ -1,4 +1,4 @@
-"""All-reduces that serving engines bring along: one shot or two over the links, and NCCL's for large messages.
+"""All-reduces of serving engines: one-shot or two-shot over the links, and NCCL for large messages.
 
 >>> from scalebook.tables import accelerators
 >>> known = dict(ways=8, near_ways=8)
@@ -19,7 +19,7 @@ __all__ = ["engine_all_reduce", "sum_rate_of_links", "sum_reach_near"]
 
 @formula("sum_reach", "vllm-custom-all-reduce")
 def sum_reach_near(near_efficiency):
-    """An engine's own sum uses links as well as collectives do, where nothing else is said of it.
+    """Default link efficiency of an engine's own all-reduce: that of collectives.
 
     >>> sum_reach_near(near_efficiency=0.883)
     0.883
@@ -29,7 +29,7 @@ def sum_reach_near(near_efficiency):
 
 @formula("sum_rate", "vllm-custom-all-reduce")
 def sum_rate_of_links(scaleup_bandwidth):
-    """The links limit what is on its way, where nothing else is said of an engine.
+    """Default rate limit of an engine's own all-reduce: the bandwidth of the links.
 
     >>> sum_rate_of_links(scaleup_bandwidth="450 GB/s") / 1e9
     450.0
@@ -42,7 +42,7 @@ def _is_left_to_library(collective_bytes, library_bytes):
 
 
 def _takes_two_shots(collective_bytes, ways, two_shot_bytes):
-    """A pair reads as much in one shot as in two, and waits once."""
+    """Return the condition for two shots; a pair of devices always takes one, which moves as many bytes."""
     return And(Gt(ways, 2), Ge(collective_bytes * ways, two_shot_bytes))
 
 
@@ -54,10 +54,10 @@ def engine_all_reduce(
     library_bytes, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, switch_efficiency, near_latency,
     scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Every device reads the others' parts, in one shot or in two; large messages are left to NCCL.
+    """Time of an engine's own all-reduce in one or two shots; large messages go to NCCL.
 
-    The kernels are launched from a recorded graph, and wait for flags or for the data themselves.  From how many bytes
-    on an engine takes two shots or asks NCCL, and what its kernels reach, stands in the table of libraries.
+    The kernels are launched from a captured graph, and wait for flags or for the data themselves. The table of
+    libraries has the sizes from which an engine uses two shots or NCCL, and the efficiency of its kernels.
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(collective_bytes="16 KiB", ways=4, near_ways=4)

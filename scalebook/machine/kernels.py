@@ -1,9 +1,9 @@
-"""Kernels: what a matrix product and a stream through memory reach of the peak.
+"""Time of matrix products and memory streams, and the share of the peak they reach.
 
-A device works on the result of a matrix product tile by tile, one a core, so what sticks out over whole tiles and
-whole waves of tiles is waste.  A tile that is ready has to be written, of which the arithmetic of other tiles hides
-a part only.  Arithmetic and loads hide one another where one is much the shorter, and in part where they are nearly
-as long.  The rest, clocks and instructions, is one measured share for a device and a precision.
+A device computes the result of a matrix product tile by tile, one tile per core. Work beyond the matrix in partial
+tiles, and idle cores in the last wave of tiles, are wasted. A finished tile must be written, and the arithmetic of
+other tiles hides only part of that. Arithmetic and loads overlap well if one is much shorter, and only in part if they
+are nearly as long. Clocks and instruction overhead are covered by one measured share per device and precision.
 
 >>> from scalebook.tables import accelerators
 >>> row = matrix_product(
@@ -53,11 +53,11 @@ _TILES = "nvidia-matmul-guide §3.1"
 
 @formula("tile_rows", _TILES)
 def tile_rows():
-    """The least that a library falls back to: with the smallest tile it best leaves no core idle.
+    """Default rows of a tile: the smallest tile that libraries fall back to, which leaves fewest cores idle.
 
-    Libraries choose between tiles of up to 256 by 128 and split the inner size, so that times of products for serving
-    hardly jump where a large tile would not fit: tiles of 64 by 64 predict them better than larger ones.  Sweeps of
-    older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would (`gemm_eleuther`).
+    Libraries choose between tiles of up to 256 by 128 and may split the inner size. So times of products in serving
+    hardly jump at sizes where a large tile would not fit, and tiles of 64 by 64 predict them better than larger ones.
+    Sweeps of older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would (`gemm_eleuther`).
 
     >>> tile_rows()
     64.0
@@ -67,7 +67,7 @@ def tile_rows():
 
 @formula("tile_columns", _TILES)
 def tile_columns():
-    """The columns of the smallest tile that a library falls back to: as many as its rows.
+    """Default columns of a tile: as many as its rows.
 
     >>> tile_columns()
     64.0
@@ -77,7 +77,7 @@ def tile_columns():
 
 @formula("cores", "nvidia-matmul-guide §3.2")
 def one_core():
-    """Where a device does not publish its cores: one, so that none idles in the last wave.
+    """Default number of cores, if a device does not publish it: one, so that none is idle in the last wave.
 
     >>> one_core()
     1.0
@@ -87,7 +87,7 @@ def one_core():
 
 @formula("exposed_write", "aiconfigurator-gemm")
 def exposed_write():
-    """Half of the writing of results, as found on devices from the A100 to the GB300.
+    """Share of writing results that is not hidden: one half, as measured on devices from the A100 to the GB300.
 
     >>> exposed_write()
     0.5
@@ -97,11 +97,10 @@ def exposed_write():
 
 @formula("matmul_efficiency", "aiconfigurator-gemm")
 def typical_matmul_efficiency():
-    """Where nothing was measured for a device and precision:
-    the median of those in the table, which reach 0.34 to 0.87.
+    """Default matmul efficiency if none was measured: the median of the table, whose range is 0.34 to 0.87.
 
-    In 16 bits they reach 0.43 (MI300X) to 0.87 (Gaudi 2), 0.70 in the median; in 8 bits 0.45 to 0.86, 0.63 in the
-    median; in 4 bits 0.34 to 0.54.
+    In 16 bits the range is 0.43 (MI300X) to 0.87 (Gaudi 2) with median 0.70; in 8 bits 0.45 to 0.86 with median 0.63;
+    in 4 bits 0.34 to 0.54.
 
     >>> typical_matmul_efficiency()
     0.6
@@ -111,7 +110,7 @@ def typical_matmul_efficiency():
 
 @formula("stream_efficiency", "aiconfigurator-gemm")
 def typical_stream_efficiency():
-    """Where nothing was measured for a device: about the median of those in the table, which reach 0.70 to 0.90.
+    """Default bandwidth share of streams if none was measured: about the median of the table (0.70 to 0.90).
 
     >>> typical_stream_efficiency()
     0.75
@@ -121,7 +120,7 @@ def typical_stream_efficiency():
 
 @formula("attention_peak", "dao2022 §3.1")
 def attention_peak_same(peak_flops):
-    """Attention multiplies at the rate of the other products.
+    """Peak FLOP/s of attention: the same as for other products.
 
     >>> attention_peak_same(peak_flops="312 TFLOP/s")
     312000000000000.0
@@ -131,7 +130,7 @@ def attention_peak_same(peak_flops):
 
 @formula("attention_peak", "deepseek2024-v3 §3.3.1")
 def attention_peak_bf16(peak_bf16, peak_flops):
-    """With 8-bit products attention and logits stay in bf16.
+    """Peak FLOP/s of attention with 8-bit products: that of bf16, in which attention and logits stay.
 
     >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s", peak_flops="1978.9 TFLOP/s")
     989400000000000.0
@@ -141,7 +140,7 @@ def attention_peak_bf16(peak_bf16, peak_flops):
 
 @formula("matmul_bf16", "deepseek2024-v3 §3.3.1")
 def wide_efficiency(matmul_efficiency):
-    """Where products in 16 bits were not measured, they reach as much of their peak as the others of theirs.
+    """Default efficiency of 16-bit products if they were not measured: the same share as other products.
 
     >>> wide_efficiency(matmul_efficiency=0.7)
     0.7
@@ -151,7 +150,7 @@ def wide_efficiency(matmul_efficiency):
 
 @formula("tiles", _TILES)
 def tiles(rows, columns, copies, tile_rows, tile_columns):
-    """The tiles that cover the results.
+    """Tiles that cover the results of a product.
 
     >>> tiles(rows=129, columns=128, copies=1, tile_rows=128, tile_columns=128)
     2.0
@@ -161,7 +160,7 @@ def tiles(rows, columns, copies, tile_rows, tile_columns):
 
 @formula("waves", "nvidia-matmul-guide §3.2", given=[tiles])
 def waves(tiles, cores):
-    """Rounds in which every core takes on a tile; the last may leave cores idle.
+    """Rounds in which every core computes one tile; the last may leave cores idle.
 
     >>> waves(tiles=109, cores=108)
     2.0
@@ -171,9 +170,9 @@ def waves(tiles, cores):
 
 @formula("inner_half", "aiconfigurator-gemm")
 def inner_half(exposed_write, activation_bits, peak_flops, hbm_bandwidth):
-    """Every result is written, which takes as long as so many multiplications and additions at peak.
+    """Inner size at which computing a result takes as long as the exposed part of writing it.
 
-    A product of inner size k then runs at k/(k + inner_half) of its highest rate.
+    A product of inner size k runs at k/(k + inner_half) of its highest rate.
 
     >>> inner_half(exposed_write=0.5, activation_bits=16, peak_flops="1 PFLOP/s", hbm_bandwidth="2 TB/s")
     250.0
@@ -183,7 +182,7 @@ def inner_half(exposed_write, activation_bits, peak_flops, hbm_bandwidth):
 
 @formula("traffic", "williams2009 §3")
 def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
-    """Activations times weights: each operand read once, the result written once.
+    """Bytes moved by a product: each operand read once, the result written once.
 
     >>> product_traffic(rows=2, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=8)
     47.0
@@ -192,11 +191,12 @@ def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
 
 
 def _both(arithmetic, streamed):
-    """The longer of two, and more where they are nearly equal: cores that wait for loads, and loads for cores.
+    """Return a smooth maximum of two times: more than the longer one if they are nearly equal.
 
-    Its exponent, 4, has the least mean error on the even rows of `gemm` (3 and 6 have 0.1 to 0.2 % more); with 1
-    nothing would hide the other, without limit it is a roofline.  Not evaluated, or powers of all factors are printed,
-    and SymPy asks long whether the sum is negative.
+    Cores then wait for loads, and loads for cores. The exponent, 4, has the least mean error on the even rows of `gemm`
+    (3 and 6 have 0.1 to 0.2 % more). With exponent 1 neither time would hide the other; without limit it is a roofline.
+    The powers are not evaluated: otherwise powers of all factors are printed, and SymPy takes long to check the sign of
+    the sum.
     """
     both = Pow(arithmetic, 4, evaluate=False) + Pow(streamed, 4, evaluate=False)
     return Pow(both, Rational(1, 4), evaluate=False)
@@ -219,8 +219,10 @@ def matmul_time(
     stream_efficiency,
     kernel_launch,
 ):
-    """Launch, then whole waves of whole tiles or the traffic, whichever takes longer; where they take as long, a fifth
-    more than either, for cores do not all compute and load at the same time.
+    """Time of a matrix product: launch, then the longer of whole waves of tiles and memory traffic.
+
+    If the two are equal, the result is a fifth more than either, because cores do not all compute and load at the same
+    time.
 
     >>> matmul_time(
     ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=128, tile_columns=128, cores=64,
@@ -238,9 +240,10 @@ def matmul_time(
 
 @formula("split_time", "aiconfigurator-gemm")
 def split_time():
-    """Partial sums are written, and added once all are there: a second kernel, or cores that wait for one another.
+    """Time to combine split partial sums: a second kernel, or cores that wait for one another.
 
-    Fitted, with `split_step`, on the even rows of products in 16 bits (`gemm`, `gemm_2026`): 2 to 4 us do equally.
+    Partial sums are written, and added once all are there. Fitted together with `split_step` on the even rows of 16-bit
+    products (`gemm`, `gemm_2026`); values from 2 to 4 us fit equally well.
 
     >>> split_time()
     3e-06
@@ -250,9 +253,9 @@ def split_time():
 
 @formula("split_step", "aiconfigurator-gemm")
 def split_step():
-    """Every partial sum beyond the second adds little.
+    """Time that every partial sum beyond the second adds; it is small.
 
-    A product of 64 columns and an inner size of 65,536 takes 8 us on an H100, shared by all cores; if each share took
+    On an H100 a product of 64 columns and an inner size of 65,536, shared by all cores, takes 8 us. If each split added
     3 us it would be 32 us.
 
     >>> split_step()
@@ -280,10 +283,10 @@ def matmul_time_split(
     split_time,
     split_step,
 ):
-    """A product of fewer tiles than cores, whose inner size is shared: in as many splits as a tile has cores,
-    or as many as are worth their time.
+    """Time of a product with fewer tiles than cores, whose inner size is split over idle cores.
 
-    With as many tiles as cores or more it is `matmul_time`.
+    There are as many splits as a tile has cores, or fewer if more would not save time. With at least as many tiles as
+    cores it equals `matmul_time`.
 
     >>> matmul_time_split(
     ...     rows=2, columns=256, inner=12288, copies=1, tile_rows=64, tile_columns=64, cores=108, split_time="2 us",
@@ -303,11 +306,11 @@ def _shared_waves(
     rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half, split_time,
     split_step, inner_wait=0,
 ):  # fmt: skip
-    """Waves of tiles whose inner size is shared by cores that would idle, and the sums of the splits."""
+    """Return the time of waves of tiles whose inner size is shared by idle cores, and of summing the splits."""
     pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
     waves = ceiling(copies * high * wide / cores, evaluate=False)
-    shared = copies * Max(1, high, evaluate=False) * wide  # a step in which nobody decodes has no rows for it
+    shared = copies * Max(1, high, evaluate=False) * wide  # a step without decoding has no rows
     whole = (pace + inner_wait) * inner
     worth = Min(floor(cores / shared, evaluate=False), sqrt(whole / split_step), evaluate=False)
     splits = Max(1, worth, evaluate=False)
@@ -335,11 +338,11 @@ def matmul_time_waited(
     split_step,
     inner_wait,
 ):
-    """As `matmul_time_split`, where cores wait for their loads: along the inner size one load follows another, and
-    each takes as long as memory answers, however few rows and columns the tile has.
+    """Time of a product as `matmul_time_split`, if cores wait for their loads.
 
-    Tiles that follow on the same core load while others compute, so that it is waited for once.  With 16 rows a
-    product of few columns takes as long as one of many, until memory is full:
+    Along the inner size one load follows another, and each takes one memory latency, however few rows and columns the
+    tile has. Tiles that follow on the same core load while others compute, so only the first wave waits. A product with
+    16 rows takes as long with few columns as with many, until memory is saturated:
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)
@@ -370,11 +373,11 @@ def matmul_time_grouped(
     grouped_hidden,
     kernel_launch,
 ):
-    """One product for each expert, one after another: much of an expert's reading and writing is waited for.
+    """Time of expert products that run one after another, so most reads and writes of an expert are exposed.
 
-    Of arithmetic and traffic, a share of the shorter hides under the longer.  With few rows an expert's weights are
-    read for little arithmetic, so that the rate falls with the rows, and most for gradients of weights, which are
-    read and written in 32 bits.
+    A share of the shorter of arithmetic and traffic is hidden under the longer. With few rows an expert's weights are
+    read for little arithmetic, so the rate falls with the rows. It falls most for gradients of weights, which are read
+    and written in 32 bits.
 
     >>> matmul_time_grouped(
     ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=64, tile_columns=64,
@@ -391,8 +394,10 @@ def matmul_time_grouped(
 
 @formula("grouped_hidden", "simumax-b200")
 def grouped_hidden():
-    """Fitted, with what products reach of the peak, on the 76 grouped products of a B200 in its system description:
-    0.3 leaves 10 % of error in the mean, 10 % on the odd rows where it is fitted on the even.
+    """Default share of the shorter of arithmetic and traffic that is hidden in grouped products.
+
+    It was fitted, together with the efficiency, on the 76 grouped products of a B200 in its system description. The
+    mean error is 10 %, and also 10 % on the odd rows if it is fitted on the even ones.
 
     >>> grouped_hidden()
     0.3
@@ -402,7 +407,7 @@ def grouped_hidden():
 
 @formula("matmul_time", "williams2009 §3")
 def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_bandwidth):
-    """The roofline: arithmetic at peak or the traffic at full bandwidth, whichever takes longer.
+    """Roofline time of a product: the longer of arithmetic at the peak and traffic at full bandwidth.
 
     >>> matmul_time_ideal(
     ...     rows=1024, columns=1024, inner=1024, copies=1,
@@ -416,7 +421,7 @@ def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_ban
 
 @formula("matmul_share", "williams2009 §3")
 def matmul_share(rows, columns, inner, copies, peak_flops, matmul_time):
-    """What the product reaches of the peak, by its own arithmetic alone.
+    """Share of the peak that a product reaches, by its own arithmetic alone.
 
     >>> matmul_share(rows=1000, columns=1000, inner=1000, copies=1, peak_flops="1 PFLOP/s", matmul_time="4 us")
     0.5
@@ -426,7 +431,7 @@ def matmul_share(rows, columns, inner, copies, peak_flops, matmul_time):
 
 @formula("stream_time", "williams2009 §3")
 def stream_time(traffic, hbm_bandwidth, stream_efficiency, kernel_launch):
-    """Launch, then the traffic at the rate that kernels reach.
+    """Time of a memory-bound kernel: launch, then the traffic at the rate that kernels reach.
 
     >>> stream_time(traffic="1.6 GB", hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="0 us")
     0.001
@@ -436,7 +441,7 @@ def stream_time(traffic, hbm_bandwidth, stream_efficiency, kernel_launch):
 
 @formula("stream_time", "williams2009 §3")
 def stream_time_ideal(traffic, hbm_bandwidth):
-    """The traffic at full bandwidth.
+    """Time of a memory-bound kernel at full bandwidth.
 
     >>> stream_time_ideal(traffic="2 GB", hbm_bandwidth="2 TB/s")
     0.001
@@ -444,7 +449,7 @@ def stream_time_ideal(traffic, hbm_bandwidth):
     return traffic / hbm_bandwidth
 
 
-# What a sheet with these kernels needs besides: a device's own cells stand before these.
+# Defaults that a sheet with these kernels needs; a device's own cells take precedence.
 USUAL = (
     tile_rows,
     tile_columns,
@@ -459,8 +464,8 @@ USUAL = (
 
 matrix_product = Sheet(
     "matrix product", *USUAL, product_traffic, tiles, waves, matmul_time_split, matmul_share,
-    doc="Activations times weights on a device.",
+    doc="A product of activations and weights on a device.",
 )  # fmt: skip
 
-# Products of AMD's devices by kernels that wait for their loads.
+# Products on AMD devices, whose kernels wait for their loads.
 waiting_product = matrix_product.using(matmul_time_waited)

@@ -1,8 +1,8 @@
 """Linear layers as engines run them: a matrix product, and the kernel before it that quantizes its input.
 
-In 16 bits a linear layer is its product.  In 8 and 4 bits the activations arrive in 16 bits, so another kernel first
-reads them, finds their scales and writes them in the format of the product.  How long that takes depends on the engine
-and on the format more than on the device: rows of `tables.libraries` such as `vllm_fp8` know it.
+In 16 bits a linear layer is just the product. In 8 and 4 bits the activations arrive in 16 bits, so another kernel
+first reads them, finds their scales and writes them in the format of the product. How long that takes depends on the
+engine and on the format more than on the device; rows of `tables.libraries` such as `vllm_fp8` have the figures.
 
 >>> from scalebook.tables import accelerators
 >>> layer = dict(rows=64, columns=8192, inner=8192)
@@ -37,12 +37,12 @@ __all__ = [
 ]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
-_FEW = (16, 32, 64)  # rows of AITER's tiles, before its largest of 128
+_FEW = (16, 32, 64)  # rows of AITER's smaller tiles; its largest has 128
 
 
 @formula("copies", _MEASURED)
 def single_product():
-    """A linear layer is one product.
+    """Default number of products in a linear layer: one.
 
     >>> single_product()
     1.0
@@ -52,7 +52,7 @@ def single_product():
 
 @formula("activation_bits", _MEASURED)
 def wide_activations():
-    """Activations have 16 bits where no library says otherwise.
+    """Default width of activations, if no library sets it: 16 bits.
 
     >>> wide_activations()
     16.0
@@ -62,7 +62,7 @@ def wide_activations():
 
 @formula("weight_bits", _MEASURED)
 def same_bits(activation_bits):
-    """Weights have the bits of the activations that they are multiplied with.
+    """Default width of weights: that of the activations.
 
     >>> same_bits(activation_bits=8)
     8.0
@@ -72,7 +72,7 @@ def same_bits(activation_bits):
 
 @formula("result_bits", _MEASURED)
 def results_of_16_bits():
-    """Results have 16 bits, whatever the format of the product.
+    """Default width of results, whatever the format of the product: 16 bits.
 
     >>> results_of_16_bits()
     16.0
@@ -82,7 +82,7 @@ def results_of_16_bits():
 
 @formula("inner_wait", _MEASURED)
 def no_inner_wait():
-    """Kernels that load the next operands while they multiply wait for none of them.
+    """Default wait for each load along the inner size: none, for kernels that load ahead while they multiply.
 
     >>> no_inner_wait()
     0.0
@@ -92,7 +92,7 @@ def no_inner_wait():
 
 @formula("inner_half", _MEASURED)
 def inner_half_results(exposed_write, result_bits, peak_flops, hbm_bandwidth):
-    """As `inner_half`, for results that are wider than the operands.
+    """Inner size at which computing a result takes as long as writing it, for results wider than the operands.
 
     >>> inner_half_results(exposed_write=0.5, result_bits=16, peak_flops="1 PFLOP/s", hbm_bandwidth="2 TB/s")
     250.0
@@ -102,7 +102,7 @@ def inner_half_results(exposed_write, result_bits, peak_flops, hbm_bandwidth):
 
 @formula("traffic", "williams2009 §3")
 def operator_traffic(rows, columns, inner, copies, activation_bits, weight_bits, result_bits):
-    """Both operands are read once and the result is written once, each in its own bits.
+    """Bytes moved by a product: operands read once and results written once, each in its own width.
 
     >>> operator_traffic(rows=2, columns=3, inner=5, copies=1, activation_bits=8, weight_bits=8, result_bits=16)
     37.0
@@ -116,7 +116,7 @@ def operator_traffic(rows, columns, inner, copies, activation_bits, weight_bits,
 
 @formula("quantize_start", _MEASURED)
 def quantize_start():
-    """Start of the kernel that quantizes, where no library is named: about the median of those in the table.
+    """Default start-up time of the quantization kernel: about the median of the libraries in the table.
 
     >>> quantize_start()
     3e-06
@@ -126,9 +126,9 @@ def quantize_start():
 
 @formula("quantize_passes", _MEASURED)
 def quantize_passes():
-    """Where no library is named, activations are read once and written once, and read again for their scale.
+    """Default number of passes over the traffic in quantization: a read, a write, and another read for the scale.
 
-    Libraries are measured at 0.5 to 4 passes.
+    Measured libraries take 0.5 to 4 passes.
 
     >>> quantize_passes()
     1.5
@@ -138,7 +138,7 @@ def quantize_passes():
 
 @formula("quantize_row", _MEASURED)
 def quantize_row():
-    """Where no library is named, rows take no time beside their traffic.
+    """Default time per row in quantization: none besides its traffic.
 
     >>> quantize_row()
     0.0
@@ -159,10 +159,10 @@ def quantize_time(
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """A kernel reads activations in the bits of results and writes them in those of the product, if these are fewer.
+    """Time to quantize the input of a product; zero if its width is that of the results.
 
-    It takes its start, then as many passes of its traffic as its library needs, or the rows one after another where a
-    library gives each row to a block of threads.
+    It is a start-up time, plus as many passes over the traffic as the library needs. If a library gives each row to a
+    block of threads, the rows may take longer than the passes.
 
     >>> quantize_time(
     ...     rows=4096, inner=8192, copies=1, activation_bits=8, quantize_start="3 us", quantize_passes=2,
@@ -178,7 +178,7 @@ def quantize_time(
 
 @formula("operator_time", _MEASURED)
 def operator_time(matmul_time, quantize_time):
-    """The input is quantized, then multiplied.
+    """Time of a linear layer: quantize the input, then multiply.
 
     >>> operator_time(matmul_time="30 us", quantize_time="4 us").__round__(9)
     3.4e-05
@@ -194,16 +194,16 @@ _LAYER = {f.letter: f for f in (
 linear_operator = Sheet(
     "linear operator",
     *_LAYER.values(),
-    doc="A linear layer as an engine runs it: its input is quantized, then multiplied.",
+    doc="A linear layer as an engine runs it: quantize the input, then multiply.",
 )
 
 
-# Benchmarks that read their weights out of a cache
+# Benchmarks that read their weights from a cache
 
 
 @formula("l2_bandwidth", _MEASURED)
 def l2_bandwidth_usual(hbm_bandwidth):
-    """Where it was not measured, three times the memory's: as of the L40S and the RTX PRO 6000.
+    """Default bandwidth of the last-level cache: three times the memory's, as on the L40S and the RTX PRO 6000.
 
     >>> l2_bandwidth_usual(hbm_bandwidth="1 TB/s")
     3000000000000.0
@@ -213,11 +213,11 @@ def l2_bandwidth_usual(hbm_bandwidth):
 
 @formula("cached_share", _MEASURED)
 def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, result_bits, l2_capacity):
-    """A benchmark goes through copies of one weight until they are no less than the last-level cache.
+    """Share of weight reads that hit the last-level cache in a benchmark that cycles through copies of a weight.
 
-    If all of them just fit, every read is a hit.  If they are a tenth more, a third of the reads are hits, because the
-    cache throws out first what is needed next.  In a service a layer's weights come around once a step, and none is
-    there.
+    Such a benchmark uses as many copies as fill the cache. If all of them just fit, every read is a hit. If they exceed
+    it by a tenth, a third of the reads are hits, because the cache evicts first what is needed next. In a service a
+    layer's weights are read once per step, and none of them is in the cache.
 
     >>> cached_share(
     ...     rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16,
@@ -245,7 +245,7 @@ def cycled_traffic(
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """Traffic to memory that takes as long: what hits the cache moves at the cache's rate.
+    """Memory traffic that takes as long as the benchmark's reads, of which hits move at the cache's bandwidth.
 
     >>> cycled_traffic(
     ...     rows=1, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=16, result_bits=16, cached_share=1,
@@ -260,16 +260,18 @@ def cycled_traffic(
 
 cycled_operator = Sheet(
     "cycled operator", *(_LAYER | {"traffic": cycled_traffic}).values(), l2_bandwidth_usual, cached_share,
-    doc="A linear layer in a benchmark that goes through copies of its weight, as many as the last-level cache holds.",
+    doc="A linear layer in a benchmark that cycles through as many copies of its weight as fill the last-level cache.",
 )  # fmt: skip
 
 
-# Libraries that choose their tiles, or lose by sizes that are not aligned
+# Libraries that choose their tiles, or slow down at sizes that are not aligned
 
 
 @formula("tile_rows", "rocm-aiter")
 def aiter_tile_rows(rows, columns, copies, tile_columns, cores):
-    """AITER has tiles of 16 to 128 rows: of those it takes the smallest that holds all rows or gives no core a second.
+    """Rows of the tile that AITER chooses, from 16 to 128.
+
+    It takes the smallest tile that holds all rows, or with which no core gets a second tile.
 
     >>> [aiter_tile_rows(rows=n, columns=7168, copies=1, tile_columns=64, cores=256) for n in (1, 100, 4096)]
     [16.0, 64.0, 128.0]
@@ -283,7 +285,7 @@ def aiter_tile_rows(rows, columns, copies, tile_columns, cores):
 
 aiter_operator = Sheet(
     "AITER operator", *(_LAYER | {"tile_rows": aiter_tile_rows}).values(),
-    doc="A linear layer with the tiles that AITER chooses on AMD's devices.",
+    doc="A linear layer with the tiles that AITER chooses on AMD devices.",
 )  # fmt: skip
 
 
@@ -307,7 +309,7 @@ def matmul_time_aligned(
     split_step,
     aligned_share,
 ):
-    """As `matmul_time_split`, at the share of its rate that rows of 16-bit numbers leave that are not aligned.
+    """Time of a product as `matmul_time_split`, slowed down if rows of 16-bit numbers are not aligned.
 
     >>> from scalebook.tables import accelerators
     >>> device, sizes = accelerators.a100.at("fp16"), dict(rows=8192, inner=8192)
@@ -319,16 +321,16 @@ def matmul_time_aligned(
 
 aligned_operator = Sheet(
     "aligned operator", *(_LAYER | {"matmul_time": matmul_time_aligned}).values(), aligned_share,
-    doc="A linear layer on an A100, whose rows may begin elsewhere than at multiples of 16 bytes.",
+    doc="A linear layer on an A100 whose rows may not be aligned to 16 bytes.",
 )  # fmt: skip
 
 
-# The best that a search finds
+# The best kernel that a search finds
 
 
 @formula("best_time", "bekman-accelerators")
 def best_time(matmul_time, best_found):
-    """Time of the best product that a search finds.
+    """Time of the fastest kernel that a search finds for a product.
 
     >>> best_time(matmul_time="1 ms", best_found=0.9)
     0.0009
@@ -341,7 +343,7 @@ best_operator = Sheet(
     *_LAYER.values(),
     best_found,
     best_time,
-    doc="The fastest product that a search finds on a device.",
+    doc="A product on a device by the fastest kernel that a search finds.",
 )
 
 
@@ -350,7 +352,7 @@ best_operator = Sheet(
 
 @formula("element_passes", "vidur")
 def one_pass():
-    """A fused kernel reads its input once and writes its result once.
+    """Default number of passes of an element-wise kernel: one; a fused kernel reads and writes once.
 
     >>> one_pass()
     1.0
@@ -360,7 +362,7 @@ def one_pass():
 
 @formula("launch_time", "vidur")
 def no_host_wait():
-    """Kernels of a captured graph wait for no host.
+    """Default launch time on the host: none, for kernels of a captured graph.
 
     >>> no_host_wait()
     0.0
@@ -370,7 +372,7 @@ def no_host_wait():
 
 @formula("stream_time", "vidur")
 def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kernel_launch, launch_time):
-    """An element-wise kernel: its launch and all passes of its traffic, or the host's launch if that takes longer.
+    """Time of an element-wise kernel: launch and all passes of its traffic, or the host's launch if longer.
 
     >>> element_time(
     ...     traffic="1.6 GB", element_passes=2, hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="0 us",
@@ -383,5 +385,5 @@ def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kern
 
 element_kernel = Sheet(
     "element-wise kernel", one_pass, no_host_wait, typical_stream_efficiency, element_time,
-    doc="A norm, an activation or a sum on a device, as a library's kernels run it.",
+    doc="A norm, an activation or a sum on a device, as a library's kernels run it: launch and memory passes.",
 )  # fmt: skip

@@ -39,7 +39,7 @@ def intensity(flops, traffic):
 
 @formula("attainable_flops", "williams2009 §3")
 def attainable_flops(intensity, peak_flops, hbm_bandwidth):
-    """The roof: memory feeds the arithmetic units until they are all busy.
+    """FLOP/s that the roofline allows at an intensity: limited by memory until the arithmetic units are busy.
 
     >>> attainable_flops(intensity=1, peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
     3350000000000.0
@@ -49,7 +49,7 @@ def attainable_flops(intensity, peak_flops, hbm_bandwidth):
 
 @formula("compute_time", "williams2009 §3")
 def compute_time(flops, peak_flops):
-    """The arithmetic at the peak rate.
+    """Time of the arithmetic at the peak rate.
 
     >>> compute_time(flops="1 TFLOP", peak_flops="1 PFLOP/s")
     0.001
@@ -59,7 +59,7 @@ def compute_time(flops, peak_flops):
 
 @formula("memory_time", "williams2009 §3")
 def memory_time(traffic, hbm_bandwidth):
-    """The traffic at the full bandwidth.
+    """Time of the traffic at full bandwidth.
 
     >>> memory_time(traffic="1 GB", hbm_bandwidth="2 TB/s")
     0.0005
@@ -69,7 +69,7 @@ def memory_time(traffic, hbm_bandwidth):
 
 @formula("roofline_time", "williams2009 §3", given=[compute_time, memory_time])
 def roofline_time(compute_time, memory_time):
-    """The larger of the two, since they overlap: a lower bound that no kernel beats.
+    """Lower bound of a kernel's time: the larger of arithmetic and memory, which overlap.
 
     >>> roofline_time(flops="1 TFLOP", peak_flops="1 PFLOP/s", traffic="1 GB", hbm_bandwidth="2 TB/s")
     0.001
@@ -79,7 +79,7 @@ def roofline_time(compute_time, memory_time):
 
 @formula("idle_fraction", "memory-bottlenecks", given=[compute_time, memory_time])
 def idle_fraction(compute_time, memory_time):
-    """The share of the time that the arithmetic does not fill: how long its units wait for memory.
+    """Share of the time in which the arithmetic units wait for memory.
 
     >>> idle_fraction(compute_time=1, memory_time=4)
     0.75
@@ -89,5 +89,5 @@ def idle_fraction(compute_time, memory_time):
 
 roofline = Sheet(
     "roofline", ridge_intensity, intensity, attainable_flops, compute_time, memory_time, roofline_time, idle_fraction,
-    doc="A kernel of so many operations and bytes on a device.",
+    doc="A kernel with given operations and bytes on a device.",
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Systolic arrays: a square of multipliers through which a product flows, and what filling and padding cost.
+"""Systolic arrays: a square of multipliers through which a product flows, and the cost of filling and padding it.
 
-Each multiplier keeps one weight.  Rows of the other factor enter from the left, each a cycle later than the one above
-it; sums run down and leave at the bottom.  A weight larger than the array is cut into tiles.
+Each multiplier keeps one weight. Rows of the other factor enter from the left, each a cycle later than the one above
+it; sums run down and leave at the bottom. A weight matrix larger than the array is cut into tiles.
 
 >>> tpu = systolic(array_side=128, rows=128, inner=4096, columns=4096)
 >>> tpu.array_tiles, tpu.array_cycles, round(tpu.array_efficiency, 3)
@@ -24,7 +24,7 @@ __all__ = [
 
 @formula("array_tiles", "kung1982", "samajdar2020")
 def array_tiles(inner, columns, array_side):
-    """What sticks out over whole tiles is padded with zeros, which take as long as numbers.
+    """Tiles of a weight matrix on an array; partial tiles are padded with zeros, which take full time.
 
     >>> array_tiles(inner=4096, columns=300, array_side=256)
     32.0
@@ -34,7 +34,7 @@ def array_tiles(inner, columns, array_side):
 
 @formula("load_cycles", "samajdar2020")
 def load_by_rows(array_side):
-    """Weights enter at the top, a row each cycle.
+    """Cycles to load a tile of weights that enters at the top, one row per cycle.
 
     >>> load_by_rows(array_side=128)
     128.0
@@ -44,7 +44,7 @@ def load_by_rows(array_side):
 
 @formula("load_cycles", "aws-nki-matmul")
 def load_fast(array_side):
-    """As AWS states of Trainium: an array of 128 takes in its weights in 64 cycles.
+    """Cycles to load a tile of weights on Trainium: 64 for an array of 128, as AWS states.
 
     >>> load_fast(array_side=128)
     64.0
@@ -54,10 +54,11 @@ def load_fast(array_side):
 
 @formula("array_cycles", "kung1982", given=[array_tiles, load_by_rows])
 def array_cycles(rows, array_tiles, load_cycles, array_side):
-    """Tile follows tile, and the next one's weights enter beside those in use: one fill and one drain for all.
+    """Cycles of a product if the next tile's weights load while the current tile is in use.
 
-    Weights of the first tile; a row a cycle for every tile, unless the next tile's weights take longer; then the last
-    row crosses the array and its sum runs down: two sides less two.
+    All tiles together have one fill and one drain. The first tile's weights load; each tile then takes a cycle per row,
+    or the loading of the next weights if that is longer. At the end the last row crosses the array and its sum runs
+    down: two sides less two.
 
     >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
     1406.0
@@ -68,7 +69,7 @@ def array_cycles(rows, array_tiles, load_cycles, array_side):
 
 @formula("array_cycles", "samajdar2020", given=[array_tiles, load_by_rows])
 def array_cycles_in_turn(rows, array_tiles, load_cycles, array_side):
-    """Where multipliers hold one weight only: every tile loads, fills and drains by itself.
+    """Cycles of a product if multipliers hold only one weight: each tile loads, fills and drains by itself.
 
     >>> array_cycles_in_turn(rows=1024, inner=256, columns=128, array_side=128)
     2812.0
@@ -78,7 +79,7 @@ def array_cycles_in_turn(rows, array_tiles, load_cycles, array_side):
 
 @formula("array_efficiency", "samajdar2020", given=[array_cycles])
 def array_efficiency(rows, inner, columns, array_cycles, array_side):
-    """Multiplications that were asked for, over those of all multipliers in all cycles.
+    """Share of useful multiplications among those of all multipliers in all cycles.
 
     >>> round(array_efficiency(rows=8, inner=4096, columns=4096, array_side=256), 4)
     0.031
@@ -87,13 +88,13 @@ def array_efficiency(rows, inner, columns, array_cycles, array_side):
 
 
 def _fill(width, array_side):
-    """The share of arrays that have something to do: what is narrower than whole arrays leaves the rest to zeros."""
+    """Return the share of an array's width that is used, since a partial array is padded with zeros."""
     return width / (array_side * ceiling(width / array_side))
 
 
 @formula("attention_efficiency", "kung1982", "jax-tpu-info")
 def attention_efficiency_arrays(attention_whole, head_dim, array_side):
-    """Fused attention where keys and values lie in an array: heads narrower than it leave the rest to zeros.
+    """Efficiency of fused attention with keys and values in an array; heads narrower than it are padded.
 
     >>> attention_efficiency_arrays(attention_whole=0.7, head_dim=128, array_side=256)
     0.35
@@ -103,7 +104,9 @@ def attention_efficiency_arrays(attention_whole, head_dim, array_side):
 
 @formula("attention_efficiency", "kung1982", "jax-tpu-info")
 def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_dim, array_side):
-    """With latent attention scores are as wide as keys and their turned part, mixes as wide as values.
+    """Efficiency of latent attention in an array, with keys and values of different widths, both padded.
+
+    Scores are as wide as the key with its rotary part, results as wide as the value.
 
     >>> attention_efficiency_arrays_latent(
     ...     attention_whole=0.7, nope_dim=128, rope_dim=64, v_dim=128, array_side=256
@@ -117,10 +120,10 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 
 @formula("grouped_efficiency", "kung1982", "jax-tpu-info")
 def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
-    """Weights of experts whose sides are no multiple of an array's fill the last of its tiles in part.
+    """Efficiency of expert products in an array; expert sides that are no multiple of it are padded.
 
-    GPT-OSS's 2,880 take 12 arrays of 256, of which 11.25 are used, on both sides; split over 16 devices, each has a
-    width of 180 in one array.
+    GPT-OSS's side of 2,880 takes 12 arrays of 256, of which 11.25 are used, in both directions. Split over 16 devices,
+    the width is 180 in one array.
 
     >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)
     >>> [grouped_efficiency_arrays(known, etp=x).__round__(4) for x in (1, 16)]
@@ -131,9 +134,9 @@ def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side
 
 @formula("peak_flops", "kung1982", "scaling-book chapter 2")
 def peak_of_arrays(arrays, array_side, clock):
-    """Every multiplier does one product and one sum in each cycle.
+    """Peak FLOP/s of systolic arrays: each multiplier does one multiply and one add in each cycle.
 
-    A TPU v5e: four arrays at 1.5 GHz.
+    Example: a TPU v5e has four arrays at 1.5 GHz.
 
     >>> peak_of_arrays(arrays=4, array_side=128, clock="1.5 G/s") / 1e12
     196.608
@@ -143,7 +146,7 @@ def peak_of_arrays(arrays, array_side, clock):
 
 @formula("ridge_rows", "williams2009 §3", given=[ridge_intensity])
 def ridge_rows(ridge_intensity, weight_bits):
-    """A weight read from memory once serves every row: so many rows keep memory and arrays equally busy.
+    """Rows at which memory and arrays are equally busy, if a weight is read from memory once for all rows.
 
     >>> round(ridge_rows(ridge_intensity="240 FLOP/B", weight_bits=16))
     240
@@ -153,12 +156,12 @@ def ridge_rows(ridge_intensity, weight_bits):
 
 systolic = Sheet(
     "systolic array", array_tiles, load_by_rows, array_cycles, array_efficiency,
-    doc="A product on one systolic array, whose weights are loaded beside those in use.",
+    doc="A product on one systolic array that loads the next weights during computation.",
 )  # fmt: skip
 
 
 def _cut(left, weight, side):
-    """Both factors padded to whole tiles, and each tile of the weight with the places it has."""
+    """Return both factors padded to whole tiles, the tiles of the weight, and their places."""
     inner, columns = weight.shape
     deep, wide = -(-inner // side), -(-columns // side)
     left = np.pad(left, ((0, 0), (0, deep * side - inner)))
@@ -170,8 +173,9 @@ def _cut(left, weight, side):
 def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Run a product on an array of `side` x `side` multipliers, cycle by cycle.
 
-    Returns the product, and for every cycle which multipliers had something to do.  Nothing is computed but by a
-    multiplier, from its own weight, the number its left neighbour had, and the sum the one above it had a cycle ago.
+    Returns the product and, for every cycle, a mask of the busy multipliers. Each multiplier computes only from its own
+    weight, the number that its left neighbour had one cycle ago, and the sum that the multiplier above had one cycle
+    ago.
 
     >>> left, weight = np.arange(6).reshape(3, 2), np.arange(4).reshape(2, 2)
     >>> product, busy = execute(left, weight, side=2)
@@ -183,11 +187,11 @@ def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarra
     starts = load + np.arange(len(held)) * max(rows, load)
     product = np.zeros((rows, places[-1][1] + side), np.result_type(left, weight))
     values, sums = np.zeros((2, side, side), product.dtype)
-    tile, line = np.full((2, side, side), -1)  # whose number a multiplier has: of which tile and row; -1 for nobody's
+    tile, line = np.full((2, side, side), -1)  # tile and row of the number in each multiplier; -1 if it has none
     busy = [tile >= 0] * load
     for now in range(load, starts[-1] + rows + 2 * side - 2):
         values, tile, line = (np.roll(x, 1, axis=1) for x in (values, tile, line))
-        coming = now - starts[:, None] - here  # which row of each tile enters at the left, a cycle later further down
+        coming = now - starts[:, None] - here  # row of each tile entering at the left; lower lines lag
         on = (coming >= 0) & (coming < rows)
         tile[:, 0], line[:, 0] = np.where(on.any(0), on.argmax(0), -1), np.where(on, coming, 0).sum(0)
         values[:, 0] = padded[line[:, 0], places[tile[:, 0], 0] + here]

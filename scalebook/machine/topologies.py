@@ -1,7 +1,7 @@
-"""Fabrics: an all-reduce over links to every peer and over a torus, and how many devices a tree of switches joins.
+"""Fabrics: all-reduce over a full mesh and over a torus, and the devices that a fat tree of switches joins.
 
-Rings, trees and sums in a switch stand in `scalebook.machine.collective_schedules`; `link_bandwidth` is here, as there,
-all that a device can send at once, and a hop costs `link_latency`.
+Rings, trees and in-switch sums are in `scalebook.machine.collective_schedules`. As there, `link_bandwidth` is all that
+a device can send at once, and a hop costs `link_latency`.
 
 >>> known = dict(collective_bytes="1 GB", ways=4096, link_bandwidth="450 GB/s", link_latency="1 us")
 >>> [round(torus_all_reduce(known, torus_dimensions=d) * 1e3, 2) for d in (1, 2, 3)]
@@ -15,9 +15,9 @@ __all__ = ["fat_tree_devices", "mesh_all_reduce", "switch_hops", "torus_all_redu
 
 @formula("collective_time", "thakur2005")
 def mesh_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Every device has a link to each other: it sends each its part to be summed, and then its own sum to all.
+    """Time of an all-reduce in a full mesh: devices send each other their parts to sum, then the sums.
 
-    Two hops, whatever the group, and no device sends more than along a ring.
+    It takes two hops for any group, and no device sends more bytes than along a ring.
 
     >>> mesh_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000142
@@ -27,9 +27,9 @@ def mesh_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "jouppi2023")
 def torus_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, torus_dimensions):
-    """Rings along one dimension after another, there and back; equal sides, wrapped around.
+    """Time of an all-reduce in a torus with equal sides: rings along one dimension after another, there and back.
 
-    The buffer is cut into as many parts as there are links, and each begins along another, so that all are busy.
+    The buffer is cut into one part per link. Each part starts along a different link, so all links are busy.
 
     >>> torus_all_reduce(
     ...     collective_bytes="8 MB", ways=64, link_bandwidth="100 GB/s", link_latency="1 us", torus_dimensions=3
@@ -42,9 +42,9 @@ def torus_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, torus
 
 @formula("tree_devices", "alfares2008 §3")
 def fat_tree_devices(switch_radix, switch_tiers):
-    """Switches with so many ports in so many tiers, of which none carries less than the one below.
+    """Devices joined by a fat tree of switches, in which no tier carries less than the one below.
 
-    In all tiers but the top one half of the ports look down and half up.
+    In all tiers but the top, half of the ports face down and half face up.
 
     >>> [fat_tree_devices(switch_radix=64, switch_tiers=t) for t in (1, 2, 3)]
     [64.0, 2048.0, 65536.0]
@@ -54,7 +54,7 @@ def fat_tree_devices(switch_radix, switch_tiers):
 
 @formula("switch_hops", "alfares2008 §3")
 def switch_hops(switch_tiers):
-    """Up to the top and down again: the farthest devices meet only there.
+    """Switches on the longest path of a fat tree: up to the top and down again.
 
     >>> switch_hops(switch_tiers=3)
     5.0

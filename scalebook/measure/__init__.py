@@ -1,4 +1,4 @@
-"""The reader's own machine: measured kernel by kernel, as a row of the table of accelerators, held against a model.
+"""Measure your own machine kernel by kernel, get a row for the table of accelerators, and test the formulas on it.
 
 `python -m scalebook.measure --save my.toml` does it from a shell.
 

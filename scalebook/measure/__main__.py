@@ -8,7 +8,7 @@ from . import measure, saved_at
 
 
 def main(arguments: list[str] | None = None) -> str:
-    """What the command prints; exits with one line on what was wrong and what would have worked."""
+    """Run the command and return what it prints; on an error, exit with one line that says what would work."""
     parser = argparse.ArgumentParser("python -m scalebook.measure", description=__doc__)
     parser.add_argument("--save", metavar="FILE", help="write the row, such as my.toml, and all times beside it")
     parser.add_argument("--quick", action="store_true", help="a second or two: sizes that caches hold")
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> str:
     given = parser.parse_args(arguments)
     try:
         if given.save is not None:
-            saved_at(given.save)  # before a minute is spent
+            saved_at(given.save)  # check the path before spending a minute
         mine = measure(given.quick, given.on)
     except OSError as error:
         parser.exit(2, f"{error.filename or 'a file'} could not be written: {error.strerror}\n")
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> str:
     try:
         mine.save(given.save)
     except (OSError, ValueError) as error:
-        print(text, flush=True)  # what took a minute is not lost on a full disk
+        print(text, flush=True)  # print before writing, in case the disk is full
         parser.exit(2, f"{given.save} could not be written: {getattr(error, 'strerror', None) or error}\n")
     return f'{text}\n\naccelerators.read("{given.save}")'
 

@@ -1,7 +1,7 @@
-"""What does the work: NumPy on a CPU, or PyTorch or JAX on whatever they see.
+"""Backends for measuring: NumPy on a CPU, or PyTorch or JAX on the device that they see.
 
-Each says in the same words how a tensor is made, multiplied, copied and added, and when that is done.  PyTorch and JAX
-are imported when they are asked for, and never needed.
+All offer the same methods to make, multiply, copy and add tensors, and to wait until that is done. PyTorch and JAX are
+imported only on use and never required.
 
 >>> numpy = backend("numpy")
 >>> a = numpy.tensor((2, 3), "fp32")
@@ -29,40 +29,40 @@ _DTYPES = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "fl
 
 
 class Backend:
-    """NumPy's way, which the others change where theirs differs.
+    """The NumPy backend, and the base class of the others.
 
-    What is timed (`product`, `copy`, `add`, ...) is handed over as a function without arguments, so that what is
-    prepared once, such as memory for the result, is not part of it.
+    A timed operation (`product`, `copy`, `add`, ...) is returned as a function without arguments, so that one-time
+    preparation, such as memory for the result, is not timed.
     """
 
     name = "NumPy"
     precisions = ("fp32", "fp64")
-    devices = 1  # that collectives can run over
-    has_host = False  # whether a link lies between the device and its host
-    is_eager = True  # whether each function runs when it is called, so that parts of a step can be timed
+    devices = 1  # devices that collectives can use
+    has_host = False  # True if the device is connected to its host by a link
+    is_eager = True  # True if functions run when they are called, so that parts of a step can be timed
 
     @property
     def is_cpu(self) -> bool:
         return True
 
     def tensor(self, shape: tuple[int, ...], precision: str):
-        """Normal numbers, a tenth in spread; the same every time."""
+        """Return normal random numbers with standard deviation 0.1, the same every time."""
         values = np.random.default_rng(0).standard_normal(shape, np.float64 if precision == "fp64" else np.float32)
         values *= 0.1
         return values
 
     def given(self, values: np.ndarray, precision: str | None = None):
-        """An array of NumPy's on the device; of a precision, or as it is."""
+        """Return a NumPy array on the device, converted to a precision if given."""
         return values.astype(_DTYPES[precision]) if precision else values
 
     def compiled(self, run: Callable) -> Callable:
-        """A function of tensors, as fast as the library makes it by itself."""
+        """Return a function of tensors, compiled if the library can."""
         return run
 
     def wait(self, *made) -> None:
-        """Return when all that was asked of the device is done."""
+        """Return when all work given to the device is done."""
 
-    # What is timed
+    # Timed operations
 
     def product(self, a, b) -> Callable:
         result = a @ b
@@ -73,7 +73,10 @@ class Backend:
         return lambda: np.copyto(other, x)
 
     def wide_copy(self, x) -> Callable | None:
-        """A copy on all cores at once, where `copy` keeps to one: NumPy lets go of the lock while it copies."""
+        """Return a copy on all cores at once, or None with a single core; `copy` uses one core.
+
+        NumPy releases the lock while it copies.
+        """
         if self.cores < 2:
             return None
         other, pool = np.array(x), ThreadPoolExecutor(self.cores)
@@ -85,41 +88,41 @@ class Backend:
         return lambda: np.add(x, y, out=result)
 
     def read(self, x) -> Callable:
-        """Every element read, and none written."""
+        """Return a function that reads every element and writes none."""
         return lambda: np.dot(x, x)
 
     def attention(self, q, k, v) -> Callable:
-        """Causal, of [batch, heads, tokens, width], with the scores written out."""
+        """Return causal attention of [batch, heads, tokens, width] with the scores written to memory."""
         from scalebook.measure.transformer import attend
 
         return lambda: attend(self.library, q, k, v)[0]
 
     def to_device(self, size: int) -> Callable | None:
-        """A copy of so many bytes from the host, where a link lies between."""
+        """Return a copy of `size` bytes from the host to the device, or None without a link."""
         return None
 
     def from_device(self, size: int) -> Callable | None:
         return None
 
     def all_gather(self, size: int) -> Callable | None:
-        """Every device ends with so many bytes, of which each brought its part; with one device nothing."""
+        """Return an all-gather with a result of `size` bytes on every device, or None for a single device."""
         return None
 
-    # What the machine is
+    # The machine
 
     @property
     def library(self):
-        """The module whose functions a tensor goes through: `exp`, `where`, ..."""
+        """The module with the functions for a tensor: `exp`, `where`, ..."""
         return np
 
     @property
     def device(self) -> str:
-        """What the device is called."""
+        """Name of the device."""
         return _cpu()
 
     @cached_property
     def cores(self) -> int:
-        """Cores that a large product keeps busy, by the processor's time over the clock's."""
+        """Number of cores that a large product keeps busy: processor time over wall-clock time."""
         x = self.tensor((1024, 1024), "fp32")
         ratios = []
         for _ in range(5):
@@ -130,7 +133,7 @@ class Backend:
 
     @property
     def memory(self) -> int:
-        """Bytes."""
+        """Memory in bytes."""
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if find_spec("psutil"):
@@ -142,7 +145,7 @@ NumPy = Backend
 
 
 class Torch(Backend):
-    """PyTorch, on a GPU where it sees one."""
+    """PyTorch, on a GPU if there is one."""
 
     name = "PyTorch"
 
@@ -164,7 +167,7 @@ class Torch(Backend):
     def given(self, values, precision=None):
         made = self.torch.from_numpy(np.ascontiguousarray(values))
         if precision:
-            made = made.to(getattr(self.torch, _DTYPES[precision]))  # first: not every device has 64 bits
+            made = made.to(getattr(self.torch, _DTYPES[precision]))  # first: some devices lack 64-bit floats
         return made.to(self.kind)
 
     def wait(self, *made):
@@ -180,7 +183,7 @@ class Torch(Backend):
         return lambda: other.copy_(x)
 
     def wide_copy(self, x):
-        return None  # its copies are on all cores as they are
+        return None  # its ordinary copies use all cores
 
     def add(self, x, y):
         result = x + y
@@ -245,7 +248,7 @@ class Torch(Backend):
 
 
 class Jax(Backend):
-    """JAX: what is timed is compiled first."""
+    """JAX; timed operations are compiled first."""
 
     name = "JAX"
     is_eager = False
@@ -282,16 +285,16 @@ class Jax(Backend):
         self.jax.block_until_ready((made, self._made))
 
     def _keeping(self, run, *args):
-        """A compiled run of these; `wait` waits for its last result: a device works in the order it is asked."""
+        """Return a compiled run; `wait` waits only for the last result, since a device works in order."""
         fast = self.compiled(run)
         return lambda: fast(*args)
 
     def product(self, a, b):
-        exact = self.jax.lax.Precision.HIGHEST if a.dtype == "float32" else None  # fp32, not what a device shortens
+        exact = self.jax.lax.Precision.HIGHEST if a.dtype == "float32" else None  # full fp32, not a shortened format
         return self._keeping(lambda a, b: self.library_.matmul(a, b, precision=exact), a, b)
 
     def copy(self, x):
-        return self._keeping(lambda x: -x, x)  # a copy alone would be left out
+        return self._keeping(lambda x: -x, x)  # a plain copy would be optimised away
 
     def wide_copy(self, x):
         return None
@@ -322,7 +325,7 @@ class Jax(Backend):
         if not self.has_host:
             return None
         zeros, up = self.library_.zeros(size, "uint8"), self.jax.jit(lambda x: x + 1)
-        return lambda: np.asarray(up(zeros))  # made anew: what was fetched once is kept on the host
+        return lambda: np.asarray(up(zeros))  # a new array, because the host keeps a fetched one
 
     def all_gather(self, size):
         if self.devices < 2:
@@ -362,9 +365,9 @@ _KINDS = {"numpy": (NumPy, "numpy"), "torch": (Torch, "torch"), "jax": (Jax, "ja
 
 
 def backend(name: str | None = None) -> Backend:
-    """One of "numpy", "torch" and "jax"; where none is named, the framework that sees an accelerator, else NumPy.
+    """Return the backend "numpy", "torch" or "jax"; by default the framework that sees an accelerator, or NumPy.
 
-    Raises LookupError for another name, and for one that is not installed.
+    Raises LookupError for another name, or if the library is not installed.
 
     >>> backend("cupy")
     Traceback (most recent call last):
@@ -388,12 +391,12 @@ def _is_available(torch, kind) -> bool:
 
 
 def _allowed() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cpu() -> str:
-    """The processor's name as Linux has it, else what Python knows."""
+    """Return the processor's name from Linux, or what Python knows."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

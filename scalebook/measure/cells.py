@@ -1,7 +1,7 @@
-"""From what was measured to a stanza for the table of accelerators.
+"""Turn measurements into a stanza for the table of accelerators.
 
-What a machine can do at the most is the best that was seen; what its kernels reach of that is the median, with the
-ends that eight in ten of the times lie between.  Nothing here comes from a step of a model.
+The peak of a machine is the best rate seen. The efficiency of its kernels is the median rate over that, with ends that
+hold eight in ten of the times. Nothing here comes from a step of a model.
 """
 
 import re
@@ -17,14 +17,14 @@ from scalebook.measure.probes import Measurement
 
 __all__ = ["Found", "cells_of", "stanza"]
 
-_LARGE = 256  # the least side of a product that says what products reach
-_TILES = (64, 1, 2, 4, 8, 16, 32, 128, 256)  # the usual first: another must be better to be taken
+_LARGE = 256  # smallest side of a product that counts for the efficiency
+_TILES = (64, 1, 2, 4, 8, 16, 32, 128, 256)  # the default first: another must be better to replace it
 _BETTER = 0.95
-_TENSORS = {"read": 1, "copy": 2, "wide copy": 2, "add": 3}  # that a stream reads and writes
+_TENSORS = {"read": 1, "copy": 2, "wide copy": 2, "add": 3}  # tensors that a stream reads and writes
 
 
 class Found(NamedTuple):
-    """A cell: its value, what is said of it, and where it was repeated the ends of eight in ten, and how often."""
+    """A cell: its value, its note and, if it was repeated, the ends of eight in ten repeats and their number."""
 
     value: float
     note: str
@@ -34,9 +34,9 @@ class Found(NamedTuple):
 
 
 def cells_of(rows: Sequence[Measurement], memory: float, cores: int, devices: int = 1) -> dict[str, Found]:
-    """The cells of a device out of its measurements.
+    """Return the cells of a device from its measurements.
 
-    Raises ValueError where products or streams are lacking.
+    Raises ValueError if there are no products or no streams.
     """
     products, streams = ([x for x in rows if x.kind in kinds] for kinds in (("product",), _TENSORS))
     if not products or not streams:
@@ -52,7 +52,7 @@ def cells_of(rows: Sequence[Measurement], memory: float, cores: int, devices: in
 
 
 def _rates(row: Measurement) -> np.ndarray:
-    counted = 0.5 if row.kind == "attention" else 1  # half of the pairs are attended to
+    counted = 0.5 if row.kind == "attention" else 1  # causal attention uses half of the pairs
     return counted * row.rate(np.array(row.sample.seconds))
 
 
@@ -66,7 +66,7 @@ def _spread(values, note) -> Found:
 
 
 def _streams(streams):
-    """Beyond caches: the two largest sizes, whose tensors follow each other through them."""
+    """Return memory cells from the two largest sizes, whose tensors evict each other from the caches."""
     largest = sorted({x.traffic / _TENSORS[x.kind] for x in streams})[-2:]
     beyond = [x for x in streams if x.traffic / _TENSORS[x.kind] in largest]
     best = max(_rates(x).max() for x in beyond)
@@ -82,7 +82,10 @@ def _streams(streams):
 
 
 def _products(rows, precision):
-    """Where others slow the products down, attention may show more of the machine than they do."""
+    """Return the peak and efficiency of products.
+
+    Use attention as the estimate of the peak if the matrix products were slowed down by other processes.
+    """
     products = [x for x in rows if x.kind == "product"]
     best = max(_rates(x).max() for x in rows if x.kind in ("product", "attention"))
     least = min(_LARGE, max(min(x.rows, x.columns, x.inner) for x in products))
@@ -96,7 +99,7 @@ def _products(rows, precision):
 
 
 def _tile(products, cells):
-    """The rows below which a product takes no less time: with these, times of all products are predicted best."""
+    """Return the tile rows that predict all product times best; products with fewer rows are no faster."""
     first = [x for x in products if x.precision == products[0].precision]
     letters = {x: np.array([getattr(row, x) for row in first], float) for x in ("rows", "columns", "inner", "copies")}
     letters["traffic"] = np.array([row.traffic for row in first])
@@ -132,7 +135,10 @@ def _attention(rows, cells):
 
 
 def _links(rows, cells, devices):
-    """To the host, to other devices, to a disk; one device alone has no link, and reaches itself through its memory."""
+    """Return cells of links to the host, to other devices and to a disk.
+
+    A single device has no link and reaches itself through its memory.
+    """
     found = {}
     if host := [x for x in rows if x.kind == "host"]:
         best = max(_rates(x).max() for x in host)
@@ -156,7 +162,7 @@ def _links(rows, cells, devices):
 
 
 def stanza(key: str, name: str, cells: dict[str, Found], source: str, vendor: str = "") -> str:
-    """The TOML of a row of the table of accelerators.
+    """Return a row of the table of accelerators as TOML.
 
     >>> print(stanza("mine", "Mine", {"cores": Found(2, "seen")}, "scalebook-measure on this at 2026-11-23"))
     [mine]
@@ -180,7 +186,7 @@ def _cell(letter, found, source):
 
 
 def _text(letter, value):
-    """A value with the prefix that fits, to four digits or five, as TOML has it."""
+    """Return a value as TOML with a fitting unit prefix, to four or five digits."""
     unit = NOTATION[letter].unit
     if not unit:
         return f"{value:.5g}" if value % 1 else str(int(value))
@@ -193,6 +199,6 @@ def _text(letter, value):
 
 
 def _quoted(text):
-    """Text as TOML has it, in one line."""
+    """Return a text as a TOML string on one line."""
     plain = re.sub(r"[\x00-\x1f\x7f]", " ", text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'

@@ -1,4 +1,4 @@
-"""Timing: a run that is repeated, and between what its times lay.
+"""Timing: repeated runs, and the interval of their times.
 
 >>> sample = Sample((3.0, 1.0, 2.0, 9.0, 2.0))
 >>> sample.median, sample.best, round(sample.low, 1), round(sample.high, 1)
@@ -15,7 +15,7 @@ __all__ = ["Sample", "repeated", "taken", "together"]
 
 
 class Sample(NamedTuple):
-    """Seconds of a run, each time it was made."""
+    """The seconds of each run."""
 
     seconds: tuple[float, ...]
 
@@ -29,17 +29,17 @@ class Sample(NamedTuple):
 
     @property
     def low(self) -> float:
-        """A tenth of the times are shorter."""
+        """The tenth percentile of the times."""
         return float(np.quantile(self.seconds, 0.1))
 
     @property
     def high(self) -> float:
-        """A tenth of the times are longer."""
+        """The ninetieth percentile of the times."""
         return float(np.quantile(self.seconds, 0.9))
 
 
 def taken(seconds: Iterable[float]) -> Sample:
-    """Times to four digits, which is more than a clock repeats, so that a file holds them as they are.
+    """Return times rounded to four digits, more than a clock reproduces, so that a file stores them exactly.
 
     >>> taken([0.123456, 2.0]).seconds
     (0.1235, 2.0)
@@ -48,9 +48,9 @@ def taken(seconds: Iterable[float]) -> Sample:
 
 
 def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least: float = 2e-3) -> Sample:
-    """Time a run so many times, each long enough for the clock: a short run is made several times in a row.
+    """Time a run several times, each long enough for the clock: a short run is made many times in a row.
 
-    `wait` returns when a device has done all that it was asked for.
+    `wait` returns when the device has done all its work.
 
     >>> len(repeated(lambda: None, times=3, least=1e-5).seconds)
     3
@@ -59,7 +59,7 @@ def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least
 
 
 def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, least=2e-3) -> list[Sample]:
-    """The same of several runs in turn, so that whatever else a machine does meets all of them alike."""
+    """Time several runs in turn, so that disturbances by other programs affect all of them equally."""
     calls = [_calls(run, wait, least) for run in runs]
     seconds = [[] for _ in runs]
     for _ in range(times):
@@ -69,8 +69,9 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
 
 
 def _calls(run, wait, least) -> int:
-    """How often a run is made in a row, by the shortest of three, since one may be held up; a first warms it up: memory
-    is claimed, kernels are compiled.
+    """Return how many runs to make in a row, from the shortest of three, since one may be disturbed.
+
+    A first run warms up: it allocates memory and compiles kernels.
     """
     _once(run, wait, 1)
     shortest = min(_once(run, wait, 1) for _ in range(3))

@@ -1,4 +1,4 @@
-"""What formulas say of the steps that were timed, from the device's row alone, and how far off they are."""
+"""Predictions for the timed steps, from the device's row alone, and their errors."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ __all__ = ["Confronted", "Line", "confronted"]
 
 @dataclass(frozen=True)
 class Line:
-    """One time: what was timed, what is predicted, and what the clock said."""
+    """One timed step: what was timed, the prediction and the measurement."""
 
     letter: str
     what: str
@@ -26,20 +26,20 @@ class Line:
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less one; of the median."""
+        """Error of the prediction: predicted over median measured time, minus one."""
         return self.predicted / self.measured.median - 1
 
 
 @dataclass(frozen=True)
 class Confronted:
-    """The lines, of which model they are, and on what."""
+    """The lines of errors, the models they are for, and the device."""
 
     device: str
     said: list[str]
     lines: list[Line] = field(default_factory=list)
 
     def __getitem__(self, letter: str) -> Line:
-        """The line of a letter; raises LookupError, naming those there are."""
+        """Return the line of a letter. Raises LookupError, naming those there are, if it has none."""
         found = {line.letter: line for line in self.lines}
         if letter not in found:
             raise LookupError(f"no time of {letter} was taken, only of {', '.join(found)}")
@@ -69,10 +69,10 @@ class Confronted:
 
 
 def confronted(device: Device, times: list[Timed], disturbed: str = "") -> Confronted:
-    """The steps that were timed beside what `training_step` and `decode_step` say of them.
+    """Compare the timed steps with the predictions of `training_step` and `decode_step`.
 
-    Weights, gradients, both moments of the optimizer and all activations have the precision's bits; the scores of
-    attention are written out, as the timed step does.  What `disturbed` them is said beside.
+    Weights, gradients, both optimizer moments and all activations have the width of the precision. Attention scores are
+    written to memory, as in the timed step. `disturbed` is a sentence about disturbances, shown with the result.
     """
     lines, said = [], []
     for x in times:

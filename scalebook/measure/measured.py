@@ -1,4 +1,4 @@
-"""A machine that was measured: its rows, the row of the table of accelerators, and steps held against it."""
+"""A measured machine: its kernel times, its row for the table of accelerators, and its timed steps."""
 
 import json
 import platform
@@ -24,18 +24,19 @@ from scalebook.tables import Device, accelerators
 
 __all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 
-OWN = Path(__file__).with_name("own.toml")  # a machine of ours, as it was measured
+OWN = Path(__file__).with_name("own.toml")  # measurements of a machine of ours
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
-_TIMES = 5  # steps of training that are timed
-_HELD_UP = 0.1  # of the kernels of an idle machine one in fifty is
+_TIMES = 5  # timed training steps
+_HELD_UP = 0.1  # share of disturbed kernels that is reported; on an idle machine it is one in fifty
 
 
 @dataclass(frozen=True)
 class Measured:
-    """All that was measured of one machine, and what is called by its name there.
+    """All measurements of one machine, and its names.
 
-    `rows` are kernels alone, `times` steps of a small transformer; `device` follows from the rows, and `confront()`
-    holds formulas that know no more than the device against the steps.  `note` says what an interruption left out.
+    `rows` are times of single kernels, `times` are steps of a small transformer. `device` follows from the rows, and
+    `confront()` tests formulas, which know only the device, on the steps. `note` says what is missing if the
+    measurement was interrupted.
     """
 
     host: str
@@ -71,7 +72,7 @@ class Measured:
 
     @property
     def disturbed(self) -> str:
-        """Whether other programs were at work, as times of kernels tell: a sentence, or nothing."""
+        """A sentence if kernel times show that other programs were running, otherwise ""."""
         held_up = sum(x.sample.high > 2 * x.sample.median for x in self.rows)
         if held_up <= _HELD_UP * len(self.rows):
             return ""
@@ -79,11 +80,11 @@ class Measured:
         return f"{often}: other programs were at work; measure again without them"
 
     def confront(self) -> Confronted:
-        """What `training_step` and `decode_step` say of the steps that were timed, and how far off they are."""
+        """Compare the timed steps with the predictions of `training_step` and `decode_step`."""
         return confronted(self.device, self.times, self.disturbed)
 
     def save(self, path) -> None:
-        """Write the row to a TOML file, and beside it, ending in .json, every time that was taken."""
+        """Write the row to a TOML file, and every measured time to a .json file of the same name."""
         path = saved_at(path)
         path.write_text(self.stanza + "\n", "utf-8")
         record = asdict(self)
@@ -127,15 +128,14 @@ def _rate(row):
 
 
 def measure(quick: bool = False, on: str | Backend | None = None, progress: bool | None = None) -> Measured:
-    """Measure the machine that this runs on, in about a minute: products, streams, launches, copies, collectives, and
-    steps of a small transformer.
+    """Measure this machine in about a minute: products, streams, launches, copies, collectives, and transformer steps.
 
-    `quick` takes a second or two and says less: sizes that caches hold.  `on` is "numpy", "torch" or "jax", or a
-    backend; where none is named, a framework that sees an accelerator, else NumPy.  `progress` shows a bar or none;
-    else one is shown where somebody looks.  Interrupted, it gives what was measured so far, and its `note` says what is
-    missing; before anything was, the interruption goes on.
+    `quick` takes a second or two and says less, because its sizes fit in caches. `on` is "numpy", "torch", "jax" or a
+    backend; the default is a framework that sees an accelerator, or NumPy. `progress` shows or hides a progress bar; by
+    default it is shown on a terminal. If you interrupt it, it returns what was measured so far, and `note` says what is
+    missing. An interruption before the first measurement is raised.
 
-    Raises LookupError for a framework that is not installed, and for another name.
+    Raises LookupError for an unknown framework, or one that is not installed.
 
     >>> measure(on="torhc")
     Traceback (most recent call last):
@@ -175,10 +175,9 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
 
 def saved_at(path) -> Path:
-    """Where a row may be saved: in a TOML file, in a folder that can be written to, in the place of nothing but an
-    earlier row.
+    """Return the path where a row may be saved: a TOML file in a writable folder that replaces only an earlier row.
 
-    Raises ValueError for another place: what measuring took a minute for is not lost there, and no other file is.
+    Raises ValueError for any other path, so that a measurement is not lost and no other file is overwritten.
     """
     path = _path(path)
     if path.suffix != ".toml":
@@ -201,7 +200,7 @@ def _path(path):
 
 
 def _is_a_row(path):
-    """Of one machine, as `save` writes it, or nothing."""
+    """Return True if a file holds one machine's row as `save` writes it, or nothing."""
     with path.open("r+", encoding="utf-8") as file:
         text = file.read()
     return not text.strip() or (text.count("\n[") == 0 and '\nsource = "scalebook-measure ' in text)
@@ -215,7 +214,7 @@ def _is_a_record(path):
 
 
 def stored(path=OWN) -> Measured:
-    """What `save` has written beside a TOML file; without a path a machine of ours, as it was measured.
+    """Read the measurements that `save` wrote with a TOML file; by default those of a machine of ours.
 
     >>> stored().library
     'NumPy'

@@ -1,4 +1,4 @@
-"""What is measured alone: matrix products by shape, streams by size, launches, copies between tiers, collectives.
+"""Single-kernel measurements: products by shape, streams by size, launches, copies between tiers, collectives.
 
 >>> from scalebook.measure.backends import backend
 >>> rows = [row for probe in plan(backend("numpy"), quick=True)[:1] for row in probe.run(times=1)]
@@ -17,18 +17,18 @@ from scalebook.measure.clock import Sample, repeated, taken, together
 
 __all__ = ["Measurement", "Probe", "plan"]
 
-# Seconds that one product may take, and bytes of the largest tensor that is streamed: quick, and else.
+# Seconds that one product may take, and bytes of the largest streamed tensor, by `quick`.
 _LONGEST = {True: 2e-3, False: 0.1}
 _LARGEST = {True: 2**24, False: 2**28}
 _ROWS = {True: (1, 16), False: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
-_STEP = 4  # from one size of a stream to the next
+_STEP = 4  # factor from one stream size to the next
 _TIMES = 9
-_TRIED = 3  # of a larger square, of which one may be held up by others
+_TRIED = 3  # tries of a larger square, since one may be disturbed
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A kernel that was timed: a product of rows x inner by inner x columns, or what moves so much `traffic`."""
+    """A timed kernel: a product of rows x inner by inner x columns, or a kernel that moves `traffic` bytes."""
 
     kind: str
     precision: str
@@ -48,20 +48,20 @@ class Measurement:
         return self.flops / self.traffic
 
     def rate(self, seconds: float) -> float:
-        """FLOP/s of a product and of attention, B/s of anything else."""
+        """Return FLOP/s of a product or of attention, B/s of anything else."""
         return (self.flops if self.kind in ("product", "attention") else self.traffic) / seconds
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A part of the plan: what it is called while it runs, and how it runs."""
+    """A part of the measurement: its name while it runs, and the function that runs it."""
 
     name: str
     run: Callable[..., list[Measurement]]
 
 
 def plan(on: Backend, quick: bool = False) -> list[Probe]:
-    """What is to be measured, in order; each part gives its measurements when it is run."""
+    """Return the probes in order; each returns its measurements when it is run."""
     probes = []
     for precision in on.precisions[:1] if quick else on.precisions:
         probes.append(
@@ -80,13 +80,13 @@ def plan(on: Backend, quick: bool = False) -> list[Probe]:
 
 
 def _products(on, precision, quick, times):
-    """Squares up to the largest that the time allows, two at least, and thin ones on the way to it."""
+    """Time square products up to the largest that time allows (at least two), and thin ones on the way."""
     side, squares = 64, []
     while len(squares) < 2 or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
         side *= 2
         squares.append(_product(on, precision, side, side, side, times=_TRIED))
     sides = [x.rows for x in squares]
-    thin = min(sides[-1] * 2, 2048 if on.is_cpu else 8192)  # weights beyond what most caches hold
+    thin = min(sides[-1] * 2, 2048 if on.is_cpu else 8192)  # weights larger than most caches
     shapes = [(x, x, x) for x in sides] + [(x, thin, thin) for x in _ROWS[quick]]
     shapes += [] if quick else [(sides[-1], sides[-2], sides[-2]), (sides[-2], sides[-1], sides[-2])]
     return _together(on, precision, shapes, times)
@@ -112,7 +112,7 @@ def _moved(kind, traffic, sample, precision=""):
 
 
 def _streams(on, quick, times):
-    """Tensors that are read, copied, and added two by two, of sizes from what caches hold to what they do not."""
+    """Time reading, copying and adding tensors, from sizes that fit in caches to sizes that do not."""
     found, size = [], 2**14
     while size <= min(_LARGEST[quick], on.memory // 16):
         x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
@@ -126,14 +126,14 @@ def _streams(on, quick, times):
 
 
 def _launches(on, times):
-    """A product and a sum of next to nothing."""
+    """Time a tiny product and a tiny sum."""
     a, x = on.tensor((8, 8), "fp32"), on.tensor((8,), "fp32")
     samples = together([on.product(a, a), on.add(x, x)], on.wait, 3 * times)
     return [_moved("launch", 0.0, sample, "fp32") for sample in samples]
 
 
 def _attention(on, quick, times):
-    """Causal, heads of 64 as in small models."""
+    """Time causal attention with heads of 64, as in small models."""
     heads, tokens, width = (2, 128, 64) if quick else (8, 512, 64) if on.is_cpu else (32, 4096, 128)
     precision = on.precisions[0]
     made = [on.tensor((1, heads, tokens, width), precision) for _ in range(3)]
@@ -149,14 +149,17 @@ def _copies(on, quick, times):
 
 
 def _collectives(on, quick, times):
-    """All-gathers, from what is all latency to what is all bandwidth: of each device's bytes those of the others."""
+    """Time all-gathers from sizes dominated by latency to sizes dominated by bandwidth.
+
+    The traffic counts the bytes that a device receives from the others.
+    """
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
     return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]
 
 
 def _files(quick, times):
-    """Writing a file until it is on the disk, where temporary files lie."""
+    """Time writing a file in the temporary folder until it is on the disk."""
     size, seconds = _LARGEST[quick], []
     data = os.urandom(2**20)
     with tempfile.TemporaryFile() as file:

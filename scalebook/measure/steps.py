@@ -1,4 +1,4 @@
-"""Steps of a small transformer, timed on the machine: what formulas that know its kernels alone are held to.
+"""Timed steps of a small transformer, used to test formulas that know only the machine's kernels.
 
 >>> from scalebook.measure.backends import backend
 >>> [x.letter for x in timed(backend("numpy"), Shape(1, 16, 2, 24, 32), Shape(1, 16, 2, 24, 32), seq=8, times=1)]
@@ -18,12 +18,12 @@ from scalebook.measure.transformer import Shape, adam, decode, train, turns
 __all__ = ["DECODED", "Timed", "shapes", "timed"]
 
 
-DECODED = (1, 8)  # sequences that decode together
+DECODED = (1, 8)  # batch sizes of decoding
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed, by the letter of its time (or "products": all of a step's): of which model, how many tokens."""
+    """A timed part of a step, by its letter ("products" for all products of a step), with model, tokens and times."""
 
     letter: str
     shape: Shape
@@ -34,7 +34,7 @@ class Timed:
 
 
 def shapes(on: Backend, quick: bool = False) -> tuple[Shape, Shape, int]:
-    """The model that is trained, the one that decodes, whose weights no cache holds, and the tokens of a sequence."""
+    """Return the model to train, the model to decode (too large for caches), and the tokens of a sequence."""
     if quick:
         return Shape(2, 128, 2, 352, 256), Shape(4, 128, 2, 352, 256), 128
     if on.is_cpu:
@@ -43,9 +43,9 @@ def shapes(on: Backend, quick: bool = False) -> tuple[Shape, Shape, int]:
 
 
 def timed(on: Backend, trained: Shape, decoded: Shape, seq: int, times: int = 5, told: Callable = str) -> list[Timed]:
-    """Steps of training of one sequence, and of decoding one and several after `seq` tokens; the first warms up.
+    """Time training steps of one sequence, and decode steps of one and several sequences after `seq` tokens.
 
-    `told` is called after each step, for a bar that shows how far it is.
+    The first step warms up. `told` is called after each step, for a progress bar.
     """
     precision = on.precisions[0]
     steps = _trained(on, trained, seq, precision, times, told)
@@ -62,7 +62,7 @@ def _turn(on, shape, seq, first, precision):
 
 
 class _Clocked:
-    """A library whose matrix products are timed, one that works in step with Python."""
+    """A library wrapper that times matrix products, for a library that runs synchronously with Python."""
 
     def __init__(self, library):
         self.library, self.seconds = library, 0.0
@@ -78,7 +78,7 @@ class _Clocked:
 
 
 class _Laps:
-    """Seconds of the forward and of the backward pass of all blocks."""
+    """Times of the forward and of the backward pass of all blocks, in seconds."""
 
     def __init__(self, wait):
         self.wait, self.seconds, self.running, self.since = wait, {"forward": 0.0, "backward": 0.0}, "", 0.0

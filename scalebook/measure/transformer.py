@@ -1,8 +1,8 @@
-"""A small transformer of Llama's kind, made to be timed: its steps forward, backward, of the optimizer and of decoding.
+"""A small Llama-like transformer made to be timed: forward, backward, optimizer and decode steps.
 
-Written out with a library's own functions (`xp` is numpy, torch or jax.numpy), one pass a function, and every matrix
-product through `xp.matmul`.  A block is the listing `scalebook.block.LLAMA` line by line; gradients are derived by
-hand, and a test holds them to differences.
+It is written with a library's own functions (`xp` is numpy, torch or jax.numpy), one pass per function, and every
+matrix product uses `xp.matmul`. A block follows the listing `scalebook.block.LLAMA` line by line. Gradients are derived
+by hand, and a test compares them with finite differences.
 
 >>> import numpy as np
 >>> shape = Shape(layers=1, hidden=8, heads=2, ffn=12, vocab=6)
@@ -20,12 +20,12 @@ from scalebook.tables import models
 
 __all__ = ["Shape", "adam", "attend", "backward", "decode", "forward", "logits", "train", "turns"]
 
-TINY = 1e-5  # beside a mean of squares, so that no norm divides by zero
+TINY = 1e-5  # added to a mean of squares, so that no norm divides by zero
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a small model: heads of equal width, a gate, one embedding for words and logits."""
+    """The shape of a small model: heads of equal width, a gated feed-forward layer, one embedding for input and output."""
 
     layers: int
     hidden: int
@@ -34,7 +34,7 @@ class Shape:
     vocab: int
 
     def row(self, context: int = 4096) -> Row:
-        """The model as the formulas know models."""
+        """Return the model's row for the formulas."""
         config = dict(
             model_type="llama",
             num_hidden_layers=self.layers,
@@ -49,7 +49,7 @@ class Shape:
         return models.read(config, name=f"a small Llama of {self.layers} blocks, {self.hidden} wide")
 
     def weights(self, made) -> dict:
-        """Its weights by name, each `made` of its size; those that read the same tensor lie side by side."""
+        """Return the weights by name, each created by `made(*size)`; weights that read the same tensor are joined."""
         sizes = {"embedding": (self.vocab, self.hidden), "gain": (self.hidden,)}
         block = {
             "gain1": (self.hidden,),
@@ -64,21 +64,21 @@ class Shape:
 
 
 def turns(xp, seq: int, head_dim: int, first: int = 0):
-    """Cosines and sines of rotary positions, [seq, head_dim / 2]."""
+    """Return cosines and sines of rotary positions, each [seq, head_dim / 2]."""
     places = xp.arange(first, first + seq)[:, None]
     angles = places * 10_000.0 ** (-xp.arange(head_dim // 2)[None, :] / (head_dim // 2))
     return xp.cos(angles), xp.sin(angles)
 
 
 def _turned(xp, x, cos, sin):
-    """Pairs of values turned by their position's angle; back, with the sine's sign changed."""
+    """Rotate pairs of values by their position's angle; with -sin, rotate back."""
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
     return xp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
 
 
 def _norm(xp, x, gain):
-    """Root mean square norm, and what it was divided by."""
+    """Return the root-mean-square norm and its scale."""
     scale = 1 / xp.sqrt((x * x).mean(-1)[..., None] + TINY)
     return x * scale * gain, scale
 
@@ -91,7 +91,7 @@ def _norm_back(d_h, x, gain, scale):
 
 
 def _softmax(xp, scores):
-    """In the memory of the scores, where the library lets one write there."""
+    """Return the softmax, in the memory of the scores if the library allows writing there."""
     scores -= xp.amax(scores, -1)[..., None]
     scores = xp.exp(scores)
     scores /= scores.sum(-1)[..., None]
@@ -99,7 +99,7 @@ def _softmax(xp, scores):
 
 
 def attend(xp, q, k, v):
-    """Causal attention of [batch, heads, seq, head_dim]: the mix of values, and the probabilities."""
+    """Return the result of causal attention on [batch, heads, seq, head_dim], and the probabilities."""
     scores = xp.matmul(q, xp.swapaxes(k, -1, -2))
     scores *= q.shape[-1] ** -0.5
     if q.shape[-2] > 1:
@@ -109,20 +109,20 @@ def attend(xp, q, k, v):
 
 
 def _heads(xp, qkv, batch, heads):
-    """Queries, keys and values of [batch, heads, seq, head_dim] out of the joint product's rows."""
+    """Return queries, keys and values of [batch, heads, seq, head_dim] from the rows of the joint product."""
     rows, width = qkv.shape
     parts = qkv.reshape(batch, rows // batch, 3, heads, width // (3 * heads))
     return (xp.swapaxes(parts[:, :, i], 1, 2) for i in range(3))
 
 
 def _rows(xp, x):
-    """Heads side by side again, one row a token."""
+    """Join the heads again, one row per token."""
     batch, heads, seq, head_dim = x.shape
     return xp.swapaxes(x, 1, 2).reshape(batch * seq, heads * head_dim)
 
 
 def forward(xp, x, w, i, batch, heads, turn):
-    """A block's result and what its backward pass reads; x is [tokens, hidden]."""
+    """Return a block's result and the tensors its backward pass needs; x is [tokens, hidden]."""
     h1, scale1 = _norm(xp, x, w[f"gain1{i}"])
     q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), batch, heads)
     q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
@@ -139,7 +139,7 @@ def forward(xp, x, w, i, batch, heads, turn):
 
 
 def backward(xp, d_y, saved, w, i, batch, heads, turn, gradients):
-    """The gradient of a block's input; those of its weights join the others."""
+    """Return the gradient of a block's input; gradients of its weights are added to `gradients`."""
     x, h1, scale1, q, k, v, probs, mix, x2, h2, scale2, up, gate, sigmoid, active = saved
     gradients[f"down{i}"] = xp.matmul(active.T, d_y)
     d_active = xp.matmul(d_y, w[f"down{i}"].T)
@@ -166,16 +166,16 @@ def backward(xp, d_y, saved, w, i, batch, heads, turn, gradients):
 
 
 def logits(xp, x, w):
-    """The last norm, and a row of logits for each token."""
+    """Return the logits of each token, with the normed input and scale of the last norm."""
     h, scale = _norm(xp, x, w["gain"])
     return xp.matmul(h, w["embedding"].T), h, scale
 
 
 def train(xp, w, tokens, hot, heads, batch=1, turn=None, on_block=lambda *_: None):
-    """The loss of a batch and the gradients of all weights.
+    """Return the loss of a batch and the gradients of all weights.
 
-    `tokens` are indices, each at most once, so that their gradients are added row by row; `hot` has a row for each,
-    with a 1 where its next word is.  `on_block` is told when a block begins or ends, with "forward" or "backward".
+    `tokens` are indices, each at most once, so that their gradients can be added row by row. `hot` has a row for each
+    token, with a 1 at the next word. `on_block` is called when a block begins or ends, with "forward" or "backward".
     """
     layers = sum(name.startswith("qkv") for name in w)
     x, kept, gradients = w["embedding"][tokens], [], {}
@@ -201,14 +201,14 @@ def train(xp, w, tokens, hot, heads, batch=1, turn=None, on_block=lambda *_: Non
 
 
 def _added(rows, at, values):
-    if hasattr(rows, "at"):  # JAX changes nothing in place
+    if hasattr(rows, "at"):  # JAX arrays cannot be changed in place
         return rows.at[at].add(values)
     rows[at] += values
     return rows
 
 
 def adam(xp, w, gradients, first, second, rate=1e-3):
-    """A step of Adam: the weights and both moments, new, in place where the library can."""
+    """Return new weights and both moments after a step of Adam, changed in place if the library can."""
     for name, g in gradients.items():
         m, v, weight = first[name], second[name], w[name]
         m *= 0.9
@@ -221,10 +221,10 @@ def adam(xp, w, gradients, first, second, rate=1e-3):
 
 
 def decode(xp, w, keys, values, tokens, heads, turn):
-    """Logits of the next word after one more token of each sequence.
+    """Return the logits of the next word after one more token of each sequence.
 
-    `keys` and `values` hold for each block what came before, [batch, heads, context, head_dim], whose last place is
-    the new tokens': they are written there where the library can write.
+    `keys` and `values` hold, for each block, the cache [batch, heads, context, head_dim]. Its last place is for the new
+    tokens, written there if the library can.
     """
     x = w["embedding"][tokens]
     for i in range(len(keys)):

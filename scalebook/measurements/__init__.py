@@ -1,4 +1,4 @@
-"""Published measurements, and what the formulas say about them.
+"""Published measurements, and the errors of the formulas' predictions for them.
 
 >>> from scalebook.measurements import confront
 >>> list(confront("batch1_decode").groups)[:3]
@@ -18,30 +18,32 @@ from .sets import confrontations
 
 __all__ = ["CONFRONTATIONS", "Confrontation", "Own", "Result", "confront", "find"]
 
-# In the order in which the list and the trust page show them: sets that are data, then those that are code.
+# In the order of the list and the trust page: sets that are data first, then sets that are code.
 CONFRONTATIONS: dict[str, Confrontation] = {
     **confrontations(), **training_seconds.CONFRONTATIONS, **calculon.CONFRONTATIONS,
 }  # fmt: skip
 
 
 def find(name: str) -> Confrontation:
-    """The confrontation of that name; raises LookupError, naming the nearest, where there is none."""
+    """Return the confrontation with this name. Raises LookupError, naming the nearest, if there is none."""
     if word(name, "a confrontation") not in CONFRONTATIONS:
         raise LookupError(f"no confrontation is called {quoted(name)}; {nearest(name, CONFRONTATIONS)}")
     return CONFRONTATIONS[name]
 
 
 def confront(of, csv=None, measured: str | None = None) -> Result:
-    """Run a confrontation by its name on the package's measurements, or on another CSV file with the same columns; or
-    hold measurements of one's own against a sheet, a formula or training_step.
+    """Compare predictions with measurements: a confrontation by name, or a reader's own file against a callable.
 
-    Of one's own, `csv` is the path of a file or the open file, whose columns are letters and words (tp, recompute),
-    stems of rows (`model`, `device`, `link`), a `precision`, and `measured`, a letter that is answered, step_time where
-    nothing is said.  Its result is an Own: it says what the worst rows' predictions are made of, and why a row has no
-    price.
+    Called with a name, it runs that confrontation on the package's measurements, or on another CSV file with the same
+    columns.
 
-    Raises LookupError for an unknown name, TypeError for what cannot be called,
-    ValueError for a file that does not fit.
+    Called with a sheet, a formula or training_step, it compares the predictions with a reader's own measurements. `csv`
+    is then the path of a file or the open file. Its columns are letters and words (tp, recompute), rows of tables by
+    their stems (`model`, `device`, `link`), a `precision`, and `measured`, the letter that was measured (by default
+    step_time). The result is an Own: it shows what the worst rows' predictions consist of, and why a row has no price.
+
+    Raises LookupError for an unknown name, TypeError for something that cannot be called, and ValueError for a file
+    that does not fit.
 
     >>> confront("batch1_floor").summary["rows"]
     120

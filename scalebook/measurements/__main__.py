@@ -16,9 +16,9 @@ from . import CONFRONTATIONS, Own, confront
 
 
 def main(arguments: list[str] | None = None) -> str:
-    """What the command prints, or nothing where it wrote a file and has printed it.
+    """Run the command and return what it prints, or None if it has printed that and written a file.
 
-    Exits with one line on what was wrong and what would have worked.
+    If something is wrong, it exits with one line that says what was wrong and what would work.
     """
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
     parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed; or training_step, say")
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> str:
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
     results, names = {}, list(CONFRONTATIONS) if given.all else [given.name]
     try:
-        with tqdm(names, unit="set", disable=None if given.all else True) as bar:  # on a terminal
+        with tqdm(names, unit="set", disable=None if given.all else True) as bar:  # only on a terminal
             for name in bar:
                 results[name] = _result(name, given)
     except KeyboardInterrupt:
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> str:
         parser.exit(2, f"{sentence(error)}\n")
     text = "\n\n".join(_said(result) for result in results.values())
     if given.json:
-        print(text, flush=True)  # first of all: what took minutes is not lost on a full disk
+        print(text, flush=True)  # print before writing, so that minutes of work are not lost if the disk is full
         text = ""
         try:
             _write(Path(given.json), {name: result.record() for name, result in results.items()})
@@ -61,9 +61,7 @@ def main(arguments: list[str] | None = None) -> str:
 
 
 def _result(name, given):
-    """By name on its own rows or others of the kind; what is no confrontation but can be called,
-    on the reader's own.
-    """
+    """Return the result for a confrontation's name, or for the name of a callable with the reader's own file."""
     if name in CONFRONTATIONS:
         return confront(name, given.csv)
     if name not in things():
@@ -75,9 +73,9 @@ def _result(name, given):
 
 
 def _write(path, record):
-    """Write the whole file or leave what was there: a file beside it takes its place when it is complete."""
+    """Write the whole file or leave the old one: a temporary file replaces it when it is complete."""
     text = json.dumps(record, indent=2) + "\n"
-    if path.exists() and not path.is_file():  # a device, a pipe
+    if path.exists() and not path.is_file():  # such as a device or a pipe
         path.write_text(text, encoding="utf-8")
         return
     beside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,8 +1,8 @@
-"""Calculon's outputs, run by run, against its model written in our letters.
+"""Calculon's outputs, run by run, compared with its model written in our letters.
 
-These are predictions of another model, not measurements: they show that the language can express a peer's whole model.
-`calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks, and its groups name
-the quirks that a run meets.  Nothing is calibrated.
+These are predictions of another model, not measurements. They show that the language can express a peer's whole model.
+`calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks; groups name the
+quirks that affect a run. Nothing is calibrated.
 """
 
 import html
@@ -29,7 +29,7 @@ _FLAGS = {"True": True, "False": False}
 
 
 def _strategy(row: Measurement) -> dict:
-    """The execution of a run as Calculon's document."""
+    """Return the execution of a run as Calculon's document."""
     found = {}
     for name, value in library.example.items():
         text = row[name].strip()
@@ -43,7 +43,10 @@ def _strategy(row: Measurement) -> dict:
 
 
 def priced(row: Measurement, mended="") -> dict[str, float] | str:
-    """What Calculon's model says of a run in our letters, or why the run is refused.  `mended`: quirks to leave out."""
+    """Return the result of Calculon's model for a run in our letters, or the reason why the run is refused.
+
+    `mended` names quirks to leave out.
+    """
     return _priced(row["model"], row["system"], tuple(_strategy(row).items()), mended)
 
 
@@ -76,13 +79,13 @@ def _mended_times(rows):
 
 
 def _beside_peak(runs):
-    """Step times, and those at the peak: the useful arithmetic alone."""
+    """Return step times, and the times of the useful arithmetic alone at the peak."""
     times = np.array([run["step_time"] for run in runs])
     return Priced(times, times * np.array([run["useful_share"] for run in runs]))
 
 
 def _call(row, thing="calculon_step", more="") -> str:
-    """The line of Python that gives a run's step time."""
+    """Return the line of Python that gives a run's step time."""
     model, machine = (f"calculon.library.{x}s[{row[x]!r}]" for x in ("model", "system"))
     return f"calculon.{thing}({model}, {_strategy(row)!r}, {machine}{more}).step_time"
 
@@ -102,7 +105,7 @@ _TIMED = ("running_totals", "pipe_tile", "again_exposed", "fused_traffic", "send
 
 
 def _met(row):
-    """The quirks that reach the step time of a run."""
+    """Return the quirks that affect a run's step time."""
     choices = _choices(row)
     met = [x for x in _TIMED if QUIRKS[x].concerns(choices)]
     if not choices.hidden_gradients and "running_totals" in met:
@@ -111,7 +114,7 @@ def _met(row):
 
 
 def _reported(row, column) -> float:
-    """What Calculon says, zero too; raises ValueError, naming row and column, for what is no number."""
+    """Return a number that Calculon reports, which may be zero; raises ValueError naming row and column otherwise."""
     try:
         return float(row[column])
     except ValueError:
@@ -126,9 +129,9 @@ class Outputs(Result):
 
     @cached_property
     def outputs(self) -> dict[str, dict]:
-        """By kind of output: how many values were compared, the largest |predicted/reported - 1|, and where it is.
+        """Number of compared values for each kind of output, the largest |predicted/reported - 1|, and its place.
 
-        Where Calculon says 0, anything else counts as 1.
+        If Calculon reports 0, any other value counts as an error of 1.
         """
         found = {}
         for kind, letters in OUTPUTS.items():
@@ -147,7 +150,7 @@ class Outputs(Result):
 
     @cached_property
     def quirks(self) -> dict[str, int]:
-        """How many of the runs meet each quirk that is priced as Calculon does."""
+        """Number of runs that each quirk affects, priced as Calculon does."""
         met = list(map(_choices, self.rows))
         return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
 
@@ -155,7 +158,7 @@ class Outputs(Result):
         return super().record() | {"outputs": self.outputs, "quirks": self.quirks, "refused": self.refused}
 
     def _more(self):
-        """Headings, and the lines under each."""
+        """Yield headings, each with the lines below it."""
         yield (
             "All outputs",
             [f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items()],
@@ -178,7 +181,7 @@ class Outputs(Result):
 
 
 class _Runs(Confrontation):
-    """The confrontation of the step time, with all other outputs beside it."""
+    """The confrontation of step times, which also compares all other outputs."""
 
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)

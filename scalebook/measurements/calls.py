@@ -1,4 +1,4 @@
-"""Public calls that measured rows stand for: as a line of Python, and priced one by one or many together."""
+"""Public calls that measured rows stand for: written as a line of Python, and priced alone or many at once."""
 
 import operator
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ from .expressions import Empty, expression, names, written
 
 __all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "results", "row_of", "shown"]
 
-FUNCTIONS = {"simulate": simulate}  # public, and no formulas
-TERMS = ("first", "second", "third")  # of a sum, in its figure
-# What calls of one layout differ in, whatever their sheet.
+FUNCTIONS = {"simulate": simulate}  # public functions that are not formulas
+TERMS = ("first", "second", "third")  # names of a sum's terms in its `figure`
+# Letters in which calls of one layout may differ, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
 
 
 def called(thing: str):
-    """What a call names: a sheet, a formula, a function of one, such as `serve.offline`, or a public function.
+    """Return what a call names: a sheet, a formula, a method of one (such as `serve.offline`), or a public function.
 
     >>> called("serve.offline").__name__
     'offline'
@@ -38,20 +38,20 @@ def called(thing: str):
 
 @lru_cache(4096)
 def _run(thing: str, rows: tuple, letters: tuple) -> Row:
-    """What a call gives; rows of a set often repeat one."""
+    """Return the result of a call, cached because rows of a set often repeat one."""
     plain = _plain if thing in FUNCTIONS else lambda x: x
     return called(thing)(*map(row_of, rows), **{n: plain(x) for n, x in letters})
 
 
 @dataclass(frozen=True)
 class Call:
-    """One public call: `text` is what a reader types, `value` what it gives.
+    """One public call: `text` is the line that a reader types, `answered()` gives its value.
 
-    `rows` are, by position, table, key, precision (two with experts' own), cluster and libraries of each row, a
-    shape's letters and words, "formula" and the name of one that takes the place of the sheet's, or "calculon", one of
-    the functions that give rows of its documents, and names.
-    `answer` is a letter of the result or arithmetic over its letters; of a formula it is the formula's number.  `blend`
-    are a word, its two values and the share of the second.
+    `rows` are the call's positional arguments. Each is a table's name with key, precision (two with that of experts),
+    cluster and libraries; or a shape's letters and words; or "formula" with the name of one that replaces the sheet's;
+    or "calculon" with a function that gives rows of its documents, and names. `answer` is a letter of the result or
+    arithmetic over its letters; for a formula it is the formula's number. `blend` is a word, its two values, and the
+    share of the second value.
     """
 
     thing: str
@@ -59,7 +59,7 @@ class Call:
     letters: Mapping = field(default_factory=dict)
     answer: str = "step_time"
     blend: tuple | None = None
-    least: tuple[str, str] = ("", "")  # roofline and peak, as `answer`
+    least: tuple[str, str] = ("", "")  # roofline and peak, written like `answer`
 
     def _run_text(self, **more) -> str:
         said = [_row_text(x) for x in self.rows]
@@ -68,7 +68,7 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The line of Python."""
+        """The call as a line of Python."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
         if isinstance(called(self.thing), Formula):
@@ -84,7 +84,7 @@ class Call:
 
     @cached_property
     def runs(self) -> list[Row]:
-        """The results that the answer is made of."""
+        """The results that the answer is computed from."""
         letters = tuple(self.letters.items())
         if self.blend is None:
             return [_run(self.thing, self.rows, letters)]
@@ -92,7 +92,7 @@ class Call:
         return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
     def answered(self, seconds: float | None = None) -> float | Fraction:
-        """The answer, or what it would be if a step took so many seconds; exact where the result is."""
+        """Return the answer, or what it would be if a step took `seconds`; exact if the result is."""
         run = self.runs[0]
         if self.thing in FUNCTIONS:
             return expression(self.answer, lambda name: getattr(run, name))
@@ -116,7 +116,9 @@ class Call:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
-        """Roofline and peak: arithmetic over letters of the result, of the rows and of the call; NaN where unsaid."""
+        """Return the roofline and the peak, arithmetic over letters of the result, the rows and the call; NaN if not
+        given.
+        """
         known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
         known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
         return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
@@ -124,10 +126,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls, added up or held against each other.
+    """Several calls whose answers are added up or compared.
 
-    `figure` is what they become: arithmetic over `total`, their sum, over `first`, `second` and `third`, the calls one
-    by one, and over the row's columns.
+    `figure` is the arithmetic that turns them into one number: over `total` (their sum), `first`, `second` and `third`
+    (the single calls), and the row's columns.
     """
 
     terms: tuple[Call, ...]
@@ -136,7 +138,7 @@ class Sum:
 
     @property
     def text(self) -> str:
-        """The line of Python."""
+        """The calls as a line of Python."""
         texts = [x.text for x in self.terms]
         said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
         return written(self.figure, said | {"total": " + ".join(texts)})
@@ -146,17 +148,17 @@ class Sum:
         return float(self.become([x.value for x in self.terms]))
 
     def become(self, answers):
-        """What the calls' answers, in their order, become."""
+        """Return the figure computed from the calls' answers, given in their order."""
         columns = {n: _plain(x) for n, x in self.columns.items()}
         known = {**columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)
 
 
 def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
-    """Answers of calls of sheets, steps and formulas, an array of as many lines as each call has answers.
+    """Return the answers of calls of sheets, steps and formulas, as an array with one line for each answer of a call.
 
-    Calls of the same rows and words that give the same letters are one call with arrays.  Of steps and services
-    formulas of `using`, and letters that are `given`, one for each call, stand before what the calls say.
+    Calls with the same rows and words that give the same letters are made as one call with arrays. For steps and
+    services, formulas of `using` and `given` letters (one value per call) take precedence over the calls' own.
     """
     if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
@@ -164,7 +166,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     for (thing, rows, words, letters, wanted), places in _grouped(calls, answers).items():
         said = _arrays([calls[i] for i in places], letters, dict(words))
         run = called(thing)(*map(row_of, rows), **said)
-        if not isinstance(run, Row):  # a formula's number: what it was given is known too
+        if not isinstance(run, Row):  # the number of a formula, whose inputs are known too
             given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
             run = reduce(operator.or_, given, {}) | said | {find(thing).letter: run}
         for line, text in enumerate(wanted):
@@ -174,7 +176,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
 
 
 def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
-    """The places of calls that can be one call with arrays, by what they share."""
+    """Return the places of calls that can be one call with arrays, by what they share."""
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
@@ -187,7 +189,7 @@ def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
 
 
 def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
-    """The results of calls, with the places of the calls and one of them: arrays where a sheet prices many at once."""
+    """Yield results of calls with their places and one of the calls: arrays if a sheet prices many at once."""
     if not isinstance(called(calls[0].thing), Sheet | Formula):
         for place, call in enumerate(calls):
             yield [place], call, call.runs[0]
@@ -198,7 +200,7 @@ def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
 
 
 def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping) -> np.ndarray:
-    """The same of steps of serving and of services: all calls that one sheet answers are priced together."""
+    """Return the answers of calls of serving steps and services; all calls of one sheet are priced together."""
     groups: dict[tuple, list] = {}
     for place, call in enumerate(calls):
         free = {n: x for n, x in call.letters.items() if n in _FREE}
@@ -233,24 +235,24 @@ def _swapped(sheet: Sheet, formulas: tuple[Formula, ...]) -> Sheet:
 
 @cache
 def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet, dict]:
-    """The sheet of calls that differ in the values of `free` letters alone, and all else that they know."""
+    """Return the sheet of calls that differ only in the values of `free` letters, and all other known values."""
     letters = dict(fixed) | dict.fromkeys(free, 1.0)
     sheet, knowns, left = find(thing).plan(tuple(map(row_of, rows)), letters, may_be_one=True)
     return sheet, {n: cell.value for n, cell in gather(knowns, left).items() if n not in free}
 
 
 def is_array(thing: str) -> bool:
-    """Whether many calls of a thing can be one with arrays: it is a sheet, a formula, a step or a service."""
+    """Return True if many calls of a thing can be one call with arrays: a sheet, a formula, a step or a service."""
     return isinstance(called(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:
-    """A value as a reader types it: whole numbers without a point."""
+    """Return a value as a reader types it: whole numbers without a decimal point."""
     return repr(_plain(x))
 
 
 def _plain(x):
-    """A whole number as an int."""
+    """Return a whole number as an int."""
     return int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else x
 
 
@@ -275,7 +277,7 @@ def _numbered(texts) -> list:
 
 @cache
 def row_of(said: tuple) -> Row | Formula:
-    """The row of the tables, or the formula, that a call names by position."""
+    """Return the table row, or the formula, that a call names by position."""
     kind, key, *more = said
     if kind == "shape":
         return tables.models.shaped(**dict(key))

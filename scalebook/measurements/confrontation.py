@@ -1,4 +1,4 @@
-"""A confrontation: published measurements, what a formula predicts for each, and how far the two are apart.
+"""A confrontation: published measurements, the formula's prediction for each, and the errors.
 
 >>> from scalebook.measurements import confront
 >>> result = confront("batch1_floor")
@@ -26,17 +26,18 @@ from .rows import Measurement, number, read_rows
 
 __all__ = ["Confrontation", "Priced", "Readings", "Result"]
 
-SHOWN = 6  # lines of errors that a page shows at once
+SHOWN = 6  # lines of errors that a page shows without unfolding
 
 _FIGURES = ("mean", "median", "p90", "worst", "bias", "single")
 TIMES = ("s", "ms", "us", "µs", "d")
 
 
 class Priced(NamedTuple):
-    """Predictions and, in the same unit, what could be said without them.
+    """Predictions and, in the same unit, simpler estimates to compare them with.
 
-    `roofline` is what devices would do at their peaks, of which one share for all rows is what the predictions must
-    beat; caches may beat it.  `peak` is what nothing can beat: a row that does is refused.
+    `roofline` is the time or rate of the devices at their peaks. The predictions must beat a single share of it for all
+    rows; measurements with caches may exceed it. `peak` is a limit that nothing can beat: a row that beats it is
+    refused.
     """
 
     predicted: np.ndarray
@@ -45,7 +46,10 @@ class Priced(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """What rows may mean, a line for each way to read them, and how likely each is; the chances of a row sum to one."""
+    """Predictions for each possible reading of incomplete rows, one line per reading, and the probability of each.
+
+    The probabilities of a row sum to one.
+    """
 
     predicted: np.ndarray
     chances: np.ndarray
@@ -66,7 +70,7 @@ class Measured(dict):
 
 
 class _Read(dict):
-    """A row that knows which of its columns was read last."""
+    """A row that remembers which of its columns was read last."""
 
     last = ""
 
@@ -77,17 +81,18 @@ class _Read(dict):
 
 @dataclass(frozen=True)
 class Confrontation:
-    """Measurements and the formula they are held against.
+    """Measurements, and the formula that predicts them.
 
-    `predict` takes the rows that are kept and returns the predictions, in `unit`, of the column
-    `measured`, alone or as Priced, with what devices do at their peaks.  `left_out` says why a row is left out ("" for
-    one that is kept), `group` which kind of row it is.  `calibrated` says which numbers were fitted and on which rows;
-    `calibrates` picks those among the rows that are kept, and the summary leaves them out.  Another file may lack the
-    columns that are `optional`; a row without a `row_id` is known by its `id` or its number.  `completed` adds the
-    columns that follow from a row's own.  Rows that are `alike` can share one number; of a file of several quantities
-    each has its own.  `readings` are the predictions, a line for each way to read rows that do not say all, and as many
-    lines of chances.  `call` gives the Python line whose value is a row's prediction; `why` says in a sentence why a
-    set needs Python of its own.
+    - `predict` takes the kept rows and returns predictions, in `unit`, of the column `measured`: an array, or a Priced.
+    - `left_out` returns why a row is left out ("" for one that is kept); `group` returns its kind.
+    - `calibrated` says which numbers were fitted, and on which rows; `calibrates` returns True for these rows. The
+      summary leaves them out.
+    - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
+    - `completed` adds columns that follow from a row's own.
+    - `alike` groups rows that can share one number; in a file of several quantities each has its own.
+    - `readings` gives predictions for each possible reading of incomplete rows, with their probabilities.
+    - `call` gives the line of Python whose value is a row's prediction.
+    - `why` says in a sentence why a set needs Python of its own.
     """
 
     name: str
@@ -109,11 +114,11 @@ class Confrontation:
     why: str = ""
 
     def __call__(self, path: str | Path | None = None) -> "Result":
-        """Confront the package's file, or another CSV file with the same columns.
+        """Run the confrontation on the package's file, or on another CSV file with the same columns.
 
-        Raises ValueError, naming the file, the row and the column, for a file that cannot be read, lacks a column or
-        has what nothing can be predicted from, and for one without a row that is kept.  Only
-        rows of the package's file count as calibrated on.
+        Raises ValueError, naming file, row and column, for a file that cannot be read, lacks a column, has a cell from
+        which nothing can be predicted, or has no row that is kept. Only rows of the package's file count as calibrated
+        on.
 
         >>> from scalebook.measurements import CONFRONTATIONS
         >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
@@ -125,7 +130,7 @@ class Confrontation:
 
     @cached_property
     def _own(self) -> "Result":
-        """That of the package's file, kept: rows and formulas do not change under way."""
+        """The result for the package's file, cached because neither rows nor formulas change while the program runs."""
         return self._confronted(None)
 
     def _confronted(self, path):
@@ -171,18 +176,18 @@ class Confrontation:
         return Result(self, kept, predicted, measured, fitted, left_out, priced.roofline)
 
     def _faster(self, priced: Priced, measured) -> np.ndarray:
-        """Which rows beat the peak of their devices by more than figures are rounded: a thousandth."""
+        """Return which rows beat the peak of their devices by more than the rounding of figures, a thousandth."""
         if priced.peak is None:
             return np.zeros(len(measured), bool)
         return measured < 0.999 * priced.peak if self.unit in TIMES else measured > 1.001 * priced.peak
 
     def _priced(self, where, rows) -> Priced:
-        """The predictions; raises ValueError, naming the file, the row and its column, where there is none."""
+        """Return the predictions. Raises ValueError, naming file, row and column, for a row without one."""
         try:
             found = self.predict(rows)
             found = found if isinstance(found, Priced) else Priced(found)
             priced = Priced(*(x if x is None else np.asarray(x, float) for x in found))
-        except Exception as error:  # whatever a column that does not fit led to: it is said where it stands
+        except Exception as error:  # a bad column may raise anything; the message names its place
             for row in rows:
                 self._asked(where, lambda x: self.predict([x]), row)
             raise ValueError(
@@ -194,15 +199,16 @@ class Confrontation:
         return priced
 
     def _asked(self, where, question, row):
-        """What a question has for an answer; raises ValueError, naming the file,
-        the row and the column it read last.
+        """Return the answer of a function of a row.
+
+        Raises ValueError, naming the file, the row and the column that was read last.
         """
         read = _Read(row)
         try:
             with np.errstate(all="ignore"):
                 return question(read)
         except Exception as error:
-            if brief(error).startswith(f"{row['row_id']}: "):  # as `number` says it
+            if brief(error).startswith(f"{row['row_id']}: "):  # the wording of `number`
                 raise ValueError(f"{where}, row {brief(error)}") from None
             column = f", {read.last} is {quoted(row.get(read.last))}" if read.last else ""
             said = f"{type(error).__name__}: " * (not isinstance(error, ValueError)) + brief(error)
@@ -211,9 +217,9 @@ class Confrontation:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The rows of a confrontation, what was predicted and measured for each, and the rows left out by reason.
+    """The rows of a confrontation with prediction and measurement of each, and the number of rows left out, by reason.
 
-    `roofline` is what their devices would do at their peaks, where it is known.
+    `roofline` is the time or rate of their devices at the peaks, if known.
     """
 
     confrontation: Confrontation
@@ -226,14 +232,14 @@ class Result:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """predicted / measured - 1, row by row."""
+        """The error of each row, predicted / measured - 1."""
         return self.predicted / self.measured - 1
 
     @cached_property
     def single(self) -> np.ndarray:
-        """The errors of one number, the best for the other rows: a share of the roofline, or else one value for all.
+        """Errors if a single number predicts every row: a share of the roofline if known, otherwise one value for all.
 
-        Nothing is said of one row alone.
+        The number for a row is the best one for the other rows. A single row has none (NaN).
         """
         known = (np.ones(len(self.rows)) if self.roofline is None else self.roofline) / self.measured
         kinds, found = np.array([self.confrontation.alike(row) for row in self.rows]), np.empty(len(self.rows))
@@ -242,8 +248,10 @@ class Result:
         return found * known - 1
 
     def of(self, picked: np.ndarray) -> dict[str, float]:
-        """How many rows, mean, median, 90th percentile and worst of |predicted/measured - 1|, the signed mean, and
-        `single`, the mean of what one number for all rows is off, found on the others.
+        """Return error statistics of some rows.
+
+        They are the number of rows; mean, median, 90th percentile and worst of |predicted/measured - 1|; the signed
+        mean; and `single`, the mean error of one number for all rows, fitted on the other rows.
         """
         errors = self.errors[picked]
         if not errors.size:
@@ -257,19 +265,19 @@ class Result:
 
     @property
     def summary(self) -> dict[str, float]:
-        """The errors of the rows that nothing was calibrated on."""
+        """Error statistics of the rows that nothing was calibrated on."""
         return self.of(~self.fitted)
 
     @property
     def groups(self) -> dict[str, dict[str, float]]:
-        """The same of the rows calibrated on, if any, and of each kind of row that nothing was calibrated on."""
+        """Error statistics of rows used for calibration, if any, and of each kind of other rows."""
         kinds = np.array([self.confrontation.group(row) for row in self.rows])
         found = {"calibrated on": self.of(self.fitted)} if self.fitted.any() else {}
         return found | {str(k): self.of((kinds == k) & ~self.fitted) for k in sorted(set(kinds[~self.fitted]))}
 
     @property
     def skill(self) -> str:
-        """What the predictions are worth beside one number for all rows, in a sentence."""
+        """A sentence that compares the predictions with one number for all rows."""
         s = self.summary
         if "single" not in s:
             return "Of one row no other number can be found."
@@ -284,8 +292,9 @@ class Result:
 
     @cached_property
     def ambiguity(self) -> str:
-        """Of rows that do not say all, in a sentence: how far the nearest reading is off, and of how many that is
-        another than the one predicted.  "" where all say it.
+        """A sentence about rows that can be read in several ways, or "".
+
+        It says how far the nearest reading is off, and for how many rows that is not the predicted reading.
         """
         if not self.confrontation.readings:
             return ""
@@ -301,20 +310,20 @@ class Result:
         )
 
     def worst(self, n: int = 5) -> list[dict]:
-        """The n rows that are farthest off, farthest first, with `predicted`, `measured` and `error`."""
+        """Return the n rows with the largest errors, largest first, with `predicted`, `measured` and `error`."""
         order = np.argsort(-np.abs(self.errors))[:n]
         columns = {"predicted": self.predicted, "measured": self.measured, "error": self.errors}
         return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
 
     def record(self) -> dict:
-        """Everything but the rows, for a JSON file."""
+        """Return everything except the rows, for a JSON file."""
         c = self.confrontation
         said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
         said |= {"skill": self.skill}
         return self.summary | said | {"groups": self.groups, "left_out": self.left_out}
 
     def _table(self):
-        """The lines of figures to show, as text."""
+        """Yield the lines of the table of errors, as text."""
         for name, s in {"not calibrated on": self.summary, **self.groups}.items():
             figures = [f"{s[k]:{'+' * (k == 'bias')}.1%}" if k in s else "" for k in _FIGURES]
             yield [name, str(s["rows"]), *figures]
@@ -339,7 +348,7 @@ class Result:
         heads = [c.name, "rows", "mean", "median", "90 %", "worst", "bias", "one number"]
         lines = list(self._table())
         groups = lines[2 if self.fitted.any() else 1 :]
-        apart = len(lines) > SHOWN  # the kinds of rows stand behind a line, and what all of them give is seen at once
+        apart = len(lines) > SHOWN  # kinds of rows are folded below the summary
         figures = page_table(heads, lines[: -len(groups)] if apart else lines)
         figures += folded(page_table(heads, groups), f"{len(groups)} kinds of rows") if apart else ""
         first = (
@@ -358,9 +367,9 @@ class Result:
 
 
 def best_share(x: np.ndarray) -> np.ndarray:
-    """For each row the number s for which |s·x - 1| is least in the mean of the other rows.
+    """Return, for each row, the number s with the least mean of |s·x - 1| over the other rows.
 
-    That is the median of 1/x with weights x.
+    It is the median of 1/x with weights x.
 
     >>> best_share(np.array([1.0, 1.0, 1.0, 0.5])).tolist()
     [1.0, 1.0, 1.0, 1.0]
@@ -372,10 +381,10 @@ def best_share(x: np.ndarray) -> np.ndarray:
     below = np.cumsum(weights)
     half = (below[-1] - weights) / 2
     places = np.arange(len(x))
-    at = np.searchsorted(below, half)  # among those before the one left out
+    at = np.searchsorted(below, half)  # the median lies before the row left out
     after = np.searchsorted(below, half + weights)
     at = np.minimum(np.where(at < places, at, np.maximum(after, places + 1)), len(x) - 1)
-    at = np.where(at == places, np.maximum(places - 1, 0), at)  # the last one, of which rounding left too little
+    at = np.where(at == places, np.maximum(places - 1, 0), at)  # the last row, if rounding left too little weight
     found = np.empty(len(x))
     found[order] = (1 / weights)[at]
     return found

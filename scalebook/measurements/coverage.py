@@ -1,8 +1,9 @@
-"""How many rows lie in the interval that promises eight in ten, where what they say was not learnt.
+"""Coverage of the prediction intervals: the share of held-out rows inside intervals that promise eight in ten.
 
-Two checks: every set left out with all sets of its table (`coverage`), and a fifth of the rows of every set at a time,
-by device (`coverage_of_devices`): what a reader meets who measures more of the same.  A row that does not say all has
-several readings: it is off the nearest, and its ends are those of all, by chance.
+There are two checks. `coverage` holds out every set together with all sets of the same table. `coverage_of_devices`
+holds out a fifth of the rows of every set at a time, by device: the case of a reader who measures more of the same. A
+row that can be read in several ways counts with its nearest reading, and its interval combines all readings by their
+probabilities.
 """
 
 from functools import cache
@@ -25,8 +26,9 @@ _normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 
 
 class Covered(NamedTuple):
-    """The share of rows within eight in ten, and the median width of these over the value: of a set by its `name`, or
-    of the rows of one family on the device of that key, "" where none can be told.
+    """Share of rows inside the interval, and the median width of the interval relative to the value.
+
+    It is for one set (`name`), or for the rows of one family on the device with that key ("" if it is unknown).
     """
 
     name: str
@@ -39,12 +41,12 @@ class Covered(NamedTuple):
 
 
 def _kin(name: str) -> frozenset[str]:
-    """What is left out where a set is: itself, and what is of the same table."""
+    """Return the sets to hold out together with a set: itself, and all of the same table."""
     return frozenset(x for sets in letters().values() for x in sets if are_kin(x, name))
 
 
 def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarray, slow: np.ndarray) -> Ends:
-    """The ends that leave a tenth beyond each, over the readings of rows; of one reading, its own.
+    """Return interval ends with a tenth of the probability beyond each, over the readings of each row.
 
     >>> even = np.full((2, 1), 0.5)
     >>> _ends_of_readings(np.array([[0.0], [1.0]]), even, np.array([0.1]), np.array([0.1])).high.round(3)
@@ -66,7 +68,7 @@ def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarra
 
 
 def _ends(own: Evidence, letter: str, left: Left) -> Ends:
-    """The logarithms of the ends of each row, over what is predicted."""
+    """Return the logarithms of each row's interval ends, relative to the prediction."""
     (fast, slow), more = tails(own, left), lack(letter, left)
     if letter in APART:
         more = Ends(*np.where(visits_experts(own), *(np.array(x)[:, None] for x in (lack(letter, left, True), more))))
@@ -82,7 +84,7 @@ def _covered(off: np.ndarray, ends: Ends) -> dict[str, float]:
 
 @cache
 def coverage() -> tuple[Covered, ...]:
-    """Every set left out whole, with all of its table: all that is uncertain is learnt from the others."""
+    """Return the coverage of every set, held out with all of its table: spreads are learnt from the others."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
@@ -92,13 +94,13 @@ def coverage() -> tuple[Covered, ...]:
 
 
 def parts_left_out(name: str) -> list[tuple[int, Evidence]]:
-    """The rows of a set that are left out together, a fifth of all at a time, each with the number of its fifth."""
+    """Return the held-out rows of a set, a fifth at a time, each with the number of its fifth."""
     return [(part, own) for part in range(PARTS_OF_ROWS) if len((own := left_out(name, part)).off)]
 
 
 @cache
 def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
-    """Of every set the rows that were left out, a fifth at a time, and the ends of each."""
+    """Return the held-out rows of every set, a fifth at a time, and the interval ends of each."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
@@ -107,7 +109,7 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
 
 
 def coverage_of_devices() -> tuple[Covered, ...]:
-    """Every kind of rows on every device of which there are enough, with a fifth of all rows left out at a time."""
+    """Return the coverage by kind of rows and device, where there are enough rows, with fifths of all rows held out."""
     by_device: dict[str, dict[str, list]] = {x: {} for x in (*accelerators, "")}
     for name, own, ends in rows_left_out():
         for device in sorted(set(own.devices.tolist())):

@@ -1,8 +1,8 @@
-"""What measured rows say of what is uncertain: how far each row is off, and what its prediction leans on.
+"""Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
-Each confrontation's predictions are made once more while what they rest on is watched.  For each row follow the log of
-measured over predicted (of a rate the other way round: of the time) and, by cause, the elasticity of the prediction:
-the per cent that it moves where the cause moves by one.
+Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
+over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: the per cent by
+which it moves if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.leans if str(x) == "a100 matmul_fp16")
@@ -30,7 +30,7 @@ from .sets import stanzas
 
 __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
 
-# What is held to be uncertain: shares of peaks, launches, latencies and the like, of devices and of formulas.
+# Letters treated as uncertain: efficiencies, launches, latencies and the like, of devices and of formulas.
 UNCERTAIN = (
     "matmul_efficiency", "matmul_bf16", "expert_efficiency", "training_efficiency", "grouped_efficiency",
     "attention_whole", "grouped_whole", "stream_efficiency", "kernel_launch", "near_efficiency", "switch_efficiency",
@@ -39,7 +39,7 @@ UNCERTAIN = (
     "prompt_efficiency", "score_flops", "routing_time_least", "assigned_passes", "inner_wait", "core_bandwidth",
     "expert_stream_efficiency",
 )  # fmt: skip
-# Parts of a step that are uncertain beyond the letters they rest on, as their kernels are that were measured alone.
+# Parts of a step with a residual error of their own, like that of their kernels when measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
 # Sets by what they measure; each letter's own lack is learnt from the sets of its family.  Of a table of several kinds
 # of rows, each kind is a set: of those rows whose group names it.
@@ -65,7 +65,7 @@ _SETS = {
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
         trtllm_max_load azure_engines serving_disaggregated infersim wide_ep h200_slo"""),
-    # (`h200_slo_first` stands apart: half of its times are missing for a reason that is not known.)
+    # (`h200_slo_first` is left out: half of its times are missing for an unknown reason.)
     "first token": ("ttft", "serving_ttft trtllm_first_token"),
 }  # fmt: skip
 FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
@@ -73,24 +73,24 @@ _KINDS = {
     "products": ("products",), "sums": ("all-reduce",),
     "streams": ("norms", "activations", "additions", "turning"),
 }  # fmt: skip
-# A set that measures a letter itself.
+# Sets that measure a letter directly.
 _THEMSELVES = {"attention_flash": "attention_efficiency"}
-_MOST = 100  # rows of a set that are priced one by one
+_MOST = 100  # most rows of a set that are priced one by one
 _STEPS = ("step_time", "pass_time", "memory", "ttft")  # letters of whole steps
-_STEP = 1.001  # a share near its peak has no room for more
+_STEP = 1.001  # a small step, because a share near its peak cannot grow by more
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def family_of(name: str) -> str:
-    """The family of a set, "" for one of none: floors, peers' predictions, arithmetic.
+    """Return the family of a set, or "" if it has none (lower bounds, peers' predictions, arithmetic).
 
-    Of a confrontation of several kinds of rows, the first kind's.
+    For a confrontation with several kinds of rows it is the family of the first kind.
     """
     return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
 
 
 def whole(name: str) -> str:
-    """The confrontation that a set is of.
+    """Return the name of the confrontation that a set belongs to.
 
     >>> whole("azure:streams")
     'azure'
@@ -99,7 +99,7 @@ def whole(name: str) -> str:
 
 
 def rows_of(name: str) -> np.ndarray:
-    """Which rows of its confrontation a set has: those of its kind that nothing was calibrated on.
+    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on.
 
     >>> int(rows_of("azure:products").sum())
     29
@@ -112,7 +112,7 @@ def rows_of(name: str) -> np.ndarray:
 
 
 def are_kin(one: str, other: str) -> bool:
-    """Whether two sets are of one table by the same authors: where one is left out, so is the other.
+    """Return True if two sets are from one table by the same authors; they are held out together.
 
     >>> are_kin("megatron_memory", "megatron_peak"), are_kin("llama3", "narayanan_table1")
     (True, False)
@@ -122,7 +122,7 @@ def are_kin(one: str, other: str) -> bool:
 
 
 class CauseOf(NamedTuple):
-    """A letter of a device's row, or of a formula where there is no device."""
+    """An uncertain letter of a device's row, or of a formula if `device` is ""."""
 
     device: str
     letter: str
@@ -133,10 +133,14 @@ class CauseOf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Rows of a set, or some evenly among them: log of measured over predicted time, and by cause the elasticity of
-    each row's prediction; `readings` are logarithms of what rows may mean that do not say all, over what is
-    predicted, a line each, and `chances` how likely each is; `devices` are their keys, "" where none can be told, and
-    `repeats` says how many rows of the set are predicted the same: one machine, submitted by many.
+    """Residuals and elasticities of a set's rows, or of some spread evenly among them.
+
+    - `off`: the log of measured over predicted time of each row.
+    - `leans`: by cause, the elasticity of each row's prediction.
+    - `readings`: logs of each possible reading of incomplete rows over the prediction, a line each; `chances`: their
+      probabilities.
+    - `devices`: keys of the rows' devices, "" if unknown.
+    - `repeats`: how many rows of the set have the same prediction, such as one machine submitted by many.
     """
 
     name: str
@@ -148,30 +152,30 @@ class Evidence:
     repeats: np.ndarray
 
     def only(self, picked: np.ndarray) -> "Evidence":
-        """The same of some of the rows."""
+        """Return the evidence of some of the rows."""
         leans = {cause: lean[picked] for cause, lean in self.leans.items()}
         some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
         return Evidence(self.name, self.off[picked], leans, *some)
 
     @property
     def weights(self) -> np.ndarray:
-        """What each row counts: a set as the square root of what is predicted in it."""
+        """Weight of each row; a set counts as the square root of its number of distinct predictions."""
         each = 1 / self.repeats
         return each / np.sqrt(max(1, each.sum()))
 
     @property
     def nearest(self) -> np.ndarray:
-        """How far each row is off the nearest of its readings."""
+        """Residual of each row relative to its nearest reading."""
         apart = self.off - self.readings
         return np.take_along_axis(apart, np.abs(apart).argmin(0)[None], 0)[0]
 
 
 @cache
 def device_cells() -> dict[int, CauseOf]:
-    """The measured cells of the table of accelerators, by the identity of the cell."""
+    """Return the measured cells of the table of accelerators, by the identity of the cell."""
     found = {}
     for row in accelerators.values():
-        whole = accelerators[row.kin[-1]]  # a variant's cell is that of the device it is like
+        whole = accelerators[row.kin[-1]]  # a variant's cell counts for the device it is like
         for letter, cell in row.cells.items():
             is_same = letter in whole and whole[letter] == cell.value
             if letter != "matmul_efficiency" and "not measured" not in cell.note and cell.formula is None and is_same:
@@ -180,14 +184,14 @@ def device_cells() -> dict[int, CauseOf]:
 
 
 class _Lean(NamedTuple):
-    """A result, point by point: its value, and by cause the elasticity of the result to that cause."""
+    """A result, point by point: its value, and its elasticity to each cause."""
 
     value: np.ndarray
     by_cause: dict[CauseOf, np.ndarray]
 
 
 def _lean(row: Row, letter: str) -> _Lean:
-    """What a letter of a result leans on, also through the results that it was made of."""
+    """Return the elasticities of a letter of a result, including those through the results it was made of."""
     if letter in row.made_of:
         return _Lean(np.ravel(row[letter]), _lean(*row.made_of[letter]).by_cause)
 
@@ -222,14 +226,14 @@ def _leaves(top: Cell) -> dict[str, Cell]:
 
 
 def _letter_of(call: Call, row: Row, usual: str) -> str:
-    """The letter that a call's answer is made of: of a step the family's, of a kernel the first that was computed."""
+    """Return the letter behind a call's answer: the family's for a step, the first computed one for a kernel."""
     if usual in row and usual in _STEPS:
         return usual
     return next(x for x in names(call.answer) if x in row and (row.cells[x].formula or x in row.made_of))
 
 
 def _leans(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
-    """By cause, the elasticity of each call's answer: of a sum, its terms' by their values."""
+    """Return, by cause, the elasticity of each call's answer; a sum weights its terms by their values."""
     terms = [(i, x) for i, call in enumerate(calls) for x in (call.terms if isinstance(call, Sum) else [call])]
     total, moved = np.zeros(len(calls)), {}
     for places, call, row in results([x for _, x in terms]):
@@ -243,14 +247,14 @@ def _leans(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
 
 
 def _device_of(call: Call | Sum) -> str:
-    """The key of the device that a call names, or of the one that it is like; "" for none."""
+    """Return the key of the device that a call names (or of the one it is like), or ""."""
     rows = (call.terms[-1] if isinstance(call, Sum) else call).rows
     return next((accelerators[key].kin[-1] for kind, key, *_ in rows if kind == "accelerators"), "")
 
 
 @cache
 def evidence(name: str) -> Evidence:
-    """What the rows of a set say."""
+    """Return the evidence of a set's rows."""
     letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
     c, kept = result.confrontation, [result.rows[i] for i in of_it]
     is_rate = c.unit.partition(" ")[0].strip(",") not in ("s", "ms", "us", "µs", "d", "B", "GiB")

@@ -1,7 +1,7 @@
 """Arithmetic over names, as stanzas of measured sets write it: `"n_gpus / (tp * pp)"`.
 
-An expression is parsed once and becomes a function.  It may hold numbers, names, arithmetic, comparisons, `or` for a
-name that has no value, and a few functions; nothing in it is run as Python.
+An expression is parsed once and becomes a function. It may contain numbers, names, arithmetic, comparisons, `or` for a
+name without a value, and a few functions. Nothing in it is run as Python.
 """
 
 import ast
@@ -20,7 +20,7 @@ Lookup = Callable[[str], float]
 
 
 class Empty(ValueError):
-    """A name has no value: its cell is empty."""
+    """Raised if a name has no value because its cell is empty."""
 
 
 def _divisors(x: float, most: float = math.inf) -> list[float]:
@@ -28,7 +28,7 @@ def _divisors(x: float, most: float = math.inf) -> list[float]:
 
 
 def _folded(scalar: Callable, array: Callable) -> Callable:
-    """A function of several numbers that takes arrays too."""
+    """Return a function of several numbers that also takes arrays."""
     return lambda *xs: reduce(array, xs) if any(map(np.ndim, xs)) else scalar(xs)
 
 
@@ -44,10 +44,10 @@ _FUNCTIONS: dict[str, Callable] = {
 
 
 def expression(text: str, value: Lookup):
-    """What an expression gives, its names looked up by `value`, which may give arrays.
+    """Evaluate an expression; `value` looks up its names and may return arrays.
 
-    Raises ValueError, naming it, for anything but arithmetic, comparisons, `or` and a few functions (max, min, ceil,
-    round, log2, divisors).
+    Raises ValueError, naming the expression, for anything but arithmetic, comparisons, `or` and a few functions (max,
+    min, ceil, round, log2, divisors).
 
     >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
     4.0
@@ -65,7 +65,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _of(node: ast.expr, text: str) -> Callable[[Lookup], float]:
-    """The function that a node of the parsed text is."""
+    """Return the function for a node of the parsed text."""
     match node:
         case ast.Constant(value=int() | float() | str() as x):
             return lambda value: x
@@ -92,7 +92,7 @@ def _pair(operation, left, right):
 
 
 def _first(choices, value):
-    """The first choice whose names all have values."""
+    """Return the first choice whose names all have values."""
     for x in choices[:-1]:
         try:
             return x(value)
@@ -103,7 +103,7 @@ def _first(choices, value):
 
 @cache
 def names(text: str) -> tuple[str, ...]:
-    """The names that an expression uses, in their order.
+    """Return the names that an expression uses, in order.
 
     >>> names("max(m * n, 1) / total")
     ('m', 'n', 'total')
@@ -113,7 +113,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class _Short(float):
-    """A number that is written as briefly as it can be: 1e12."""
+    """A number that is written as briefly as possible: 1e12."""
 
     def __repr__(self):
         return min(repr(float(self)), f"{self:g}".replace("e+", "e"), key=lambda x: (float(x) != self, len(x)))
@@ -130,7 +130,7 @@ class _Written(ast.NodeTransformer):
         return _parsed(self.said[node.id]) if node.id in self.said else node
 
     def visit_BoolOp(self, node):
-        """Of several choices the first whose names are all known."""
+        """Return the first of several choices whose names are all known."""
         for x in node.values:
             if all(n.id in self.said for n in ast.walk(x) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS):
                 return self.visit(x)
@@ -138,7 +138,7 @@ class _Written(ast.NodeTransformer):
 
 
 def written(text: str, said: Mapping[str, str]) -> str:
-    """An expression as Python, with these names written out.
+    """Return an expression as Python, with these names written out.
 
     >>> written("2 * m * n / total", {"m": "64", "n": "128", "total": "run.matmul_time"})
     '2 * 64 * 128 / run.matmul_time'

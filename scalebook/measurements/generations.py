@@ -1,4 +1,4 @@
-"""What a new generation of devices gained on the same work: runs of engines on two systems that are alike otherwise.
+"""Measured speed-ups of new device generations: engine runs on two systems that are otherwise equal.
 
 >>> pairs = paired("h100", "h200")
 >>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
@@ -22,20 +22,22 @@ from .sets import stanzas
 
 __all__ = ["ALIKE", "Pairs", "measured_gains", "paired", "ratio"]
 
-# What a pair shares: everything but the system, and the version of the engine, which differs with it.
+# A pair shares everything but the system and the engine version, which differs between systems.
 ALIKE = (
     "model_path", "backend", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "concurrency",
     "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
 )  # fmt: skip
-SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # of which no run was published
+SYSTEMS = {name: device for name, device in ALL_SYSTEMS.items() if device != "a100"}  # no run on it was published
 _NO_WAIT = 1e-12  # seconds
 _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
-    """How many times as fast the new system is, pair by pair: as measured, as `serve` says, and as it says with the
-    engines' own all-reduces as they are alone, when no device waits for another (`direct`);
-    `rows` of the old, and the share of its step that is `reading`, as `serve` adds it up.
+    """Speed-ups of the new system, pair by pair: measured, predicted, and predicted with faster all-reduces.
+
+    `measured` is measured and `said` is predicted by `serve`. `direct` is predicted with the engines' own all-reduces
+    at their speed alone, when no device waits for another. `rows` are those of the old system; `reading` is the share
+    of its step that `serve` attributes to reading memory.
     """
 
     rows: list[dict[str, str]]
@@ -46,7 +48,7 @@ class Pairs(NamedTuple):
     reading: np.ndarray
 
     def at(self, chosen) -> "Pairs":
-        """The pairs for which a mask says so."""
+        """Return the pairs selected by a mask."""
         return Pairs(
             [row for row, is_in in zip(self.rows, chosen, strict=True) if is_in], *(x[chosen] for x in self[1:])
         )
@@ -54,7 +56,7 @@ class Pairs(NamedTuple):
 
 @cache
 def _alike():
-    """Rows that have one alike on another system, their places by kind and system, and the times that were measured."""
+    """Return rows that have an equal on another system, their places by kind and system, and the measured times."""
     with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
         read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
     found = defaultdict(set)
@@ -72,14 +74,14 @@ def _alike():
 
 @cache
 def _said():
-    """What `serve` says of the same rows, and what with sums that nobody waits in, as they are alone."""
+    """Return what `serve` predicts for these rows, with all-reduces as usual and without waiting in them."""
     rows, _, _ = _alike()
     direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT)
     return served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 
 def _both(old, new, what):
-    """The kinds of runs of which `what` was measured on both devices.  Raises LookupError for one without runs."""
+    """Return the kinds of runs for which `what` was measured on both devices. Raises LookupError if there are none."""
     for name in (old, new):
         if name not in SYSTEMS.values():
             raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
@@ -88,12 +90,12 @@ def _both(old, new, what):
 
 
 def _gains(both, times, old, new):
-    """How many times as fast the new device is; of several runs of one kind the median counts."""
+    """Return the speed-ups of the new device; several runs of one kind count by their median."""
     return np.array([np.median(times[x[old]]) / np.median(times[x[new]]) for x in both])
 
 
 def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
-    """How many times as fast the new device was, pair by pair of public runs alike but for it.
+    """Return the measured speed-ups of the new device, for pairs of public runs that differ only in the device.
 
     >>> gains = measured_gains("h100", "h200")
     >>> len(gains), round(float(np.median(gains)), 2)
@@ -103,9 +105,9 @@ def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
 
 
 def paired(old: str, new: str, what: str = "tpot") -> Pairs:
-    """The pairs of published runs on two devices, of which `what` ("tpot" or "ttft") was measured on both.
+    """Return the pairs of published runs on two devices for which `what` ("tpot" or "ttft") was measured.
 
-    Of several runs of one kind the median counts.  Raises LookupError for a device that has no such runs.
+    Several runs of one kind count by their median. Raises LookupError for a device without such runs.
     """
     both = _both(old, new, what)
     rows, _, measured = _alike()
@@ -118,7 +120,7 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
 
 
 def ratio(letter: str, old: str, new: str, precision: str = "fp8", new_precision: str | None = None) -> float:
-    """A letter of one device over that of another, peaks at the precision.
+    """Return the ratio of a letter between two devices; peaks are taken at the precision.
 
     >>> round(ratio("hbm_bandwidth", "h100", "b200"), 2), round(ratio("peak_flops", "h100", "b200"), 2)
     (2.39, 2.27)

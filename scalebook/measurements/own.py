@@ -1,4 +1,4 @@
-"""A reader's own measurements against whatever the package lets one call with rows and letters.
+"""A reader's own measurements, compared with any callable of the package that takes rows and letters.
 
 >>> from io import StringIO
 >>> from scalebook import training_step
@@ -34,21 +34,22 @@ __all__ = ["Own", "confront_own"]
 
 _ROWS = (*ROWS, "precision")
 _IDS = ("row_id", "id")
-_MOST = 1e100  # times what was measured: beyond it even a mean has no value
+_MOST = 1e100  # largest prediction over measurement; beyond it even a mean overflows
 
 
 @dataclass(frozen=True, eq=False)
 class Own(Result):
-    """The result for a reader's own measurements: besides the usual, what the worst rows' predictions are made of.
+    """The result for a reader's own measurements, with a breakdown of the worst rows' predictions.
 
-    `found` holds for each row all that follows, `unpriced` those left out: the row, and why in one sentence.
+    `found` has each row's result with all its letters. `unpriced` lists the rows left out, with the reason in one
+    sentence.
     """
 
     found: list[Row] = field(default_factory=list)
     unpriced: list[tuple[str, str]] = field(default_factory=list)
 
     def _tables(self):
-        """The worst rows and those without a price, each as heads, lines and a caption."""
+        """Yield tables of the worst rows and of the rows without a price, each as headings, lines and a caption."""
         c, lines = self.confrontation, []
         several = [n for n in self.rows[0] if n not in (*_IDS, c.measured) and len({x[n] for x in self.rows}) > 1]
         for i in np.argsort(-np.abs(self.errors))[:5]:
@@ -68,7 +69,7 @@ class Own(Result):
 
 
 def _why(row: Row, letter: str) -> str:
-    """The largest parts of a letter, or of the nearest that it follows from."""
+    """Return the largest parts of a letter, or of the nearest letter it follows from."""
     nearest_one = nearest_parts(row, letter)
     if not nearest_one:
         return ""
@@ -77,17 +78,17 @@ def _why(row: Row, letter: str) -> str:
 
 
 def confront_own(thing, csv, measured: str = "step_time") -> Own:
-    """Hold the rows of a CSV file against what a sheet, a formula or training_step says of them.
+    """Compare the rows of a CSV file with the predictions of a sheet, a formula or training_step.
 
-    `csv` is the path of the file, or the file open for reading text.  A column is a letter or a word of the thing (tp,
-    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`;
-    `measured` is what was measured, a letter that the thing answers.  Cells are as everywhere, "2.5 s" or plain numbers
-    in base units; an empty cell says nothing.  Every other column is taken as known: a measured letter that is not the
-    one confronted does not belong in the file.
+    `csv` is the path of the file, or a file open for reading text. A column is a letter or a word of the thing (tp,
+    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`.
+    `measured` is the measured letter, one that the thing answers. Cells are written as everywhere: "2.5 s", or plain
+    numbers in base units; an empty cell means the default. Every other column is taken as known, so the file should not
+    have measured letters besides the one that is compared.
 
-    Raises LookupError for a letter that there is not, TypeError for what cannot be called, ValueError, naming file, row
-    and column, for a file that cannot be read, a column or a cell that means nothing, and where no row could be priced.
-    A row that reads well but has no price, or no measurement, is left out with its reason.
+    Raises LookupError for an unknown letter and TypeError for something that cannot be called. Raises ValueError,
+    naming file, row and column, if the file cannot be read, if a column or a cell means nothing, or if no row could be
+    priced. A row that reads well but has no price, or no measurement, is left out with its reason.
 
     >>> from io import StringIO
     >>> from scalebook import decoding
@@ -144,7 +145,7 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
 
 
 def _answers(thing) -> tuple[str, ...]:
-    """The letters that a thing gives; of one with strategies each has its own, and none is said."""
+    """Return the letters that a thing gives; empty for strategies, since each has its own."""
     return (thing.letter,) if isinstance(thing, Formula) else tuple(thing.formulas) if isinstance(thing, Sheet) else ()
 
 
@@ -153,7 +154,7 @@ def _some(name, answers) -> str:
 
 
 def _opened(csv) -> tuple[list[Measurement], str]:
-    """The rows, cells stripped, and what the file is called in a sentence."""
+    """Return the rows with stripped cells, and what error messages call the file."""
     is_path = isinstance(csv, str | PathLike)
     if not is_path and not hasattr(csv, "read"):
         raise TypeError(
@@ -173,12 +174,12 @@ def _opened(csv) -> tuple[list[Measurement], str]:
 
 
 def _name(column: str) -> str:
-    """Without blanks, and without the mark that a spreadsheet begins a file with."""
+    """Return a column's name without blanks and without a spreadsheet's byte-order mark."""
     return column.strip().removeprefix("\ufeff")
 
 
 def _check_columns(thing, where, rows, measured):
-    """Raise ValueError for a column that means nothing, and where what was measured is in none."""
+    """Raise ValueError if a column means nothing, or if no column has the measured letter."""
     known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
     if measured not in rows[0]:
         raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
@@ -191,9 +192,7 @@ def _check_columns(thing, where, rows, measured):
 
 
 def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
-    """The rows of tables, the letters and the measured value of a row;
-    raises ValueError for a cell that means nothing.
-    """
+    """Return the table rows, the letters and the measured value of a row; raises ValueError for a bad cell."""
     given = {n: x for n, x in row.items() if x and n not in _IDS}
     try:
         rows, letters = read(
@@ -202,14 +201,14 @@ def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | 
     except (LookupError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
     value = letters.pop(measured, None)
-    letters = {n: x for n, x in letters.items() if n not in getattr(thing, "finds", ())}  # measured beside it
+    letters = {n: x for n, x in letters.items() if n not in getattr(thing, "finds", ())}  # measured, no inputs
     if value == 0:
         raise ValueError(f"{where}: {measured} is {quoted(row[measured])}, of which no error can be told")
     return rows, letters, value
 
 
 def _predicted(row: Row, letter: str) -> float:
-    """The value of a letter that follows; raises KeyError or ValueError where none does."""
+    """Return a predicted letter. Raises KeyError or ValueError if the row does not predict it."""
     value = row[letter]
     if row.cells[letter].formula is None:
         raise ValueError(f"{letter} is given there ({row.cells[letter].origin}), not predicted")
@@ -217,7 +216,7 @@ def _predicted(row: Row, letter: str) -> float:
 
 
 def _peak(found, measured) -> np.ndarray | None:
-    """The times of steps at the peaks of their devices, against which one share can be held."""
+    """Return step times at the peaks of the devices, or None; one share of them is the simple estimate to beat."""
     names = ("model_flops", "devices", "peak_flops")
     if measured != "step_time" or not all(name in row for row in found for name in names):
         return None
@@ -225,7 +224,7 @@ def _peak(found, measured) -> np.ndarray | None:
 
 
 def _least(row, measured) -> float:
-    """Seconds of the arithmetic with weights alone at the peak, for windows may spare that of pairs; else none."""
+    """Return the time of the weights' arithmetic alone at the peak, or 0 if unknown; windows may save attention's."""
     if _peak([row], measured) is None or not all(x in row for x in ("layers", "heads", "seq", "global_batch")):
         return 0.0
     whole, unmasked = useful_times(row)

@@ -1,4 +1,4 @@
-"""Times of the passes of published pipelines, for rows of which they were not taken."""
+"""Pass times of published pipelines, also for rows whose passes were not timed."""
 
 from functools import cache
 from importlib.resources import files
@@ -14,18 +14,18 @@ _PASSES = ("t_f_ms", "t_b_ms", "t_w_ms")
 
 @cache
 def _rows_with_times() -> list[Measurement]:
-    """The rows of the package's file whose passes were timed."""
+    """Return the rows of the package's file whose passes were timed."""
     rows, _ = read_rows(files("scalebook.measurements") / "pipeline_zero_bubble.csv")
     return [row for row in rows if row["t_f_ms"]]
 
 
 def _blocks(row: Measurement) -> float:
-    """Transformer blocks of a whole stage; the first and the last stage have one fewer."""
+    """Return the transformer blocks of a whole stage; the first and the last stage have one fewer."""
     return (number(row, "layers") + 2) / number(row, "p")
 
 
 def timed(row: Measurement) -> Measurement:
-    """Times of the passes: a row's own, or those of the same model's nearest row, in proportion to the work."""
+    """Return a row with the times of its passes, scaled from the same model's nearest row if it has none."""
     near = [x for x in _rows_with_times() if x["model"] == row["model"]]
     if row["t_f_ms"] or not near:
         return {"how": ""}

@@ -1,9 +1,9 @@
-"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes what is kept.
+"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes the record.
 
-Two files are committed: `record.json` here, with each set's errors, its worst row and how many of its rows lie in the
-interval that is learnt from the others; and `spreads.toml` beside the tables, from which intervals are drawn.  A test
-fails, naming the set, where a change makes an error of it, or of one kind of its rows, worse than the record by more
-than a tenth.
+It writes two files that are committed. `record.json` in this folder has each set's errors, its worst row, and how many
+of its rows lie in the interval learnt from the other sets. `spreads.toml` in the tables has the spreads that intervals
+are computed from. A test fails, naming the set, if a change makes an error of a set, or of one kind of its rows, worse
+than the record by more than a tenth.
 """
 
 import json
@@ -26,7 +26,7 @@ __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "wors
 FIGURES = ("median", "mean", "p90")
 TOLERANCE = 0.1
 LEAST_ROWS = 20
-_SLACK = 2e-4  # below that an error is rounding
+_SLACK = 2e-4  # smaller differences are rounding
 _FOLDER = files("scalebook.measurements")
 _HEAD = """# How far what is uncertain may be off: the ends that eight in ten lie between, over the value.
 #
@@ -40,7 +40,7 @@ _HEAD = """# How far what is uncertain may be off: the ends that eight in ten li
 
 @cache
 def recorded() -> dict:
-    """What is kept: the errors of each set, coverage, and peers' errors on the same rows."""
+    """Return the record: the errors of each set, coverage, and peers' errors on the same rows."""
     return json.loads((_FOLDER / "record.json").read_text("utf-8"))
 
 
@@ -52,7 +52,7 @@ def _set(result: Result) -> dict:
 
 
 def means(result: Result) -> dict[str, float]:
-    """The mean error of each kind of row of which there are enough: one device's may double and hardly move a set's."""
+    """Return the mean error of each kind of row with enough rows; one kind can double and hardly move a set's mean."""
     return {k: x["mean"] for k, x in result.groups.items() if k != "calibrated on" and x["rows"] >= LEAST_ROWS}
 
 
@@ -61,15 +61,16 @@ def _rounded(x):
 
 
 def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Which errors of a set, or mean errors of its kinds of rows, are larger than those kept by more than a tenth, each
-    in a few words.
+    """Return errors of a set, or mean errors of its kinds of rows, that exceed the record by more than a tenth.
+
+    Each is described in a few words.
     """
     beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
     return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
 
 
 def worse_than_recorded(name: str) -> list[str]:
-    """The same of a set as it is now, against the record."""
+    """Run a set and return its errors that are worse than in the record."""
     result, kept = confront(name), recorded()["sets"][name]
     return [
         *worse(name, {x: result.summary[x] for x in FIGURES}, kept),
@@ -83,7 +84,7 @@ def _errors(ratios: np.ndarray) -> dict:
 
 
 def peers() -> list[dict]:
-    """Other models' predictions beside ours, on the same rows."""
+    """Return the errors of other models' predictions and of ours, on the same rows."""
     found = []
     for name, what in (("serving_tpot", "time per output token"), ("serving_ttft", "time to the first token")):
         ours, theirs, *_ = yardsticks(confront(name))
@@ -96,7 +97,7 @@ def peers() -> list[dict]:
 
 
 def _family(name: str, covered) -> dict:
-    """All rows of a family together; the share within the interval by rows, and in the mean of its tables."""
+    """Return a family's coverage: the share of rows inside the interval, by rows and averaged over tables."""
     parts = [(confront(whole(x.name)), rows_of(x.name)) for x in covered]
     errors = np.concatenate([x.errors[picked] for x, picked in parts])
     size, rows = np.abs(errors), np.array([x.rows for x in covered])
@@ -117,12 +118,12 @@ def _family(name: str, covered) -> dict:
 
 
 def _covered(named: str, covered) -> dict:
-    """How many rows lie within, of what has this name."""
+    """Return the coverage of one set or device as a dict; `named` is the key for its name."""
     return {named: covered.name} | {k: _rounded(x) for k, x in covered._asdict().items() if k != "name"}
 
 
 def record() -> dict:
-    """What there is to keep, made anew."""
+    """Return the record, computed anew."""
     from .coverage import coverage, coverage_of_devices
 
     groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
@@ -137,7 +138,7 @@ def record() -> dict:
 
 
 def write() -> None:
-    """Write both files where the package lies."""
+    """Write both files into the package's folder."""
     from .spreads import stanzas
 
     kept = json.dumps(record(), indent=1, ensure_ascii=False) + "\n"
@@ -147,7 +148,7 @@ def write() -> None:
 
 
 def run(arguments: list[str] | None = None) -> str:
-    """All that `make confront` does."""
+    """Run everything that `make confront` does."""
     said = main(["--all", "--json", "confront.json"])
     write()
     return said

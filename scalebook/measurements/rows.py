@@ -1,4 +1,4 @@
-"""Rows of published tables: how files are read, numbers in cells, columns as arrays, and halves to calibrate on.
+"""Rows of published tables: reading files, numbers in cells, columns as arrays, and halves to calibrate on.
 
 >>> rows = [{"row_id": "gemm-7", "m": "64"}, {"row_id": "gemm-8", "m": "128"}]
 >>> numbers(rows, "m")[0].tolist(), list(map(is_even, rows))
@@ -20,12 +20,12 @@ __all__ = ["SYSTEMS", "Measurement", "is_even", "is_half", "number", "numbers", 
 
 Measurement = dict[str, str]  # one line of a CSV file
 
-# AIConfigurator's names of systems, and ours of their devices.
+# AIConfigurator's names of systems, and our keys of their devices.
 SYSTEMS = {f"{x}_sxm": x for x in ("a100", "h100", "h200", "b200", "b300")} | {x: x for x in ("gb200", "gb300")}
 
 
 def number(row: Measurement, column: str) -> float:
-    """A positive number out of a row; raises ValueError, naming row and column, for anything else."""
+    """Return a positive number from a row. Raises ValueError, naming row and column, for anything else."""
     try:
         value = float(row[column])
         if not 0 < value < np.inf:
@@ -36,22 +36,22 @@ def number(row: Measurement, column: str) -> float:
 
 
 def optional(row: Measurement, column: str, default: float) -> float:
-    """A positive number that a row may lack: the default for an empty cell, and where there is no such column."""
+    """Return a positive number from a row, or the default if the cell is empty or there is no such column."""
     return number(row, column) if row.get(column) else default
 
 
 def numbers(rows: list[Measurement], *names: str) -> list[np.ndarray]:
-    """The positive numbers of some columns, an array for each; raises ValueError as `number` does."""
+    """Return the positive numbers of some columns, an array for each; raises ValueError as `number` does."""
     return [np.array([number(row, name) for row in rows]) for name in names]
 
 
 def is_even(row: Measurement) -> bool:
-    """Whether a row is of the half to calibrate on: those whose number is even."""
+    """Return True if a row is in the half to calibrate on, the rows with even numbers."""
     return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
 
 
 def is_half(*texts: str) -> bool:
-    """Whether what these texts name is of the half to calibrate on: by lot, but always the same.
+    """Return True if these texts are in the half to calibrate on, by a hash that is always the same.
 
     >>> is_half("M2"), is_half("M3")
     (False, True)
@@ -60,9 +60,9 @@ def is_half(*texts: str) -> bool:
 
 
 def read_rows(source) -> tuple[list[Measurement], list[str]]:
-    """The rows and the names of the columns of a CSV file, by its path (.gz too) or open for reading text.
+    """Return the rows and the column names of a CSV file, given by its path (.gz too) or open for reading text.
 
-    Raises ValueError, naming the file, for one that cannot be read, is no CSV file in UTF-8 or has a cell too many.
+    Raises ValueError, naming the file, if it cannot be read, is no CSV file in UTF-8, or has a row with too many cells.
     """
     is_open = hasattr(source, "read")
     where = "the file" if is_open else quoted(str(source))
@@ -74,7 +74,12 @@ def read_rows(source) -> tuple[list[Measurement], list[str]]:
             names = reader.fieldnames or []
     except OSError as error:
         raise ValueError(f"cannot read {where}: {error.strerror or brief(error)}") from None
-    except (ValueError, EOFError, csv.Error, zlib.error) as error:  # no UTF-8, a field without end, a file that was cut
+    except (
+        ValueError,
+        EOFError,
+        csv.Error,
+        zlib.error,
+    ) as error:  # not UTF-8, an open field, or a cut file
         raise ValueError(f"{where} is no CSV file in UTF-8: {brief(error)}") from None
     if long := next((row for row in rows if None in row), None):
         raise ValueError(f"{where}, row {quoted(long['row_id'])}: it has more cells than there are columns")

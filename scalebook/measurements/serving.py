@@ -1,4 +1,4 @@
-"""Serving as published by InferenceX and NVIDIA: what rows of serving.csv are runs of, and what `serve` says of them.
+"""Serving as published by InferenceX and NVIDIA: the runs behind rows of serving.csv, and `serve`'s predictions.
 
 The sets are data (`stanzas/serving.toml`).
 
@@ -19,7 +19,7 @@ __all__ = ["Run", "run_of", "served_rows"]
 
 
 class Run(NamedTuple):
-    """What a measured run served, on what: keys of tables, and numbers of the call that the row stands for."""
+    """What a measured run served, and on which devices: keys of tables, and numbers of the row's call."""
 
     model: str
     device: str
@@ -35,7 +35,7 @@ def _set():
 
 
 def run_of(row) -> Run:
-    """The run that a row of serving.csv is of."""
+    """Return the run behind a row of serving.csv."""
     call = _set().call(_set().completed(row))
     known = call.letters
     devices = known["tp"] * known["pp"] * known["attention_dp"]
@@ -43,9 +43,9 @@ def run_of(row) -> Run:
 
 
 def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
-    """What `serve` says of rows: letters to arrays.
+    """Return predictions of `serve` for rows, as a dict of letters to arrays.
 
-    Formulas of `using`, and letters that are given a value, or one for each row, stand before what the rows and the
-    sheet say.  Raises KeyError for a letter that it does not give.
+    Formulas of `using`, and given letters (one value, or one for each row), take precedence over those of the rows and
+    the sheet. Raises KeyError for a letter that `serve` does not give.
     """
     return _set().results([_set().completed(row) for row in rows], *wanted, using=using, **letters)

@@ -1,9 +1,10 @@
-"""Layouts chosen by prediction and judged by what was measured: are targets met, and how much throughput is lost?
+"""Layouts chosen by prediction and judged by measurement: are targets met, and how much throughput is lost?
 
-Runs of one model, device, version of an engine, precision and lengths are a search; its layouts and numbers of users
-are those that were measured.  Of those whose predicted time per output token, times a margin, is within the target, the
-one with the highest predicted throughput of a device is taken.  A layout is chosen for good and users are let in as it
-turns out, so layouts are judged apart too: by the most throughput that was measured of them within the target.
+A search consists of the runs with the same model, device, engine version, precision and lengths; its layouts and
+numbers of users are those that were measured. The choice is made among runs whose predicted time per output token,
+times a margin, is within the target. It is the run with the highest predicted throughput per device. A layout is chosen
+once, while the number of users can be adjusted later. So layouts are also judged alone, by the highest measured
+throughput within the target.
 
 >>> from scalebook.measurements import confront
 >>> runs = confront("serving_tpot")
@@ -27,13 +28,13 @@ __all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "li
 
 _SEARCH = ("model_path", "system", "backend", "backend_version", "precision", "gemm_quant_mode", "isl", "osl")
 _LAYOUT = ("tp_size", "attention_dp_size", "moe_ep_size")
-NEARLY = 1.05  # a target missed by less counts as met: the same run differs by more when it is measured again
+NEARLY = 1.05  # a target missed by less counts as met: repeated runs differ by more
 
 
 class Choices(NamedTuple):
-    """Of so many searches: the share whose choice met the target, and of these the throughput over the best measured.
+    """Number of searches, the share whose choice met the target, and throughput of these over the best measured one.
 
-    `rule_met` and `rule_kept` are of a rule without a model: the layout of the most devices, and its fewest users.
+    `rule_met` and `rule_kept` are for a rule without a model: the layout with most devices, and its fewest users.
     """
 
     searches: int
@@ -45,9 +46,9 @@ class Choices(NamedTuple):
 
 
 class Layouts(NamedTuple):
-    """Of so many layouts that a rule chose: the share that can meet the target, and what these keep of the best.
+    """Number of layouts that a rule chose, the share that can meet the target, and the throughput these keep.
 
-    What a layout keeps is its highest measured throughput of a device within the target over that of all layouts.
+    A layout's throughput is its highest measured one per device within the target, over that of all layouts.
     """
 
     chosen: int
@@ -57,7 +58,7 @@ class Layouts(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """What rows say: by row users and devices, throughput of a device as measured and as predicted; all searches."""
+    """Users, devices, and measured and predicted throughput per device, by row; and all searches."""
 
     users: np.ndarray
     devices: np.ndarray
@@ -81,24 +82,24 @@ def _runs(result: Result) -> _Runs:
 
 
 def _able(result: Result, tpot: float):
-    """Rows of each search, and those of them that met the target, of which there are some."""
+    """Yield the rows of each search and those that met the target, for searches where some did."""
     for places in _runs(result).searches:
         if (met := places[result.measured[places] <= 1e3 * tpot]).size:
             yield places, met
 
 
 def choices(result: Result, tpot: float, margin: float) -> Choices:
-    """Choose in each search that has several layouts, one of which met the target `tpot`, in seconds.
+    """Make and judge a choice in each search that has several layouts and a row that met the target `tpot`, in seconds.
 
-    Searches in which nothing is predicted to meet it are left out.  `result` is that of `serving_tpot`.
+    Searches without a row predicted to meet the target are left out. `result` is that of `serving_tpot`.
     """
     return _chosen(result, tpot, margin, result.predicted, _runs(result).predicted)
 
 
 def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
-    """What the margin itself costs: choices by the measurements, which keep the same distance from the target.
+    """Judge choices made from the measurements with the same margin: what the margin alone costs.
 
-    Users were measured in steps of two, so a margin often takes half of the throughput.
+    Users were measured in steps of two, so a margin often costs half of the throughput.
 
     >>> from scalebook.measurements import confront
     >>> choices_of_knowing(confront("serving_tpot"), tpot=0.02, margin=1).kept_p10
@@ -108,9 +109,9 @@ def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
 
 
 def likely_margin(result: Result, chance: float) -> float:
-    """The margin with which a run meets its target with this chance, as the rows that were calibrated on say.
+    """Return the margin with which a run meets its target with this probability, from the rows calibrated on.
 
-    A target that is missed by less than NEARLY is met, so the margin is smaller than the range's end.
+    A target missed by less than NEARLY counts as met, so the margin is smaller than the interval's end.
 
     >>> from scalebook.measurements import confront
     >>> round(likely_margin(confront("serving_tpot"), chance=0.8), 2)
@@ -120,7 +121,7 @@ def likely_margin(result: Result, chance: float) -> float:
 
 
 def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
-    """Choices by milliseconds per token and throughput of a device, predicted or known, and those of the rule."""
+    """Judge choices made by time per token and throughput, predicted or measured, and those of the rule."""
     runs, judged = _runs(result), []
     for places, met in _able(result, tpot):
         within = places[margin * each[places] <= 1e3 * tpot]
@@ -137,10 +138,10 @@ def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
 
 
 def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
-    """Layouts chosen in each search that has several: by prediction, the one of most devices, and of fewest.
+    """Judge the layouts chosen in each search that has several: by prediction, most devices, and fewest devices.
 
-    By prediction it is the one with the highest throughput of a device within the target `tpot`, in seconds.  Where
-    several layouts have as many devices, each of them counts.
+    By prediction means the highest throughput per device within the target `tpot`, in seconds. If several layouts have
+    the same number of devices, each counts.
     """
     runs, kept = _runs(result), defaultdict(list)
     for places, met in _able(result, tpot):

@@ -1,4 +1,4 @@
-"""How good an error is: beside those of serving the floor's, another tool's, and what the same run gives twice.
+"""Yardsticks for the errors of serving: a lower bound's errors, another tool's, and repeated measurements.
 
 >>> from scalebook.measurements import confront
 >>> result = confront("serving_tpot")
@@ -19,7 +19,7 @@ from .confrontation import Result
 
 __all__ = ["Yardstick", "peer_rows", "yardsticks"]
 
-# What makes two runs the same but for the engine and its version, and the date.
+# Two runs that agree in these columns differ only in the engine, its version and the date.
 _RUN = (
     "model_path", "system", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "tp_size",
     "attention_dp_size", "moe_ep_size", "batch_size", "concurrency",
@@ -43,7 +43,7 @@ def _yardstick(name: str, ratios) -> Yardstick:
 
 @cache
 def peer_rows() -> dict[str, dict[str, float]]:
-    """What NVIDIA's AIConfigurator 0.12 gives for rows of serving.csv, by their ids; it gives nothing for the others.
+    """Return predictions of NVIDIA's AIConfigurator 0.12 for rows of serving.csv, by id; some rows have none.
 
     >>> len(peer_rows())
     585
@@ -57,10 +57,11 @@ def _ratios_of_pairs(groups: dict) -> list[float]:
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
-    """Beside `serving_tpot` or `serving_ttft`: AIConfigurator on the rows that it can do, and what no model is below.
+    """Return errors to compare `serving_tpot` or `serving_ttft` with: AIConfigurator's, and those of repeated runs.
 
-    Runs of one engine and layout that were measured twice, with other versions or on other days, differ by the last but
-    one; two engines on one layout by the last.  Copies of a row count once.
+    AIConfigurator counts on the rows that it can predict. The last but one yardstick is the difference between runs of
+    one engine and layout that were measured twice, with other versions or on other days. The last one is the difference
+    between two engines on one layout. Copies of a row count once.
     """
     column = _COLUMNS[result.confrontation.measured]
     ids = [row["row_id"] for row in result.rows]

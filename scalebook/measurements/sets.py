@@ -1,47 +1,47 @@
-"""A measured set as data: a CSV file and a stanza of `stanzas/*.toml`, which say how each row becomes a public call.
+"""A measured set as data: a CSV file, and a stanza of `stanzas/*.toml` that says how each row becomes a public call.
 
-A stanza has these keys.  Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty cell.
+A stanza has the keys below. Expressions are arithmetic over columns (`"n_gpus / (tp * pp)"`), with `or` for an empty
+cell.
 
-- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as a `Confrontation` has them; in
-  `group` keys of tables take the place of columns of their names, and `{at}` is the precision's.
-- `call`: the public thing that is called, `training_step` unless it is said; a text with `{column}` in it names one
-  for each row.
-- `answer`: a letter of its result, or arithmetic over letters, in the unit of the measured column; `roofline` and
-  `peak` likewise: what the device would do at its peaks, and what nothing can beat.
-- `parts`: a list of calls that are added up, each with keys of its own over the stanza's; `figure`: arithmetic over
-  `total` (the sum, or the only answer), `first`, `second` and so on (its terms) and columns, what is compared, such as
+- `file`, `what`, `sources`, `measured` (a column), `unit`, `group`, `calibrated`: as in a `Confrontation`. In `group`,
+  keys of tables replace columns of the same name, and `{at}` is the key of the precision.
+- `call`: the public thing to call, by default `training_step`; a text with `{column}` names one for each row.
+- `answer`: a letter of the call's result, or arithmetic over letters, in the unit of the measured column. `roofline`
+  and `peak` are written the same way: the device at its peaks, and a limit that nothing can beat.
+- `parts`: a list of calls to add up; each may override keys of the stanza. `figure`: arithmetic that gives the compared
+  number, over `total` (the sum, or the only answer), its terms `first`, `second` and so on, and columns. Example:
   `"2 * m * n * k / total / 1e12"`.
-- `model`, `device`, `precision` (and that of experts behind it), `framework`, `cluster`, `libraries`, `engine`: keys
-  of tables, or texts with `{column}` in them that `[NAME.names]` leads to keys, by patterns; `shape`: letters and words
-  of a model of the row's own shape; `formulas`: names of those that stand for a sheet's own; `rows`: other rows, as
-  `links.pcie4` is one, or `calculon.shape {model}`.
+- `model`, `device`, `precision` (then that of the experts), `framework`, `cluster`, `libraries`, `engine`: keys of
+  tables, or texts with `{column}` that `[NAME.names]` maps to keys by patterns. `shape`: letters and words of a model
+  with the row's own shape. `formulas`: names of formulas that replace the sheet's. `rows`: other rows, such as
+  `links.pcie4` or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
-- `when`: a list of `{if = {column = pattern}, where = expression, ...}`, whose other keys add to the stanza's if all
-  patterns are found and the expression holds; `also`: more of them, behind those of a stanza that it is like.
-- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`;
-  expressions here, and those of letters, may name cells of the call's rows, and these here its letters.  With
-  `{over = {letter = other}, why = ...}` rows go whose letter is more than another of the call's result.
-  `also_left_out` adds to those of the stanza it is like.
+- `when`: a list of `{if = {column = pattern}, where = expression, ...}`. If all patterns are found and the expression
+  holds, the other keys are added to the stanza's. `also`: more such cases, after those of the stanza it is `like`.
+- `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`.
+  These expressions may name cells and letters of the row's call; expressions of `letters` may name cells. With
+  `{over = {letter = other}, why = ...}`, rows are left out if the letter exceeds another letter of the result.
+  `also_left_out` adds to the list of the stanza it is `like`.
 - `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
-- `floor`: another set, whose predictions are this one's roofline and peak; `alike`: a text of columns; rows with the
+- `floor`: another set, whose predictions are this set's roofline and peak. `alike`: a text of columns; rows with the
   same text can share one number.
-- `at_most`: `{letter = other}` lowers a letter to another of the call's result, as users to those who have room.
-- `calibrates`: `{even = true}`, `{half = [columns]}`, `{where = expression}`, patterns of columns: rows that something
-  was calibrated on; a list where any of several will do.
+- `at_most`: `{letter = other}` limits a letter to another letter of the call's result, such as users to those that fit.
+- `calibrates`: the rows that something was calibrated on: `{even = true}`, `{half = [columns]}`,
+  `{where = expression}`, or patterns of columns; a list if any of several is enough.
 - `why`: why the set needs Python, if it does.
-- `extract`: new columns out of others: `[column, pattern]`, a list of such pairs, of which the first found counts, an
-  expression, or `{of = text}`, with `names = {pattern = text}` its first match, where `names` may name those of a key;
-  `complete`: a function of this room that adds columns.
+- `extract`: new columns: `[column, pattern]`, a list of such pairs (the first match counts), an expression, or
+  `{of = text}`. With `names = {pattern = text}` the first matching name is used; `names` may also be the key of another
+  set of names. `complete`: a function of this room that adds columns.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
-  the first whose expression, or whose patterns of columns, hold.
-- `tuned`: letters and words that the source tuned and does not print, each with a list or `divisors(...)`: our fastest
-  that fits into the `fits` share of memory, or of those that run that with the highest `best`, among the choices
-  `where` an expression holds; `follows`: letters that follow from these.
-- `blend`: a word that a part of the blocks have otherwise: `{recompute = ["none", "full"], share = "..."}`; the share
-  may name letters of the result with the second value.
-- `bound`: true where figures are lower bounds, which are held apart from the sets.
-- `readings`: a function of this room, or `{word = [values]}` if rows do not say a word: each value is as likely.
-- `like`: another stanza, whose keys stand where this one has none; tables of keys are joined.
+  the first word whose expression, or whose patterns of columns, hold.
+- `tuned`: letters and words that the source tuned but does not print, each with a list or `divisors(...)`. Chosen is
+  our fastest prediction that fits into the `fits` share of memory, or the one with the highest `best` that runs, among the
+  choices for which the expression `where` holds. `follows`: letters that follow from these.
+- `blend`: a word that differs in a part of the blocks: `{recompute = ["none", "full"], share = "..."}`. The share may
+  name letters of the result with the second value.
+- `bound`: true if the figures are lower bounds, which are kept separate from the sets.
+- `readings`: a function of this room, or `{word = [values]}` if rows do not say a word; all values are equally likely.
+- `like`: another stanza, whose keys are the defaults of this one; tables of keys are joined.
 """
 
 import itertools
@@ -87,13 +87,13 @@ _DEVICES = {
 
 @dataclass(frozen=True, eq=False)
 class Stanza:
-    """What a stanza says of a set, and the calls that its rows stand for."""
+    """A set's stanza, and the calls that its rows stand for."""
 
     name: str
     said: Mapping
 
     def confrontation(self) -> Confrontation:
-        """The set, to be confronted."""
+        """Return the set as a confrontation."""
         said = self.said
         return Confrontation(
             self.name,
@@ -128,7 +128,7 @@ class Stanza:
         return readings
 
     def completed(self, row: Measurement) -> Measurement:
-        """A row with the columns that are extracted from others."""
+        """Return a row with the columns that are extracted from others."""
         new = dict(row)
         for name, how in self.said.get("extract", {}).items():
             new[name] = self._extracted(how, new)
@@ -157,7 +157,7 @@ class Stanza:
         return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
-        """Why a row is left out, "" for one that is kept."""
+        """Return why a row is left out, or "" if it is kept."""
         whole = self._whole(row)
         said = {n: x for n, x in whole.items() if n != "at_most"}
         call_of = cache(lambda: self._single(said, row) if "at_most" in whole else _first(self.call(row)))
@@ -191,7 +191,7 @@ class Stanza:
             return True
 
     def group(self, row: Measurement) -> str:
-        """Which kind of row it is."""
+        """Return the kind of a row."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
         keys["at"] = self._key("precision", row, said)
@@ -200,7 +200,7 @@ class Stanza:
         return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
-        """Whether something was calibrated on a row."""
+        """Return True if something was calibrated on a row."""
         said = self.said.get("calibrates", [])
         return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 
@@ -211,7 +211,7 @@ class Stanza:
         return is_in and self._holds({"where": said.pop("where", ""), "if": said}, row)
 
     def _holds(self, case: Mapping, row: Measurement, known: Callable[[], Mapping] = dict) -> bool:
-        """Whether all patterns of a case are found in a row and its expression holds; with an empty cell none does."""
+        """Return True if a row matches all patterns of a case and its expression; False if a cell it needs is empty."""
         if not all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
             return False
         try:
@@ -220,7 +220,7 @@ class Stanza:
             return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
-        """Each row's call, and what its devices would do at their peaks."""
+        """Return each row's prediction, and the time or rate of its devices at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
         if floor := self.said.get("floor"):
@@ -238,10 +238,10 @@ class Stanza:
         return Priced(values, *np.array(least).T)
 
     def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
-        """Letters of the results of all rows' calls, as arrays.
+        """Return letters of the results of all rows' calls, as arrays.
 
-        Formulas of `using`, and letters that are given a value, or one for each row, stand before what the calls say.
-        Raises KeyError for a letter that a result does not have.
+        Formulas of `using`, and given letters (one value, or one for each row), take precedence over those of the
+        calls. Raises KeyError for a letter that a result does not have.
         """
         given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
         found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)
@@ -249,7 +249,7 @@ class Stanza:
 
     @staticmethod
     def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
-        """The answers of all terms as figures of the rows: prediction, roofline and peak, as far as they are said."""
+        """Combine the answers of all terms into figures of the rows: prediction and, if given, roofline and peak."""
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1
@@ -258,7 +258,7 @@ class Stanza:
         return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
 
     def call(self, row: Measurement) -> Call | Sum:
-        """The public call that a row stands for, or the sum of several."""
+        """Return the public call that a row stands for, or the sum of several."""
         if (key := tuple(row.values())) not in self._calls:
             self._calls[key] = self._call(row)
         return self._calls[key]
@@ -308,7 +308,7 @@ class Stanza:
         return self._tuned(said["tuned"], call, row) if "tuned" in said else call
 
     def _tuned(self, tuned: Mapping, call: Call, row) -> Call:
-        """The fastest of the choices that run and fit, or the smallest where none fits."""
+        """Return the fastest choice that runs and fits in memory, or the smallest if none fits."""
         tuned = dict(tuned)
         best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
         names = list(tuned)
@@ -327,14 +327,14 @@ class Stanza:
                 rate = -run[best] if best else run.step_time / run.global_batch
                 rank = (over, run.memory if over else rate)
             except (KeyError, ValueError):
-                continue  # no whole number of micro-batches, a schedule that does not run them, or no room
+                continue  # micro-batches are no whole number, the schedule cannot run, or memory is short
             found.append((*rank, option))
         if not found:
             raise ValueError(f"none of the choices of {', '.join(names)} runs")
         return min(found, key=lambda x: x[:2])[2]
 
     def _whole(self, row: Measurement) -> dict:
-        """The stanza with what `when` adds for a row."""
+        """Return the stanza with the additions of its `when` cases that hold for a row."""
         cases = [*self.said.get("when", ()), *self.said.get("also", ())]
         fits = tuple(self._holds(case, row) for case in cases)
         if fits not in self._wholes:
@@ -350,7 +350,7 @@ class Stanza:
         return {}
 
     def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
-        """The rows of tables that a call has by position, and the formulas behind them."""
+        """Return the positional arguments of a call: table rows, and the formulas after them."""
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
         if "model" in said and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
@@ -387,14 +387,14 @@ class Stanza:
         return tuple(own.items())
 
     def _key(self, kind: str, row: Measurement, said: Mapping) -> str:
-        """The key of a row's model, device, precision, libraries or the like; "" where none is said or known."""
+        """Return the key of a row's model, device, precision, libraries or the like; "" if not given or unknown."""
         text = said.get(kind, "")
         if "{" not in text:
             return text
         text = text.format_map(row)
         patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else None)
         if patterns is None or (patterns is _DEVICES and text in tables.accelerators):
-            return text  # a key as it is
+            return text  # the text is a key already
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
 
 
@@ -404,7 +404,7 @@ def _first(call: Call | Sum) -> Call:
 
 @cache
 def _cells(rows: tuple[tuple, ...]) -> dict:
-    """What the rows of tables of a call say."""
+    """Return the cells of the table rows in a call."""
     found: dict = {}
     for x in rows:
         if x[0] != "formula":
@@ -413,27 +413,27 @@ def _cells(rows: tuple[tuple, ...]) -> dict:
 
 
 def _most(call: Call, letter: str, other: str) -> float:
-    """A letter of the result of a call whose own letter is one; none where it has no value, as for want of room."""
+    """Return a letter of a call's result with another letter set to one, or None if it has no value."""
     return _other(call.thing, call.rows, tuple((call.letters | {letter: 1.0}).items()), other)
 
 
 @cache
 def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
     try:
-        find(thing).checked(tuple(map(row_of, rows)), dict(letters))  # a layout that can run
+        find(thing).checked(tuple(map(row_of, rows)), dict(letters))  # raises if the layout cannot run
         return float(priced_calls([Call(thing, rows, dict(letters))], [[other]])[0, 0])
     except (KeyError, ValueError):
         return 0.0
 
 
 def _named(text: str) -> Callable:
-    """A function of this room, of its name as `module:function`."""
+    """Return a function of this room, named as `module:function`."""
     module, function = text.split(":")
     return getattr(import_module(f"scalebook.measurements.{module}"), function)
 
 
 def _joined(first: Mapping, second: Mapping) -> dict:
-    """One stanza over another: tables of keys are joined, everything else is the second's."""
+    """Return one stanza over another: tables of keys are joined, every other key is the second's."""
     both = {**first, **second}
     for key in _JOINED:
         if key in first and key in second:
@@ -445,7 +445,7 @@ def _joined(first: Mapping, second: Mapping) -> dict:
 
 
 def stanzas() -> dict[str, Stanza]:
-    """All sets that are data, by name.
+    """Return all sets that are data, by name.
 
     >>> "mlperf_training" in stanzas()
     True
@@ -454,7 +454,7 @@ def stanzas() -> dict[str, Stanza]:
 
 
 def bounds() -> dict[str, Stanza]:
-    """Files of lower bounds, by name: what is above one is no error.
+    """Return files of lower bounds, by name; a measurement above its bound is no error.
 
     >>> list(bounds())
     ['amd_thresholds']
@@ -472,7 +472,7 @@ def _all() -> dict[str, Stanza]:
 
 
 def _inherited(name: str, said: Mapping) -> dict:
-    """A stanza with the keys of those it is like; raises ValueError, naming it, for a key that no stanza has."""
+    """Return a stanza with the keys of those it is like. Raises ValueError, naming it, for an unknown key."""
     own = dict(said[name])
     for part in (own, *own.get("when", ()), *own.get("also", ()), *own.get("parts", ())):
         if strange := next((x for x in part if x not in (*_KEYS, "if", "where")), None):
@@ -485,5 +485,5 @@ def _inherited(name: str, said: Mapping) -> dict:
 
 
 def confrontations() -> dict[str, Confrontation]:
-    """All sets that are data, to be confronted."""
+    """Return all sets that are data, as confrontations."""
     return {name: x.confrontation() for name, x in stanzas().items()}

@@ -1,18 +1,19 @@
-"""How far what is uncertain may be off, as measured rows say.
+"""Spreads: how far uncertain values may be off, learnt from measured rows.
 
-- A letter of a device (what products reach at a precision, a launch, a latency): of the kernels whose time moves by at
-  least 0.7 % where it moves by one, what it would have to be for each to be right; its ends are the 10th and the 90th
-  percentile, of eight rows or more.  Experts' grouped products say nothing of dense ones.
-- A letter that nobody measured on a device: the same percentiles of what devices of the table reach, over what is taken
-  for such a device; where the table has too few, those of the kernels that were priced with it.
-- A computed letter (`step_time`, `memory`): what no formula has.  The draws of the other letters leave so much of each
-  row unexplained, each set's own rows not asked; the ends are the least that leave a tenth of the rows beyond each.
-  Of decoding it is learnt apart for steps that visit experts, and a step's parts that are kernels (`PARTS`) have what
-  their kernels lack.
+- A letter of a device (efficiency of products at a precision, a launch, a latency): take the kernel rows whose
+  elasticity to this letter is at least 0.7. For each, compute the value that would make its prediction right. The ends
+  of the spread are the 10th and the 90th percentile, of at least eight rows. Grouped products of experts say nothing
+  about dense ones.
+- A letter that was not measured on a device: the same percentiles of the values of devices in the table, over the
+  default for such a device. If the table has too few, those of the kernels that were priced with the default.
+- A computed letter (`step_time`, `memory`): the residual error of the model. The spreads of the other letters leave a
+  part of each row's error unexplained, where the row's own set is held out. The ends are the smallest interval that
+  leaves a tenth of the rows beyond each end. For decoding it is learnt separately for steps that visit experts. Parts
+  of a step that are kernels (`PARTS`) have the residual error of their kernels.
 
-Rows that anything was calibrated on are not asked.  A set counts as the square root of its rows that are asked, a
-hundred at the most where each is a step of its own, so that no set decides alone.  Everything is in logarithms, in
-which causes add up as squares.  `coverage` asks how many rows then lie where eight in ten should.
+Rows used for calibration are left out. A set counts as the square root of its rows (at most a hundred if each is a step
+of its own), so that no set decides alone. All values are logarithms, in which independent causes add up as squares.
+`coverage` checks how many rows lie in an interval that should hold eight in ten.
 """
 
 from collections.abc import Iterable
@@ -36,14 +37,14 @@ __all__ = [
     "stanzas", "tails", "typical_spreads", "visits_experts",
 ]  # fmt: skip
 
-APART = ("pass_time",)  # letters of steps that are learnt apart where experts are visited
+APART = ("pass_time",)  # letters of steps that are learnt separately for steps that visit experts
 LEAST_LEAN, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
 TAIL = 0.1
 _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# What no formula has of a family's rows is learnt as that of a letter: experts' kernels are apart from dense products.
+# Residuals of a family are fitted as the spread of this letter; expert kernels are separate from dense products.
 _LETTERS = {"kernels: experts": "experts_time"}
 # Letters that share what no formula has of another: kernels that are told apart by their formula only, parts of a step
 # that are such kernels, and memory of the stage asked for.
@@ -54,7 +55,7 @@ _GROUPS = {
 
 
 def is_rate(letter: str) -> bool:
-    """Whether more of it is faster: shares of a peak; of launches and latencies less is."""
+    """Return True if a larger value is faster (shares of a peak), False if it is slower (launches, latencies)."""
     kind = letter_of_kind(letter)
     return (
         kind.startswith(("training_", "grouped_"))
@@ -79,14 +80,14 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
 
 
 def _ends(found: list[np.ndarray]) -> Ends:
-    """The ends of logarithms, with the value itself between them."""
+    """Return percentile ends of logarithms; the interval always includes zero, the value itself."""
     values, weights = np.concatenate(found), _weights(found)
     return Ends(min(0.0, _quantile(values, weights, TAIL)), max(0.0, _quantile(values, weights, 1 - TAIL)))
 
 
 @cache
 def _implied(found: Evidence) -> dict[CauseOf, np.ndarray]:
-    """By cause, the log of what it would have to be, over what it is, for each row that leans on it to be right."""
+    """Return, by cause, the log change that would make each row right, for rows with enough elasticity to it."""
     if not found.leans:
         return {}
     most = np.max(list(found.leans.values()), axis=0)
@@ -98,7 +99,7 @@ def _implied(found: Evidence) -> dict[CauseOf, np.ndarray]:
 
 
 class Left(NamedTuple):
-    """What is left out while spreads are learnt: whole sets, and a part of the rows of all, by its number."""
+    """What is held out while spreads are learnt: whole sets, and one part (by number) of the rows of all sets."""
 
     sets: frozenset[str] = frozenset()
     part: int | None = None
@@ -110,28 +111,28 @@ PARTS_OF_ROWS = 5
 
 @cache
 def _parts(name: str) -> np.ndarray:
-    """Which fifth each row of a set is of: by lot, but always the same."""
+    """Return the fifth that each row of a set belongs to, by a fixed random draw."""
     rng = np.random.default_rng(crc32(name.encode()))
     return rng.permutation(len(evidence(name).off)) % PARTS_OF_ROWS
 
 
 @cache
 def kept(name: str, part: int | None) -> Evidence:
-    """What a set says without a part of its rows."""
+    """Return the evidence of a set without one part of its rows."""
     return evidence(name) if part is None else evidence(name).only(_parts(name) != part)
 
 
 def left_out(name: str, part: int) -> Evidence:
-    """What that part of a set's rows says."""
+    """Return the evidence of one part of a set's rows."""
     return evidence(name).only(_parts(name) == part)
 
 
 @cache
 def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]:
-    """The logarithms of the ends of each letter that enough kernels lean on, and their number."""
+    """Return the log ends of each letter that enough kernel rows depend on, and the number of rows."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
-        if name not in left.sets and family_of(name) != "kernels: experts":  # which say nothing of dense products
+        if name not in left.sets and family_of(name) != "kernels: experts":  # no evidence on dense products
             for cause, values in _implied(kept(name, left.part)).items():
                 found.setdefault(cause, []).append(values)
     rows = {x: sum(map(len, values)) for x, values in found.items()}
@@ -140,7 +141,7 @@ def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]
 
 @cache
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
-    """The logarithms of the ends of what is taken where nothing was measured: what devices of the table reach."""
+    """Return the log ends of default values, from the values of devices in the table."""
     reached: dict[str, list[float]] = {}
     for cause in dict.fromkeys(device_cells().values()):
         letter = letter_of_kind(cause.letter)
@@ -154,13 +155,13 @@ def typical_spreads() -> dict[str, tuple[Ends, int]]:
 
 
 def _default(letter: str) -> float | None:
-    """What a device has of which it was not measured."""
+    """Return the default that devices have for a letter that was not measured on them."""
     cells = (row.cells[letter] for row in accelerators.values() if letter in row.cells and len(row.kin) < 2)
     return next((x.value for x in cells if "not measured" in x.note), None)
 
 
 def _of(cause: CauseOf, left: Left) -> Ends | None:
-    """The logarithms of a cause's ends: its own, else those of its letter on any device, else the table's."""
+    """Return the log ends of a cause: its own, or those of its letter on any device, or those of the table."""
     if cause.letter in PARTS:
         return lack(_GROUPS.get(cause.letter, cause.letter), left)
     known, letter = device_spreads(left), letter_of_kind(cause.letter)
@@ -169,13 +170,13 @@ def _of(cause: CauseOf, left: Left) -> Ends | None:
 
 
 def _stated(cause: CauseOf) -> Ends | None:
-    """The logarithms of the ends that a device's cell came with."""
+    """Return the log ends stated in a device's cell."""
     cell = accelerators[cause.device].cells[cause.letter] if cause.device else Cell(1.0)
     return None if cell.low is None else Ends(*np.log([cell.low / cell.value, cell.high / cell.value]).tolist())
 
 
 def tails(found: Evidence, left: Left) -> Ends:
-    """The squares of how far letters alone move each row at their ends: to the fast side, and to the slow one."""
+    """Return the squared effects of all letters at their ends on each row, towards fast and towards slow."""
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
     for cause, lean in found.leans.items():
         if ends := _of(cause, left):
@@ -186,23 +187,23 @@ def tails(found: Evidence, left: Left) -> Ends:
 
 @cache
 def _own_tails(name: str, left: Left) -> Ends:
-    """Those of the rows of a set that letters are learnt from, where each set is left out in its turn."""
+    """Return `tails` of a set that letters are learnt from, with each set held out in turn."""
     return tails(kept(name, left.part), left)
 
 
 def _kernels_of(names: Iterable[str]) -> frozenset[str]:
-    """Those of the sets that letters are learnt from."""
+    """Return those of the sets that letters are learnt from: kernels."""
     return frozenset(x for x in names if family_of(x).startswith("kernels"))
 
 
 def visits_experts(found: Evidence) -> np.ndarray:
-    """Which rows are steps that visit experts."""
+    """Return a mask of the rows that are steps which visit experts."""
     return found.leans.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
 
 
 @cache
 def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
-    """Which rows of a set are asked: of steps those with experts, or those without; of all else every row."""
+    """Return a mask of the rows to use: steps with or without experts; all rows for other families."""
     found = kept(name, part)
     is_asked = visits_experts(found) == of_experts
     return is_asked if FAMILIES[family_of(name)][0] in APART else np.ones(len(found.off), bool)
@@ -210,9 +211,10 @@ def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
 
 @cache
 def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> Ends:
-    """The logarithms of the least ends of what no formula has that leave a tenth of the rows beyond each.
+    """Return the smallest interval (log ends) of the model's residual error that leaves a tenth of rows beyond each
+    end.
 
-    Of each set the rows are asked as if it were not among those that letters are learnt from.
+    The rows of each set are treated as if the set were not used to learn the letters.
     """
     names = [x for x in letters()[letter] if x not in left.sets]
     picked = [_apart(x, left.part, of_experts) for x in names]
@@ -239,7 +241,7 @@ def _least(off: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> float:
 
 @cache
 def letters() -> dict[str, list[str]]:
-    """The sets of each letter that something lacks."""
+    """Return the sets of each letter that has a residual error."""
     found: dict[str, list[str]] = {}
     for name in _sets():
         family = family_of(name)
@@ -248,7 +250,7 @@ def letters() -> dict[str, list[str]]:
 
 
 def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
-    """The logarithms of the ends of what no formula has, of each computed letter; its rows and sets."""
+    """Return the log ends of the residual error of each computed letter, with its rows and sets."""
     found = {}
     for letter, sets in letters().items():
         rows = [int(_apart(x, None, False).sum()) for x in sets]
@@ -264,7 +266,7 @@ def _line(name: str, ends: Ends, **more: int) -> str:
 
 
 def stanzas() -> str:
-    """The file of the tables' room, but for its head."""
+    """Return the text of the file `spreads.toml`, without its header."""
     known = device_spreads()
     lines = ["[letters]"]
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()
@@ -282,7 +284,7 @@ def stanzas() -> str:
 
 
 def _own(key: str, letter: str, known):
-    """What rows say of a device's letter, or of a cell of the same value and source on another device."""
+    """Return the spread learnt for a device's letter, or for a cell with the same value and source elsewhere."""
     cell = accelerators[key].cells[letter]
     if "not measured" in cell.note:
         return None

@@ -1,4 +1,4 @@
-"""What Calculon says of memory that is confronted here, and which of nanotron's runs are predicted to fit.
+"""Calculon's memory figures on the same rows, and which of nanotron's runs are predicted to fit.
 
 The sets themselves are data: `stanzas/memory.toml`.
 """
@@ -30,7 +30,7 @@ _SHAPE = ("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocab", "embeddings
 
 
 def calculon(name: str) -> np.ndarray:
-    """Calculon's relative errors on the rows of korthikanti_memory.csv that the set `name` confronts."""
+    """Return Calculon's relative errors on the rows of korthikanti_memory.csv that the set `name` confronts."""
     result, found = stanzas()[name].confrontation()(), []
     for row in result.rows:
         state, kept = CALCULON[row["model"]]
@@ -41,15 +41,17 @@ def calculon(name: str) -> np.ndarray:
 
 
 def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
-    """Count the runs whose fullest stage is predicted to fit in `room` bytes, and all runs: of those that ran, and of
-    those that failed.  A run may fail for other reasons than memory."""
+    """Count runs whose fullest stage is predicted to fit in `room` bytes, and all runs, for runs that ran and failed.
+
+    A run may fail for other reasons than memory.
+    """
     fits = _fullest(rows) <= room
     ok, failed = (np.array([row["status"] == x for row in rows]) for x in ("ok", "failed_oom_or_crash"))
     return {"ran": (int(fits[ok].sum()), int(ok.sum())), "failed": (int(fits[failed].sum()), int(failed.sum()))}
 
 
 def _fullest(rows) -> np.ndarray:
-    """Bytes on the fullest stage of each run, of those that hold anything; runs that share state alike at once."""
+    """Return the bytes on each run's fullest stage; runs with equal state are priced together."""
     stanza, alike, fullest = stanzas()["nanotron_memory"], {}, np.zeros(len(rows))
     for place, row in enumerate(map(stanza.completed, rows)):
         call = stanza.call(row)
@@ -64,8 +66,8 @@ def _fullest(rows) -> np.ndarray:
     for sharding, stages in alike.items():
         columns = {n: np.array([x[n] for x in stages]) for n in stages[0] if n not in ("sharding", "attention")}
         which = columns.pop("place")
-        model = dict(layers=1, gating=1)  # how many layers there are, the stages say
+        model = dict(layers=1, gating=1)  # the stages give the number of layers
         known = (model, accelerators.h100.at("bf16"), frameworks.nanotron)
         sheet, known, letters = training_step.sheet(known, dict(columns, sharding=sharding))
-        np.maximum.at(fullest, which, sheet(*known, **letters).train_memory)  # no rule refuses stages one by one
+        np.maximum.at(fullest, which, sheet(*known, **letters).train_memory)  # as a sheet: no rule refuses it
     return fullest

@@ -1,6 +1,7 @@
-"""Table 5 of Korthikanti et al. (2022) as Calculon's own model prices it; ours is the set korthikanti_seconds.
+"""Table 5 of Korthikanti et al. (2022) as Calculon's own model prices it; our prediction is the set
+korthikanti_seconds.
 
-It is code because Calculon is called with documents, not with letters.  Its figures are not copied: its model, in our
+It is code because Calculon is called with documents, not with letters. Its figures are not copied: its model, in our
 letters, is run on the executions and the system it was validated with.
 """
 
@@ -15,7 +16,7 @@ _OURS = stanzas()["korthikanti_seconds"]
 
 
 def calculon_execution(row) -> dict:
-    """The document that Calculon was validated with for a row, whose layout the stanza of our set reads."""
+    """Return the document that Calculon was validated with for a row; our set's stanza reads the layout."""
     said = _OURS.call(_OURS.completed(row)).letters
     whole = said["recompute"] == "full"
     return library.example | {
@@ -37,7 +38,7 @@ def calculon_execution(row) -> dict:
 def _priced(rows):
     system = library.systems["a100_80g"]
     runs = [priced(library.models[row["model"]], execution(calculon_execution(row)), system) for row in rows]
-    peaks = _OURS.predicted([_OURS.completed(row) for row in rows])[1:]  # which do not depend on who predicts
+    peaks = _OURS.predicted([_OURS.completed(row) for row in rows])[1:]  # the peaks do not depend on the model
     return Priced([run.step_time for run in runs], *peaks)
 
 

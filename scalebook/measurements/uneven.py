@@ -1,7 +1,7 @@
-"""Loads of experts that the benchmark of `moe_uneven` draws at random: columns of its rows.
+"""Random expert loads as the benchmark of `moe_uneven` draws them: columns of its rows.
 
-Only the law is published that loads were drawn from, and the script that deals them out, which changed between releases
-of TensorRT-LLM.  So we draw our own by the script of the time: that needs Python.
+Only the distribution of the loads is published, and the script that assigns them to experts, which changed between
+releases of TensorRT-LLM. So we draw our own loads with the script of the time, which needs Python.
 """
 
 from functools import cache
@@ -12,13 +12,13 @@ from .rows import Measurement, number
 
 __all__ = ["drawn_loads", "uneven_loads"]
 
-# Measured with TensorRT-LLM 1.0 and the benchmark's script of that time; the others with 1.3 and its later one.
+# Measured with TensorRT-LLM 1.0 and the script of that release; the others with 1.3 and the later script.
 OLD_SCRIPT = ("a100_sxm",)
 
 
 def _raised(counts, most, left):
-    """So many more, given out one at a time along the last axis: each to the least that may have more, of equal ones to
-    the first.
+    """Raise counts by `left` in all along the last axis, one at a time: always the smallest that has room, the first of
+    equals.
 
     >>> _raised(np.array([0, 4, 1]), np.array([9, 9, 2]), np.array(4)).tolist()
     [3, 4, 2]
@@ -34,9 +34,7 @@ def _raised(counts, most, left):
 
 
 def _level(loads, left, tokens):
-    """What rounding leaves goes to the devices in turn, and there to the emptiest expert that has room; what is too
-    much is taken from the fullest.
-    """
+    """Correct rounding over the devices in turn: add to the emptiest expert with room, or take from the fullest."""
     way = np.where(left < 0, -1, 1)[:, None, None]
     counts, most = way * loads, np.where(way < 0, 0, tokens + 0 * loads)
     room = (most - counts).sum(-1)
@@ -44,7 +42,7 @@ def _level(loads, left, tokens):
 
 
 def _steepen(loads, left, tokens):
-    """What rounding leaves goes to the fullest experts that have room; what is too much is taken from the emptiest."""
+    """Correct rounding by adding to the fullest experts with room, or by taking from the emptiest."""
     for one, more in zip(loads.reshape(len(loads), -1), left, strict=True):
         while more:
             able = np.flatnonzero(one < tokens if more > 0 else one > 0)
@@ -57,11 +55,12 @@ def _steepen(loads, left, tokens):
 
 @cache
 def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
-    """Tokens of each expert on the fullest of the devices, one row for each draw of loads from a power law.
+    """Return the tokens of each expert on the fullest device, one row per draw of loads from a power law.
 
-    Loads are drawn with density x^-exponent, scaled, rounded and cut at all tokens for one expert, as AIConfigurator's
-    benchmark does (power_law_logits_v3).  What is then missing its script deals out to the devices in turn, and there
-    to the emptiest expert; an earlier one, to the fullest, so that a few tokens met in a few experts of one device.
+    Loads are drawn with density x^-exponent, scaled, rounded, and limited to all tokens for one expert, as in
+    AIConfigurator's benchmark (power_law_logits_v3). The script assigns the tokens lost to rounding to the devices in
+    turn, and there to the emptiest expert. An earlier script assigned them to the fullest experts, so that a few tokens
+    met in a few experts of one device.
 
     >>> loads = uneven_loads(experts=128, top_k=8, tokens=16384, ways=16, exponent=1.2)
     >>> loads.shape, float(round(loads.sum(axis=1).mean() / (16384 * 8 / 16), 1))
@@ -77,7 +76,9 @@ def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
 
 
 def drawn_loads(row: Measurement) -> dict[str, str]:
-    """The mean over the draws of a row: tokens of the fullest device, its experts at work, and their blocks of rows."""
+    """Return averages over the draws of a row: tokens of the fullest device, its active experts, and their blocks of
+    rows.
+    """
     if not row["distribution"].startswith("power_law_"):
         return {}
     tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))

@@ -1,4 +1,4 @@
-"""What is known: accelerators, links, models, precisions, engines, published runs and ranges, a source in every cell.
+"""Tables: accelerators, links, models, precisions, engines, published runs and ranges, with a source for every cell.
 
 >>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
@@ -35,7 +35,7 @@ __all__ = [
 SOURCES.add(files(__name__))
 SPREADS.add(files(__name__) / "spreads.toml")
 
-FOLLOWS = [  # in this order; a model that lacks an input of one has the other kind of attention
+FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the other kind of attention
     shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
     shapes.attention_width_hybrid, shapes.attention_width_grouped, shapes.attention_width_latent,
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
@@ -43,7 +43,7 @@ FOLLOWS = [  # in this order; a model that lacks an input of one has the other k
 
 _UNMEASURED = "not measured on this device: about what others reach"
 _ALL_LINKS = "behind a switch, or the links are not known: a group is taken to use all of them"
-_COLLECTIVES = {  # of a device on which no collectives were measured, and that is linked in no mesh or torus
+_COLLECTIVES = {  # defaults for a device without measured collectives, and without a mesh or torus
     "near_efficiency": ("80 %", "aiconfigurator-nccl", _UNMEASURED),
     "switch_efficiency": ("0 %", "aiconfigurator-nccl", "no sum in the switch was measured on this device"),
     "far_efficiency": ("95 %", "bekman-network", "calibrated by us: all-reduce of 16 GiB on four nodes of 8 B200"),
@@ -57,8 +57,11 @@ _COLLECTIVES = {  # of a device on which no collectives were measured, and that 
 
 
 def _device(key, cells):
-    """Without a precision named, a device computes in bf16, or fp16 where it has no bf16; what it takes to
-    start a kernel and to talk to other devices is always known."""
+    """Add default cells to a device's row.
+
+    Without a precision a device computes in bf16, or fp16 if it has no bf16. Kernel launch and communication always
+    have values.
+    """
     if not cells:
         return
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
@@ -86,7 +89,8 @@ def _device(key, cells):
 
 
 def letter_of_kind(letter: str) -> str:
-    """The letter that a cell is one kind of: what products reach at a precision, what reads a kind of cache.
+    """Return the generic letter of a specific cell: `matmul_fp8` -> `matmul_efficiency`, `read_launch_latent` ->
+    `read_launch`.
 
     >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
     ('matmul_efficiency', 'read_launch')
@@ -97,21 +101,21 @@ def letter_of_kind(letter: str) -> str:
 
 
 def _spread(key, cells):
-    """Give cells that say no ends of their own those that measured rows do: of the device, or else of any device."""
+    """Add interval ends learnt from measured rows (of this device, or of any) to cells that state none."""
     own, made = SPREADS.of_device(key), {}
-    for letter, cell in sorted(cells.items(), key=lambda x: x[0] == "matmul_efficiency"):  # mostly that of a precision
+    for letter, cell in sorted(cells.items(), key=lambda x: x[0] == "matmul_efficiency"):  # last: mostly a precision's
         ends = own.get(letter) or SPREADS.get(letter_of_kind(letter))
         if ends and cell.low is None and cell.formula is None and id(cell) not in made:
             low, high = ends.low * cell.value, ends.high * cell.value
             if NOTATION[letter].sign == "share":
                 high = max(cell.value, min(1.0, high))
             made[id(cell)] = replace(cell, low=low, high=high)
-    for letter, cell in cells.items():  # what products reach in bf16, say, is the same cell as without a precision
+    for letter, cell in cells.items():  # the default precision's efficiency is the same cell as without a precision
         cells[letter] = made.get(id(cell), cell)
 
 
 def efficiencies_of(device: str) -> dict[str, Row]:
-    """What products reach on a device in training, by precision: rows of the table `efficiencies`.
+    """Return the training efficiency of products on a device, by precision: rows of the table `efficiencies`.
 
     >>> b200 = efficiencies_of("b200")["bf16"]
     >>> b200.efficiency_low, b200.efficiency_typical, b200.efficiency_high
@@ -121,7 +125,7 @@ def efficiencies_of(device: str) -> dict[str, Row]:
 
 
 def _model(key, cells):
-    """Add what follows from the shape; a model without sliding windows has none."""
+    """Add letters that follow from a model's shape; a model without sliding windows gets none."""
     layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
         none = "no sliding window is published"
@@ -141,7 +145,7 @@ def _model(key, cells):
 
 
 def _rows_on(device: Row) -> list[Row]:
-    """The rows of the table of libraries that hold on a device, or on one that it is like, at its precision."""
+    """Return rows of the table of libraries for a device, or for one that it is like, at its precision."""
     kin, precision = {*getattr(device, "kin", ())}, getattr(device, "words", {}).get("precision", "")
     return [
         row
@@ -152,7 +156,7 @@ def _rows_on(device: Row) -> list[Row]:
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
-    """The names of the libraries that have a row for a device at its precision.
+    """Return the names of the libraries that have a row for a device at its precision.
 
     >>> from scalebook.tables import accelerators
     >>> "flash_2" in libraries_on(accelerators.h100)
@@ -162,7 +166,7 @@ def libraries_on(device: Row) -> tuple[str, ...]:
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
-    """The cells that libraries have on a device, by letter; a later library stands before an earlier one.
+    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one.
 
     >>> from scalebook.tables import accelerators
     >>> cells_of_libraries(accelerators.h100, ["flash_2"])["attention_short"].value
@@ -177,14 +181,14 @@ def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
 
 
 class Models(Table):
-    """The table of models, which also reads a model that it does not have."""
+    """The table of models, which can also read models that it does not have."""
 
     def read(self, config, name: str | None = None) -> Row:
-        """A model's row from its Hugging Face `config.json`: the path of the file or of its folder, or the dict itself.
+        """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
-        All letters are counts.  A configuration does not say how many parameters a model has: give `params` by keyword
-        where a formula needs it.  Raises TypeError for what is neither path nor dict; ValueError for a file that cannot
-        be read, an unknown kind of model or a missing field, naming it.
+        All letters are counts. A configuration does not say how many parameters a model has, so give `params` by
+        keyword if a formula needs it. Raises TypeError for anything but a path or a dict. Raises ValueError if the file
+        cannot be read, the kind of model is unknown or a field is missing, naming it.
 
         >>> from scalebook.tables import models
         >>> mine = models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048,
@@ -206,13 +210,13 @@ class Models(Table):
     def shaped(
         self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", family: str = "", **letters: float
     ) -> Row:
-        """A dense model of a shape of one's own: its letters, and what is said of its norms and its attention.
+        """Return a dense model with a shape of your own, from its letters, its norm and its kind of attention.
 
-        `family` names the published code that its blocks follow where a framework runs them step by step: "llama"
-        where nothing is said.
+        `family` names the published code that its blocks follow when a framework runs them step by step; the default is
+        "llama".
 
-        As many key-value heads as heads, heads that share the hidden width, a feed-forward layer of four times the
-        width, two embeddings and no learned positions, where nothing else is said.  The same shape is the same row.
+        By default there are as many key-value heads as heads, the heads share the hidden width, the feed-forward layer
+        is four times as wide, and there are two embeddings and no learned positions. The same shape gives the same row.
 
         >>> from scalebook.tables import models
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
@@ -235,13 +239,15 @@ def _shaped(name, norm, attention, family, letters) -> Row:
 
 
 class Accelerators(Table):
-    """The table of accelerators, which also reads a device that it does not have."""
+    """The table of accelerators, which can also read devices that it does not have."""
 
     def read(self, path, key: str | None = None) -> Device:
-        """A device's row from a TOML file of a stanza like those here, as `python -m scalebook.measure` writes it.
+        """Read a device's row from a TOML file with a stanza like the table's, such as `python -m scalebook.measure`
+        writes.
 
-        Of a file with several stanzas `key` names one.  Raises TypeError for what is no path, ValueError for a file
-        that cannot be read, is broken or lacks what every device has, LookupError for a key that it does not have.
+        If the file has several stanzas, `key` names one. Raises TypeError for anything but a path. Raises ValueError if
+        the file cannot be read, is broken or lacks a cell that every device has, and LookupError for a key that it does
+        not have.
 
         >>> from scalebook.measure import OWN
         >>> from scalebook.tables import accelerators
@@ -274,7 +280,7 @@ def _read_device(path, key):
         raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
     path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
     try:
-        # a machine may be called as a device of ours, of which nothing is then known: its cells are all there is
+        # a machine may have the key of a device of ours; only its own cells count then
         table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
     except OSError as error:
         raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
@@ -305,11 +311,11 @@ def _read(name):
 
 
 def _table(name):
-    with _LOCK:  # threads that come at once get one table, not one each
+    with _LOCK:  # concurrent threads share one table
         return _read(name)
 
 
 def __getattr__(name):
-    if name in _TABLES:  # read when first asked for: the import stays quick
+    if name in _TABLES:  # read on first use, so that the import stays quick
         return _table(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""The shape of a model from its Hugging Face config.json, in the letters of the notation.
+"""Read the shape of a model from its Hugging Face config.json, in the letters of the notation.
 
-Each `model_type` is one entry of KINDS: which field spells which letter, and what transformers 4.57 (5 for GLM-5 and
-Qwen3.5) puts where a configuration may leave the field out.  A configuration does not say how many parameters the
-model has, so `params` and `active_params` are left out, and so is `linear_bits`, which the engine decides.
+Each `model_type` is one entry of KINDS. It says which field holds which letter, and which default transformers 4.57 (5
+for GLM-5 and Qwen3.5) uses if the field is missing. A configuration does not say how many parameters the model has, so
+`params` and `active_params` are left out, and so is `linear_bits`, which the engine decides.
 """
 
 import json
@@ -15,23 +15,22 @@ from scalebook.language.notation import brief, nearest, quoted
 
 __all__ = ["KINDS", "Kind", "from_config"]
 
-MOST, MOST_BLOCKS = 10**15, 100_000  # far more than there will be; the blocks are gone through one by one
+MOST, MOST_BLOCKS = 10**15, 100_000  # far more than any model has; blocks are visited one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How the configurations of one `model_type` spell a model.
+    """How configurations of one `model_type` spell a model.
 
-    A letter is read by a rule: a number; the name of a field that must be there; a field and what stands in for it
-    when it is missing or null (a number or another letter); or a function of the configuration and the letters read
-    before.
+    Each letter has a rule. It is a number; the name of a required field; a field and its default if it is missing or
+    null (a number or another letter); or a function of the configuration and the letters read before.
     """
 
     letters: dict[str, int | str | tuple | Callable]
     norm: str = "rmsnorm"
-    tied: bool = False  # tie_word_embeddings when it is left out
-    window: int | None = None  # window_field when it is left out
+    tied: bool = False  # default of tie_word_embeddings
+    window: int | None = None  # default of window_field
     window_field: str = "sliding_window"
     slides: Callable | None = None  # (config, block): does the block attend within the window?
     routes: Callable | None = None  # (config, block): is its feed-forward a mixture of experts?
@@ -39,15 +38,16 @@ class Kind:
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
-    """The shape in a config.json: a dict of words (name, attention, norm, windows) and letters (layers, hidden, ...).
+    """Read the shape from a config.json as a dict of words (name, attention, norm, windows) and letters (layers, ...).
 
-    `config` is the path of the file or of its folder, or the parsed dict.  Where the language model is nested under
-    `text_config`, that is what is read.  Letters that do not apply are left out, as in models.toml: `ffn` when every
-    block is a mixture of experts, `kv_heads` and `head_dim` under latent attention, `linear_layers` and its like where
-    attention is full.  All letters are counts.
-    Raises TypeError for what is neither path nor dict; ValueError for a missing file, one that is not JSON, an unknown
-    `model_type`, a field that is missing or of the wrong type, and counts that do not go together.
-    Source: the configuration classes of Hugging Face transformers 4.57, of GLM-5 and Qwen3.5 those of 5.
+    `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
+    `text_config`, that part is read. Letters that do not apply are left out, as in models.toml: `ffn` if every block is
+    a mixture of experts, `kv_heads` and `head_dim` for latent attention, `linear_layers` and the like for full
+    attention. All letters are counts.
+
+    Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, an
+    unknown `model_type`, a field that is missing or of the wrong type, and counts that do not fit together. Source: the
+    configuration classes of Hugging Face transformers 4.57 (of version 5 for GLM-5 and Qwen3.5).
 
     >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
     ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
@@ -84,7 +84,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
 
 
 def _scaled(config: Mapping) -> dict[str, int]:
-    """Inputs that share a scale in a checkpoint of 8 bits, and whether queries and keys are normed over all heads."""
+    """Return words for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
     found = {}
     scales = _typed(config, "quantization_config", dict, {})
     if sizes := _typed(scales, "weight_block_size", list, None):
@@ -123,7 +123,7 @@ def _load(config) -> Mapping:
 
 
 def _language_model(config: Mapping) -> dict:
-    """The fields of the language model, whose own fields win over those around them."""
+    """Return the fields of the language model, whose own fields override the outer ones."""
     config = {**config, **_typed(config, "text_config", dict, {})}
     if not isinstance(kind := config.get("model_type"), str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")
@@ -175,7 +175,7 @@ def _attention(letters: Mapping) -> str:
     return {letters["heads"]: "mha", 1: "mqa"}.get(letters["kv_heads"], "gqa")
 
 
-# Rules that look at more than one field.
+# Rules that use more than one field.
 
 
 def _head_dim(config, letters):
@@ -189,7 +189,7 @@ def _head_dim(config, letters):
 
 
 def _null_is_none(field):
-    # Only null switches these off; for a missing field transformers puts a number of its own.
+    # Only null disables these; for a missing field transformers uses a default number.
     return lambda config, letters: 0 if config.get(field, 1) is None else _count(config, field, least=0)
 
 
@@ -212,7 +212,7 @@ def _unprojected_vocab(config, letters):
 
 
 def _falcon_kv_heads(config, letters):
-    # The new decoder has as many as it says, the old one a single one or as many as heads.
+    # The new decoder gives the number of key-value heads; the old one has one, or as many as heads.
     if _typed(config, "new_decoder_architecture", bool, False):
         return _count(config, "num_kv_heads", letters["heads"])
     return 1 if _typed(config, "multi_query", bool, True) else letters["heads"]
@@ -224,7 +224,7 @@ def _own_indexers(config, letters):
     return _count(config, "index_n_heads")
 
 
-# Which blocks attend within the window.
+# Blocks with a sliding window.
 
 
 def _every(config, block):
@@ -232,7 +232,7 @@ def _every(config, block):
 
 
 def _when_used(slides):
-    # transformers drops the window where use_sliding_window is false, whatever layer_types says.
+    # transformers ignores the window if use_sliding_window is false, whatever layer_types says.
     return lambda config, block: _typed(config, "use_sliding_window", bool, False) and slides(config, block)
 
 
@@ -253,7 +253,7 @@ def _all_but_fourth(config, block):
 
 
 def _listed(otherwise, local="sliding_attention", full="full_attention", field="layer_types"):
-    """As a field lists them, where it lists any."""
+    """Return a rule that follows a field's list of layer types, if there is such a list."""
 
     def slides(config, block):
         if not (types := _typed(config, field, list, [])):
@@ -268,14 +268,14 @@ def _listed(otherwise, local="sliding_attention", full="full_attention", field="
     return slides
 
 
-# Which blocks have linear attention.
+# Blocks with linear attention.
 
 
 def _all_but_full(config, block):
     return (block + 1) % _count(config, "full_attention_interval", 4) != 0
 
 
-# Which blocks are mixtures of experts.
+# Blocks with a mixture of experts.
 
 
 def _after_dense(first: int):
@@ -309,7 +309,7 @@ _LLAMA = {
     "learned_positions": 0,
     "max_context": "max_position_embeddings",
 }
-# The classes of these put their own number, not that of the heads, for a missing num_key_value_heads.
+# For these classes a missing num_key_value_heads has a default of its own, not the number of heads.
 _MISTRAL = _LLAMA | {"kv_heads": "num_key_value_heads"}
 _GEMMA = _MISTRAL | {"head_dim": "head_dim"}
 _GEMMA3 = _LLAMA | {
@@ -331,12 +331,12 @@ _GPT2 = _NEOX | {
 _OPT = _NEOX | {
     "ffn": "ffn_dim",
     "vocab": _unprojected_vocab,
-    "learned_positions": _plus("max_position_embeddings", 2),  # two for padding
+    "learned_positions": _plus("max_position_embeddings", 2),  # two rows for padding
 }
 _LOCAL_EXPERTS = {"experts": "num_local_experts", "top_k": "num_experts_per_tok", "expert_ffn": "intermediate_size"}
 _LLAMA4 = _MISTRAL | _LOCAL_EXPERTS
 _LLAMA4 |= {"ffn": "intermediate_size_mlp", "shared_experts": 1, "shared_ffn": "intermediate_size"}
-# Llama 4 attends within chunks, but to everything in blocks without rotary positions.
+# Llama 4 attends within chunks, except in blocks without rotary positions.
 _CHUNKED = _listed(_listed(_all_but_fourth, 1, 0, "no_rope_layers"), "chunked_attention")
 _QWEN_EXPERTS = {"experts": "num_experts", "top_k": "num_experts_per_tok", "expert_ffn": "moe_intermediate_size"}
 _DEEPSEEK = {letter: rule for letter, rule in _LLAMA.items() if letter not in ("kv_heads", "head_dim")} | {
@@ -362,7 +362,7 @@ _HYBRID = _GEMMA | {
 }
 _HYBRID_MOE = {letter: rule for letter, rule in _HYBRID.items() if letter != "ffn"} | _QWEN_EXPERTS
 _HYBRID_MOE |= {"shared_experts": 1, "shared_ffn": "shared_expert_intermediate_size"}
-_HYBRID_NEXT = _HYBRID_MOE | {"ffn": "intermediate_size"}  # of blocks that mlp_only_layers leaves without experts
+_HYBRID_NEXT = _HYBRID_MOE | {"ffn": "intermediate_size"}  # ffn of the blocks in mlp_only_layers, which have no experts
 _LINEAR = _listed(_all_but_full, "linear_attention")
 _FALCON = _NEOX | {
     "kv_heads": _falcon_kv_heads,
@@ -401,6 +401,6 @@ KINDS = {
     "qwen3_5_text": Kind(_HYBRID, linear=_LINEAR),
     "qwen3_5_moe_text": Kind(_HYBRID_MOE, routes=_every, linear=_LINEAR),
 }
-# Nested configurations may leave the inner model_type out; Kimi K2 is DeepSeek-V3 without its further block.
+# Nested configurations may omit the inner model_type; Kimi K2 is DeepSeek-V3 without its extra block.
 KINDS |= {x: KINDS[f"{x}_text"] for x in ("gemma3", "llama4", "qwen3_5", "qwen3_5_moe")}
 KINDS |= {"kimi_k2": Kind(_DEEPSEEK, routes=_after_dense(3))}

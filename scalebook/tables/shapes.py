@@ -1,7 +1,7 @@
-"""What follows from a model's shape alone, whatever its kind of attention.
+"""Letters that follow from a model's shape alone, for every kind of attention.
 
-A row of `models` knows these letters too: each is given by the formula that fits the model, so a
-calculator can offer every model in one menu.
+A row of `models` also has these letters, each from the formula that fits the model, so a calculator can offer every
+model in one menu.
 """
 
 from scalebook.language import formula
@@ -15,7 +15,9 @@ __all__ = [
 
 @formula("kv_width", "ainslie2023 §2.2")
 def kv_width_grouped(kv_heads, head_dim):
-    """A key and a value for every key-value head (multi-head, multi-query and grouped-query attention).
+    """Cached values per token and layer: a key and a value for every key-value head.
+
+    It holds for multi-head, multi-query and grouped-query attention.
 
     >>> kv_width_grouped(kv_heads=8, head_dim=128)
     2048.0
@@ -25,7 +27,7 @@ def kv_width_grouped(kv_heads, head_dim):
 
 @formula("kv_width", "deepseek2024-v2 §2.1")
 def kv_width_latent(kv_rank, rope_dim):
-    """Multi-head latent attention caches one latent and one rotary key for all heads together.
+    """Cached values per token and layer of latent attention: one latent and one rotary key for all heads.
 
     >>> kv_width_latent(kv_rank=512, rope_dim=64)
     576.0
@@ -35,9 +37,9 @@ def kv_width_latent(kv_rank, rope_dim):
 
 @formula("kv_width", "qwen3-next")
 def kv_width_hybrid(kv_heads, head_dim, layers, linear_layers):
-    """Mean over the layers where some have linear attention, which caches nothing of a token.
+    """Cached values per token, averaged over layers, if some have linear attention, which caches none.
 
-    The state that these keep of a sequence is `linear_state`, whatever its length.
+    The state that linear attention keeps for a sequence is `linear_state`, whatever the length.
 
     >>> kv_width_hybrid(kv_heads=2, head_dim=256, layers=60, linear_layers=45)
     256.0
@@ -47,7 +49,7 @@ def kv_width_hybrid(kv_heads, head_dim, layers, linear_layers):
 
 @formula("kv_width", "deepseek2025-v32 §2.1")
 def kv_width_indexed(kv_rank, rope_dim, index_dim):
-    """Beside the latent and the rotary key, an indexer caches one key of its own for all its heads.
+    """Cached values per token and layer with an indexer: latent, rotary key, and one indexer key for all its heads.
 
     >>> kv_width_indexed(kv_rank=512, rope_dim=64, index_dim=128)
     704.0
@@ -57,7 +59,7 @@ def kv_width_indexed(kv_rank, rope_dim, index_dim):
 
 @formula("attention_width", "vaswani2017 §3.2")
 def attention_width_grouped(heads, head_dim):
-    """Every query head multiplies a key and then a value of its width.
+    """Multiply-adds per query-key pair: every query head with a key and then with a value.
 
     >>> attention_width_grouped(heads=32, head_dim=128)
     8192.0
@@ -67,7 +69,7 @@ def attention_width_grouped(heads, head_dim):
 
 @formula("attention_width", "qwen3-next")
 def attention_width_hybrid(heads, head_dim, layers, linear_layers):
-    """Mean over the layers where some have linear attention, whose work does not grow with the pairs.
+    """Multiply-adds per query-key pair, averaged over layers, if some have linear attention.
 
     >>> attention_width_hybrid(heads=32, head_dim=256, layers=60, linear_layers=45)
     4096.0
@@ -77,7 +79,9 @@ def attention_width_hybrid(heads, head_dim, layers, linear_layers):
 
 @formula("attention_width", "deepseek2024-v2 §2.1")
 def attention_width_latent(heads, kv_rank, rope_dim):
-    """With the projections absorbed, every query head scores the latent and the rotary key, then sums latents.
+    """Multiply-adds per query-key pair of latent attention with absorbed projections.
+
+    Every query head scores the latent and the rotary key, and then sums latents.
 
     >>> attention_width_latent(heads=128, kv_rank=512, rope_dim=64)
     139264.0
@@ -87,7 +91,7 @@ def attention_width_latent(heads, kv_rank, rope_dim):
 
 @formula("linear_state", "yang2024 §3")
 def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Gated DeltaNet: a key by value matrix for every value head, and the last inputs of its short convolution.
+    """Values in the state of Gated DeltaNet: a key by value matrix per value head, and the last convolution inputs.
 
     >>> linear_state(linear_layers=45, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
     ...              linear_value_dim=128, linear_conv=4)
@@ -99,9 +103,11 @@ def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_h
 
 @formula("linear_params", "qwen3-next")
 def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Gated DeltaNet as Qwen3-Next has it: queries, keys, values, a gate as wide, the output, two numbers a head.
+    """Parameters of Gated DeltaNet as in Qwen3-Next.
 
-    The convolution runs over queries, keys and values; each head has a decay and its bias, all share one gain.
+    They are the projections to queries, keys, values and a gate as wide, the output projection, and two numbers per
+    head. The convolution runs over queries, keys and values; each head has a decay and its bias, and all heads share
+    one gain.
 
     >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
     ...               linear_value_dim=128, linear_conv=4)
@@ -114,7 +120,7 @@ def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, 
 
 @formula("index_params", "deepseek2025-v32 §2.1")
 def index_params(hidden, q_rank, index_heads, index_dim):
-    """An indexer's queries come from the latent of the queries; one key, a weight for each head, a norm of the key.
+    """Parameters of an indexer: queries from the query latent, one key, a weight per head, and a norm of the key.
 
     >>> index_params(hidden=6144, q_rank=2048, index_heads=32, index_dim=128)
     9371904.0
@@ -124,7 +130,7 @@ def index_params(hidden, q_rank, index_heads, index_dim):
 
 @formula("routed_share", "shazeer2017 §2.1")
 def routed_share(top_k, experts):
-    """The chance that a token visits a given routed expert, if the router balances them.
+    """Probability that a token visits a given routed expert, if the router balances them.
 
     >>> routed_share(top_k=8, experts=256)
     0.03125
@@ -134,7 +140,7 @@ def routed_share(top_k, experts):
 
 @formula("cache_heads", "shazeer2019 §3")
 def cache_heads_grouped(kv_heads):
-    """Keys and values of different heads can lie on different devices; a latent cache is one for all of them.
+    """Heads over which a cache can be split across devices; a latent cache cannot be split.
 
     >>> cache_heads_grouped(kv_heads=8)
     8.0
@@ -144,7 +150,7 @@ def cache_heads_grouped(kv_heads):
 
 @formula("used_params", "austin2025 ch. 7")
 def used_params(active_params, embeddings, vocab, hidden):
-    """A token multiplies every active weight but the input embedding, of which it only looks one row up.
+    """Parameters that a token multiplies: all active weights except the input embedding, where it looks up one row.
 
     >>> used_params(active_params=8.03e9, embeddings=2, vocab=128256, hidden=4096)
     7504663424.0

@@ -1,8 +1,8 @@
-"""Tables: TOML stanzas, one a row, keyed by letters, with a source for every cell.
+"""Tables of TOML stanzas, one per row, keyed by letters, with a source for every cell.
 
-A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, low, high, source, note }`, of which `low` and
-`high` are the ends that eight in ten measurements lie between.  A mistyped
-unit or letter stops the load with one line that names file, stanza and cell.
+A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, low, high, source, note }`, where eight in ten
+measurements lie between `low` and `high`. A mistyped unit or letter stops the load with one line that names file,
+stanza and cell.
 """
 
 import html
@@ -22,17 +22,17 @@ from scalebook.language.units import show
 __all__ = ["Device", "Engine", "Framework", "Table"]
 
 
-_UNMEASURED = 0.6  # of the peak, where no product of a precision was measured
+_UNMEASURED = 0.6  # share of the peak, if no product at a precision was measured
 
 
 class Device(Row):
-    """An accelerator: `peak_flops` is the dense bf16 rate (fp16 where there is no bf16)."""
+    """An accelerator; `peak_flops` is the dense bf16 rate (fp16 if it has no bf16)."""
 
     def at(self, precision: str, experts: str | None = None) -> "Device":
-        """The same device with `peak_flops`, and the share of it that matrix products reach, at another precision.
+        """Return the device at another precision, with its `peak_flops` and matmul efficiency.
 
-        `experts` is the precision of routed experts, where it differs: `b200.at("fp8", experts="fp4")`.  Raises
-        LookupError, naming those it has, for a precision that it lacks.
+        `experts` is the precision of routed experts if it differs: `b200.at("fp8", experts="fp4")`. Raises LookupError,
+        naming those available, for a precision that the device lacks.
 
         >>> from scalebook.tables import accelerators
         >>> accelerators.h100.at("fp8").peak_flops
@@ -56,13 +56,13 @@ class Device(Row):
         note = "; ".join(filter(None, [precision, cell.note]))
         cells = self.cells | {"peak_flops": replace(cell, note=note)}
         for kind in ("matmul", "training"):
-            cells.pop(f"{kind}_efficiency", None)  # that of another precision
+            cells.pop(f"{kind}_efficiency", None)  # the value of another precision
             if f"{kind}_{precision}" in cells:
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
         return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
     def on(self, cluster: Row) -> "Device":
-        """The same device in a cluster, whose cells (network, latency, slow nodes) stand before the device's own.
+        """Return the device in a cluster, whose cells (network, latency, slow nodes) take precedence over its own.
 
         Raises TypeError unless `cluster` is a row, such as one of `tables.clusters`.
 
@@ -75,10 +75,11 @@ class Device(Row):
         return self._with(f"{self.name} on {cluster.name}", self.cells | cluster.cells, self.words)
 
     def running(self, *names: str) -> "Device":
-        """The same device with kernels of these libraries: their cells stand before the device's own.
+        """Return the device with kernels of these libraries, whose cells take precedence over its own.
 
-        A library is a name in `tables.libraries`; a later one stands before an earlier one.  Name the precision first,
-        since some rows are of one precision only.  Raises LookupError for a library that has no row for this device.
+        A library is a name in `tables.libraries`; later names take precedence over earlier ones. Set the precision
+        first, since some rows hold for one precision only. Raises LookupError for a library without a row for this
+        device.
 
         >>> from scalebook.tables import accelerators
         >>> accelerators.h100.at("bf16").running("flash_2").attention_short
@@ -105,28 +106,28 @@ class Device(Row):
 
 
 class Engine(Row):
-    """A program that serves: what it reserves, reads at once and gathers, how long its host takes, how it deals work.
+    """A serving program: the memory it reserves, tokens read at once and gathered, host time, and work distribution.
 
-    Its word `exchange` is how tokens reach experts where groups attend apart.
+    Its word `exchange` is how tokens reach experts with attention data parallelism.
     """
 
 
 class Framework(Row):
-    """A program that trains: which collectives it hides, what it fuses, what its libraries reach, what its host costs.
+    """A training program: the collectives it hides, what it fuses, library efficiencies and host overhead.
 
-    Its words are the defaults of a strategy's words; its cells the defaults of letters.
+    Its words are defaults of a strategy's words; its cells are defaults of letters.
     """
 
 
 class Table(Mapping):
-    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, and `table.columns` for all at once."""
+    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
 
     def __init__(self, name: str, rows: Mapping[str, Row]):
         self.name, self._rows = name, rows
 
     @classmethod
     def load(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
-        """Load a TOML file; `finish` may add cells that follow from a row's own."""
+        """Load a TOML file; `finish` may add cells that follow from a row's own cells."""
         path = Path(path) if isinstance(path, str) else path
         try:
             stanzas = tomllib.loads(path.read_text("utf-8"))
@@ -172,14 +173,14 @@ class Table(Mapping):
         return len(self._rows)
 
     def having(self, *letters: str) -> "Table":
-        """The rows that know all these letters."""
+        """Return a table of the rows that have all these letters."""
         for name in letters:
             NOTATION[word(name)]
         return Table(self.name, {k: row for k, row in self.items() if all(x in row for x in letters)})
 
     @property
     def columns(self) -> Row:
-        """The letters that every row knows, as arrays in the order of the rows: something known, for any formula."""
+        """The letters that every row has, as arrays in the order of the rows, usable as inputs of any formula."""
         common = [x for x in next(iter(self.values()), ()) if all(x in row for row in self.values())]
         return Row(self.name, {x: Cell(np.array([row[x] for row in self.values()]), self.name) for x in common})
 
@@ -187,7 +188,7 @@ class Table(Mapping):
         return f"{self.name}: {', '.join(self._rows)}"
 
     def _repr_html_(self):
-        # The peak by precision says it; a device's own choice among them would say it twice.
+        # Left out, since the peak by precision already shows it.
         chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
         stand = [x for x in (*_FIRST, *NOTATION) if x not in chosen and any(x in row for row in self.values())]
         letters = dict.fromkeys(stand)
@@ -198,7 +199,7 @@ class Table(Mapping):
         )
 
 
-# What a device is chosen by stands before the rest.
+# Letters by which a device is chosen come first.
 _FIRST = (
     "peak_bf16", "peak_fp8", "peak_fp4", "hbm_capacity", "hbm_bandwidth", "scaleup_bandwidth", "scaleup_size",
     "price_hour", "tdp", "dp_overlap", "tp_pieces", "tp_beside", "ep_overlap",
@@ -216,7 +217,7 @@ def _cell(row, name):
     value, url = show(cell.value, NOTATION[name].unit), ""
     if cell.formula is None:
         said = f"{cite(cell.source)}{'. Note: ' + cell.note if cell.note else ''}"
-        url = SOURCES.get(cell.source.partition(" ")[0], {}).get("url", "")  # what is no key has none
+        url = SOURCES.get(cell.source.partition(" ")[0], {}).get("url", "")  # a text that is no key has no address
     else:
         said = repr(row.why(name))
     mark = f'<a href="{html.escape(url)}">{"*" if cell.note else "°"}</a>' if url else ""
@@ -224,8 +225,9 @@ def _cell(row, name):
 
 
 def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
-    """The key of a stanza, of the one it is `like`, of the one that is like, and so on; raises ValueError for a circle
-    or a stanza that does not exist."""
+    """Return a stanza's key followed by the chain of keys it is `like`. Raises ValueError for a circle or a missing
+    one.
+    """
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:
@@ -240,7 +242,7 @@ def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
 
 
 def _inherited(stanzas: list[Mapping], words: Iterable[str]) -> dict:
-    """A stanza with what it takes from those it is like; an inherited cell keeps the source of its own stanza."""
+    """Return a stanza with the cells of those it is like; an inherited cell keeps the source of its own stanza."""
     whole, source = {}, ""
     for stanza in reversed(stanzas):
         source = stanza.get("source", source)
@@ -276,7 +278,7 @@ def _row(file, key, stanza, kind, words, finish):
             )
         source_key = source.partition(" ")[0]
         if source_key not in SOURCES:
-            near = nearest(source_key, SOURCES)  # where none is near it lists a dozen of hundreds
+            near = nearest(source_key, SOURCES)  # without a near name it would list a dozen of hundreds
             near = f"; {near}" if near.startswith("did you mean") else ""
             near = near or "; of figures of one's own 'scalebook-measure' is"
             raise ValueError(f"{where}: the source {source!r} is not among the sources{near}")
@@ -290,7 +292,7 @@ def _row(file, key, stanza, kind, words, finish):
 
 
 def _number(where, name, value):
-    """One value of a cell as its source prints it; None for an end that is not said."""
+    """Return a value of a cell as its source prints it, or None for an end that is not given."""
     if value is None:
         return None
     if isinstance(value, list):
