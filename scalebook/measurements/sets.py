@@ -35,8 +35,8 @@ cell.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first word whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned but does not print, each with a list or `divisors(...)`. Chosen is
-  our fastest prediction that fits into the `fits` share of memory, or the one with the highest `best` that runs, among the
-  choices for which the expression `where` holds. `follows`: letters that follow from these.
+  our fastest prediction that fits into the `fits` share of memory, or the one with the highest `best` that runs, among
+  the choices for which the expression `where` holds. `follows`: letters that follow from these.
 - `blend`: a word that differs in a part of the blocks: `{recompute = ["none", "full"], share = "..."}`. The share may
   name letters of the result with the second value.
 - `bound`: true if the figures are lower bounds, which are kept separate from the sets.
