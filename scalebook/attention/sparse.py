@@ -66,7 +66,7 @@ def index_kernel_time(
 
 @formula("index_peak", _HERE)
 def index_peak_fp8(peak_fp8):
-    """Peak FLOP/s of the indexer: that of 8-bit products, whatever the other products use.
+    """Peak FLOP/s of the indexer, which multiplies in 8 bits whatever the precision of the other products.
 
     >>> index_peak_fp8(peak_fp8="1978.9 TFLOP/s")
     1978900000000000.0
@@ -76,7 +76,7 @@ def index_peak_fp8(peak_fp8):
 
 @formula("index_peak", _HERE)
 def index_peak_same(peak_flops):
-    """Peak FLOP/s of the indexer on devices without 8-bit products: that of the other products.
+    """Peak FLOP/s of the indexer on devices without 8-bit products, where it multiplies at the peak of other products.
 
     >>> index_peak_same(peak_flops="312 TFLOP/s")
     312000000000000.0

@@ -179,7 +179,7 @@ def result_bits(activation_bits, fp32_bits):
 
 @formula("expert_peak", "deepseek2024-v3 §3.3")
 def expert_peak_same(peak_flops):
-    """Default peak FLOP/s of expert products: that of the precision in which all other products run.
+    """Default peak FLOP/s of expert products: experts multiply in the same precision as all other products.
 
     >>> expert_peak_same(peak_flops="1 PFLOP/s")
     1000000000000000.0
@@ -255,7 +255,7 @@ def no_norm_sums():
 
 @formula("sum_launch", "aiconfigurator-nccl")
 def sum_launch_collective(collective_launch):
-    """Default launch time of an engine's own all-reduce, if it was not measured: that of the library's collectives.
+    """Default launch time of an engine's own all-reduce, if it was not measured: the library's `collective_launch`.
 
     >>> sum_launch_collective(collective_launch="7 us")
     7e-06
@@ -265,7 +265,7 @@ def sum_launch_collective(collective_launch):
 
 @formula("sum_latency", "aiconfigurator-nccl")
 def sum_latency_near(near_latency):
-    """Default hop latency of an engine's own all-reduce, if it was not measured: that of a ring.
+    """Default hop latency of an engine's own all-reduce, if it was not measured: the `near_latency` of a ring.
 
     >>> sum_latency_near(near_latency="1 us")
     1e-06

@@ -48,7 +48,7 @@ def results_in_sixteen():
 
 @formula("expert_stream_efficiency", _EXPERTS)
 def expert_stream_same(stream_efficiency):
-    """Default bandwidth share of expert weights, if it was not measured: that of other streams.
+    """Default bandwidth share of expert weights, if it was not measured: the same as for other streams.
 
     >>> expert_stream_same(stream_efficiency=0.8)
     0.8

@@ -24,7 +24,7 @@ _ROUTED = "shazeer2017 §2.1"
 
 @formula("layer_tokens", "deepseek2024-v3 §3.4")
 def layer_tokens(pass_tokens, attention_dp):
-    """Tokens that reach a layer of experts: those of all groups with attention data parallelism.
+    """Tokens that reach a layer of experts, summed over all groups with attention data parallelism.
 
     >>> layer_tokens(pass_tokens=16, attention_dp=8)
     128.0

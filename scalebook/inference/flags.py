@@ -1,8 +1,8 @@
 """Server flags of vLLM and SGLang for a layout.
 
-vLLM's tensor parallelism counts the devices of one attention group, SGLang's those of all groups together. vLLM spreads
-the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server uses its own
-default.
+vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
+vLLM spreads the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server
+uses its own default.
 
 >>> print(server_flags("sglang", tp=1, attention_dp=8, ep=8))
 python -m sglang.launch_server --model-path MODEL --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8

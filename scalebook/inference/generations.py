@@ -56,7 +56,7 @@ def reading_share(weights_time, cache_time, experts_time, streams_time, pass_tim
 
 @formula("computing_share", "williams2009 §3")
 def computing_share(products_time, pass_time):
-    """Share of a step's time spent on arithmetic: what products take beyond reading their weights.
+    """Share of a step's time spent on arithmetic: the time of products, less the time to read their weights.
 
     >>> computing_share(products_time="1 ms", pass_time="10 ms")
     0.1

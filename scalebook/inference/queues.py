@@ -55,7 +55,7 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_price_batch", "yu2022")
 def half_price_batch(base_time, added_time):
-    """Batch at which a step takes twice what its sequences add to it.
+    """Batch at which a step takes twice as long as its sequences alone would add.
 
     A token then costs twice as much as with an endless batch.
 

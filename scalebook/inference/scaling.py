@@ -162,8 +162,8 @@ _ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
     """Time of a step of one of several copies that share devices and users evenly.
 
-    A copy reads its weights with fewer devices and has fewer hops. What users add (`added_time`, of one device) is the
-    same with any number of copies, since users and devices are divided by the same number.
+    A copy reads its weights with fewer devices and has fewer hops. Each user adds `added_time` of one device. This part
+    is the same with any number of copies, since users and devices are divided by the same number.
 
     >>> known = dict(latency_floor="42.1 ms", way_time="0.2592 ms", added_time="50 us", users=256, devices=64)
     >>> [round(token_time_replicas(known, replicas=x) * 1e3, 2) for x in (1, 4, 8)]

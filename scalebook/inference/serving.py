@@ -1,7 +1,7 @@
 """Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
 Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
-in a mixed step with the decoding sequences, which it delays by what it adds to the step.
+in a mixed step together with the decoding sequences. Such a step is longer, which delays the decoding sequences.
 
 >>> from scalebook.tables import accelerators, models
 >>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)

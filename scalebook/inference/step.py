@@ -229,8 +229,8 @@ SERVING = Space(
 class Step:
     """Call it like a sheet: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
-    The model's row decides the blocks. The widths of weights, caches, activations and experts are those of the device's
-    precision unless they are given; caches and activations may be wider. Besides letters, a step takes three words.
+    The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
+    experts unless they are given; caches and activations may be wider. Besides letters, a step takes three words.
     `exchange` says how tokens reach experts: "all_reduce" if every device of a group has all tokens, "all_to_all" if
     tokens are sent (the default with attention_dp), or "gather". `overlap` says whether messages are hidden: "none", or
     "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its name. A single device needs no

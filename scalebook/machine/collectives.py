@@ -229,8 +229,7 @@ def all_reduce(
 ):
     """Time of an all-reduce by rings, or by sums in the scale-up switch if that is faster.
 
-    Between domains the hops are those of a tree. If the switch cannot sum (`switch_efficiency` 0), each domain uses a
-    ring.
+    Between domains the hops form a tree. If the switch cannot sum (`switch_efficiency` 0), each domain uses a ring.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)

@@ -1,7 +1,7 @@
 """Data sheets: what they print, and how much of it a step can use.
 
-A headline may count operations that are skipped, both directions of a link, or all devices of a rack. Without these it
-is the dense peak of one device, and matrix products reach a share of that. The module also has the growth of peaks from
+A headline may count operations that are skipped, both directions of a link, or all devices of a rack. The dense peak of
+one device is smaller, and matrix products reach a share of the dense peak. The module also has the growth of peaks from
 year to year.
 
 >>> from scalebook.tables import accelerators
@@ -72,7 +72,7 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
 
 @formula("best_found", "azure-ai-benchmarking")
 def best_found():
-    """Performance of a model's kernels over that of the best kernel found by a search or a benchmark.
+    """Performance of a model's kernels relative to the best kernel found by a search or a benchmark.
 
     The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is known
     for a device, its row in the table has this share of it.
@@ -95,7 +95,7 @@ def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
 
 @formula("link_achieved", "aiconfigurator-gemm", given=[typical_stream_efficiency])
 def streamed_link(link_bandwidth, stream_efficiency):
-    """Bandwidth at which kernels stream a memory of the table of links, such as the host's.
+    """Bandwidth at which kernels stream data from a memory in the table of links, such as host memory.
 
     >>> streamed_link(link_bandwidth="512 GB/s") / 1e9
     384.0

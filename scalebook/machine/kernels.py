@@ -130,7 +130,7 @@ def attention_peak_same(peak_flops):
 
 @formula("attention_peak", "deepseek2024-v3 §3.3.1")
 def attention_peak_bf16(peak_bf16, peak_flops):
-    """Peak FLOP/s of attention with 8-bit products: that of bf16, in which attention and logits stay.
+    """Peak FLOP/s of attention with 8-bit products: the bf16 peak, since attention and logits stay in bf16.
 
     >>> attention_peak_bf16(peak_bf16="989.4 TFLOP/s", peak_flops="1978.9 TFLOP/s")
     989400000000000.0

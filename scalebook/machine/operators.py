@@ -62,7 +62,7 @@ def wide_activations():
 
 @formula("weight_bits", _MEASURED)
 def same_bits(activation_bits):
-    """Default width of weights: that of the activations.
+    """Default width of weights: the same as of the activations.
 
     >>> same_bits(activation_bits=8)
     8.0
@@ -159,7 +159,7 @@ def quantize_time(
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """Time to quantize the input of a product; zero if its width is that of the results.
+    """Time to quantize the input of a product; zero if the input is as wide as the results.
 
     It is a start-up time, plus as many passes over the traffic as the library needs. If a library gives each row to a
     block of threads, the rows may take longer than the passes.
@@ -245,7 +245,7 @@ def cycled_traffic(
     stream_efficiency,
     hbm_bandwidth,
 ):
-    """Memory traffic that takes as long as the benchmark's reads, of which hits move at the cache's bandwidth.
+    """Memory traffic equivalent to the benchmark's reads, where hits move at the cache's bandwidth.
 
     >>> cycled_traffic(
     ...     rows=1, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=16, result_bits=16, cached_share=1,
@@ -271,7 +271,7 @@ cycled_operator = Sheet(
 def aiter_tile_rows(rows, columns, copies, tile_columns, cores):
     """Rows of the tile that AITER chooses, from 16 to 128.
 
-    It takes the smallest tile that holds all rows, or with which no core gets a second tile.
+    It takes the smallest tile that holds all rows, or the smallest one that gives no core a second tile.
 
     >>> [aiter_tile_rows(rows=n, columns=7168, copies=1, tile_columns=64, cores=256) for n in (1, 100, 4096)]
     [16.0, 64.0, 128.0]

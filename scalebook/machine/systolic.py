@@ -122,7 +122,7 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
     """Efficiency of expert products in an array; expert sides that are no multiple of it are padded.
 
-    GPT-OSS's side of 2,880 takes 12 arrays of 256, of which 11.25 are used, in both directions. Split over 16 devices,
+    GPT-OSS's side of 2,880 takes 12 arrays of 256 and uses 11.25 of them, in both directions. Split over 16 devices,
     the width is 180 in one array.
 
     >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)

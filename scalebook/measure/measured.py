@@ -214,7 +214,7 @@ def _is_a_record(path):
 
 
 def stored(path=OWN) -> Measured:
-    """Read the measurements that `save` wrote with a TOML file; by default those of a machine of ours.
+    """Read the measurements that `save` wrote with a TOML file; the default file is for a machine of ours.
 
     >>> stored().library
     'NumPy'

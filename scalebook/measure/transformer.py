@@ -25,7 +25,7 @@ TINY = 1e-5  # added to a mean of squares, so that no norm divides by zero
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a small model: equal heads, a gated feed-forward layer, one embedding for input and output."""
+    """The shape of a small model: heads of equal width, a gated feed-forward layer, one shared embedding."""
 
     layers: int
     hidden: int

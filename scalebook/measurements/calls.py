@@ -47,11 +47,15 @@ def _run(thing: str, rows: tuple, letters: tuple) -> Row:
 class Call:
     """One public call: `text` is the line that a reader types, `answered()` gives its value.
 
-    `rows` are the call's positional arguments. Each is a table's name with key, precision (two with that of experts),
-    cluster and libraries; or a shape's letters and words; or "formula" with the name of one that replaces the sheet's;
-    or "calculon" with a function that gives rows of its documents, and names. `answer` is a letter of the result or
-    arithmetic over its letters; for a formula it is the formula's number. `blend` is a word, its two values, and the
-    share of the second value.
+    `rows` are the call's positional arguments. There are four kinds:
+
+    - a table's name with a key, a precision (two if experts have their own), a cluster and libraries;
+    - "shape" with the letters and words of a model of its own;
+    - "formula" with the name of a formula that replaces the sheet's;
+    - "calculon" with a function that gives rows of its documents, and names.
+
+    `answer` is a letter of the result or arithmetic over its letters; for a formula it is the formula's number. `blend`
+    is a word, its two values, and the share of the second value.
     """
 
     thing: str

@@ -36,8 +36,8 @@ class Pairs(NamedTuple):
     """Speed-ups of the new system, pair by pair: measured, predicted, and predicted with faster all-reduces.
 
     `measured` is measured and `said` is predicted by `serve`. `direct` is predicted with the engines' own all-reduces
-    at their speed alone, when no device waits for another. `rows` are those of the old system; `reading` is the share
-    of its step that `serve` attributes to reading memory.
+    at the speed they have when no device waits for another. `rows` are the runs on the old system; `reading` is the
+    share of its step that `serve` attributes to reading memory.
     """
 
     rows: list[dict[str, str]]

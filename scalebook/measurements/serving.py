@@ -19,7 +19,7 @@ __all__ = ["Run", "run_of", "served_rows"]
 
 
 class Run(NamedTuple):
-    """What a measured run served, and on which devices: keys of tables, and numbers of the row's call."""
+    """A measured run: model, device, number of devices, users and lengths, as in the row's call."""
 
     model: str
     device: str
@@ -45,7 +45,7 @@ def run_of(row) -> Run:
 def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
     """Return predictions of `serve` for rows, as a dict of letters to arrays.
 
-    Formulas of `using`, and given letters (one value, or one for each row), take precedence over those of the rows and
-    the sheet. Raises KeyError for a letter that `serve` does not give.
+    Formulas of `using`, and given letters (one value, or one for each row), take precedence over the rows and the
+    sheet. Raises KeyError for a letter that `serve` does not give.
     """
     return _set().results([_set().completed(row) for row in rows], *wanted, using=using, **letters)

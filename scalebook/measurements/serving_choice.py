@@ -1,10 +1,10 @@
 """Layouts chosen by prediction and judged by measurement: are targets met, and how much throughput is lost?
 
-A search consists of the runs with the same model, device, engine version, precision and lengths; its layouts and
-numbers of users are those that were measured. The choice is made among runs whose predicted time per output token,
-times a margin, is within the target. It is the run with the highest predicted throughput per device. A layout is chosen
-once, while the number of users can be adjusted later. So layouts are also judged alone, by the highest measured
-throughput within the target.
+A search consists of the runs with the same model, device, engine version, precision and lengths. It covers only layouts
+and numbers of users that were measured. The choice is made among runs whose predicted time per output token, times a
+margin, is within the target. It is the run with the highest predicted throughput per device. A layout is chosen once,
+while the number of users can be adjusted later. So layouts are also judged alone, by the highest measured throughput
+within the target.
 
 >>> from scalebook.measurements import confront
 >>> runs = confront("serving_tpot")
@@ -48,7 +48,8 @@ class Choices(NamedTuple):
 class Layouts(NamedTuple):
     """Number of layouts that a rule chose, the share that can meet the target, and the throughput these keep.
 
-    A layout's throughput is its highest measured one per device within the target, over that of all layouts.
+    The throughput of a layout is its highest measured one per device within the target. It is divided by the highest of
+    all layouts.
     """
 
     chosen: int
@@ -82,7 +83,7 @@ def _runs(result: Result) -> _Runs:
 
 
 def _able(result: Result, tpot: float):
-    """Yield the rows of each search and those that met the target, for searches where some did."""
+    """Yield, for each search with a row that met the target, its rows and the rows that met it."""
     for places in _runs(result).searches:
         if (met := places[result.measured[places] <= 1e3 * tpot]).size:
             yield places, met
@@ -91,7 +92,7 @@ def _able(result: Result, tpot: float):
 def choices(result: Result, tpot: float, margin: float) -> Choices:
     """Make and judge a choice in each search that has several layouts and a row that met the target `tpot`, in seconds.
 
-    Searches without a row predicted to meet the target are left out. `result` is that of `serving_tpot`.
+    Searches without a row predicted to meet the target are left out. `result` is the result of `serving_tpot`.
     """
     return _chosen(result, tpot, margin, result.predicted, _runs(result).predicted)
 
@@ -109,7 +110,7 @@ def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
 
 
 def likely_margin(result: Result, chance: float) -> float:
-    """Return the margin with which a run meets its target with this probability, from the rows calibrated on.
+    """Return the margin with which a run meets its target with probability `chance`, from the rows calibrated on.
 
     A target missed by less than NEARLY counts as met, so the margin is smaller than the interval's end.
 
@@ -121,7 +122,7 @@ def likely_margin(result: Result, chance: float) -> float:
 
 
 def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
-    """Judge choices made by time per token and throughput, predicted or measured, and those of the rule."""
+    """Judge choices made by time per token and throughput, predicted or measured, and the rule's choices."""
     runs, judged = _runs(result), []
     for places, met in _able(result, tpot):
         within = places[margin * each[places] <= 1e3 * tpot]

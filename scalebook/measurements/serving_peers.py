@@ -57,7 +57,8 @@ def _ratios_of_pairs(groups: dict) -> list[float]:
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
-    """Return errors to compare `serving_tpot` or `serving_ttft` with: AIConfigurator's, and those of repeated runs.
+    """Return errors to compare `serving_tpot` or `serving_ttft` with: AIConfigurator's, and differences of repeated
+    runs.
 
     AIConfigurator counts on the rows that it can predict. The last but one yardstick is the difference between runs of
     one engine and layout that were measured twice, with other versions or on other days. The last one is the difference

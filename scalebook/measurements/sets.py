@@ -35,8 +35,8 @@ cell.
 - `labels`: new columns of words: `{size = [["tokens < 1024", "small"], [{mode = "x"}, "mine"], ["", "large"]]}` takes
   the first word whose expression, or whose patterns of columns, hold.
 - `tuned`: letters and words that the source tuned but does not print, each with a list or `divisors(...)`. Chosen is
-  our fastest prediction that fits into the `fits` share of memory, or the one with the highest `best` that runs, among
-  the choices for which the expression `where` holds. `follows`: letters that follow from these.
+  our fastest prediction that fits into the `fits` share of memory, or the one with the highest `best` that runs. Only
+  choices for which the expression `where` holds count. `follows`: letters that follow from these.
 - `blend`: a word that differs in a part of the blocks: `{recompute = ["none", "full"], share = "..."}`. The share may
   name letters of the result with the second value.
 - `bound`: true if the figures are lower bounds, which are kept separate from the sets.
@@ -240,8 +240,8 @@ class Stanza:
     def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
         """Return letters of the results of all rows' calls, as arrays.
 
-        Formulas of `using`, and given letters (one value, or one for each row), take precedence over those of the
-        calls. Raises KeyError for a letter that a result does not have.
+        Formulas of `using`, and given letters (one value, or one for each row), take precedence over the calls' own.
+        Raises KeyError for a letter that a result does not have.
         """
         given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
         found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)

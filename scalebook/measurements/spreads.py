@@ -161,7 +161,7 @@ def _default(letter: str) -> float | None:
 
 
 def _of(cause: CauseOf, left: Left) -> Ends | None:
-    """Return the log ends of a cause: its own, or those of its letter on any device, or those of the table."""
+    """Return the log ends of a cause: its own, or its letter's on any device, or the ends stated in the table."""
     if cause.letter in PARTS:
         return lack(_GROUPS.get(cause.letter, cause.letter), left)
     known, letter = device_spreads(left), letter_of_kind(cause.letter)
@@ -192,7 +192,7 @@ def _own_tails(name: str, left: Left) -> Ends:
 
 
 def _kernels_of(names: Iterable[str]) -> frozenset[str]:
-    """Return those of the sets that letters are learnt from: kernels."""
+    """Return the kernel sets among these, which are the sets that letters are learnt from."""
     return frozenset(x for x in names if family_of(x).startswith("kernels"))
 
 
