@@ -276,5 +276,5 @@ largest_run = Sheet(
     *_SPLIT,
     *_NETWORK,
     message_of_group,
-    doc="The largest training run in a time, by bandwidth and by latency, with a batch of today and one that grows.",
+    doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
 )

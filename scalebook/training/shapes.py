@@ -90,5 +90,5 @@ def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_
 
 shape = Sheet(
     "shape", hidden_of_size, layers_of_size, block_params_wide, attention_share_wide, saved_activations_whole,
-    doc="Width and depth from size and aspect, and what one block and one micro-batch then hold.",
+    doc="Width and depth from size and aspect ratio, and the memory of one block and one micro-batch.",
 )  # fmt: skip
