@@ -48,7 +48,7 @@ def dp_contention_shared(
     pp_scaleout_time,
     pp_overlap,
 ):
-    """Time that hidden data-parallel collectives add to other collectives on the same links.
+    """Time that hidden data-parallel collectives add to a step by slowing down other collectives on the same links.
 
     Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Hidden
     data-parallel collectives run for a share of the window, and meet that share of the others. Exposed ones meet no

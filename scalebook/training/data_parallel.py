@@ -72,7 +72,7 @@ def dp_passes_once(pp, chunks):
     """Passes of a stage that can hide collectives that run once per step.
 
     Gradients are summed under the last backward pass and weights are gathered under the first forward pass. With
-    several chunks, each chunk is complete pp/chunks passes before the next. The last chunk has its own pass.
+    several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)

@@ -69,7 +69,7 @@ def block_params_wide(hidden):
 
 @formula("attention_share", "kaplan2020 table 1")
 def attention_share_wide(seq, hidden):
-    """FLOPs of attention's scores and values over FLOPs of the matrices, if every token attends to all.
+    """Share of a block's FLOPs in attention's scores and values, if every token attends to all.
 
     >>> round(attention_share_wide(seq=8192, hidden=24576), 3)
     0.053
