@@ -193,7 +193,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [host.as_run(f, {"attention_backward": "backward_reached"} if tiled else {}) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
     own = host.of_framework(moe is not None, strategy.schedule, used)
-    for _ in range(3):  # what is used by what is used
+    for _ in range(3):  # formulas used by the formulas used, and so on
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
     return Sheet(
