@@ -133,5 +133,5 @@ def loss_scale_most(largest_number, largest_gradient):
 
 number_range = Sheet(
     "number range", exponent_bias_ieee, largest_number_ieee, least_number_subnormal, unit_roundoff_nearest,
-    doc="What a format of so many exponent and fraction bits can hold, and how finely.",
+    doc="Range and precision of a format with given exponent and fraction bits.",
 )  # fmt: skip

@@ -20,7 +20,7 @@ __all__ = [
 
 @formula("weight_memory", "austin2025 ch. 4")
 def weight_memory(params, weight_bits):
-    """Memory of all weights, including experts that a token does not use.
+    """All the weights, whether a token uses them or not.
 
     >>> weight_memory(params=7e9, weight_bits=4)
     3500000000.0

@@ -233,19 +233,19 @@ offloading = Sheet(
     block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time,
     offload_efficiency, break_even_tokens,
     held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
-    doc="A model whose blocks lie in a second tier: the bandwidth and capacity it needs, and what a slow link costs.",
+    doc="A model whose blocks are kept in a second tier: the bandwidth and capacity it needs, and a slow link's cost.",
 )  # fmt: skip
 
 offloading_with_collectives = Sheet(
     "offloading_with_collectives", block_params_shape, block_active_params_shape, block_weights, block_states,
     saved_activations_kept, block_flops, block_forward_collectives, block_backward_collectives, offload_bandwidth,
     held_interleaved_first, offload_memory,
-    doc="Blocks of a shape in a second tier, their times with the collectives of tensor parallelism, none overlapped.",
+    doc="Blocks of a given shape in a second tier, with tensor-parallel collectives that overlap with nothing.",
 )  # fmt: skip
 
 break_even = Sheet(
     "break_even", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
     block_flops, block_forward, block_backward, held_interleaved_first, least_optimizer_offload, offload_bandwidth,
     break_even_tokens_mix, offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
-    doc="From the memory near: what must be offloaded, and the capacity, bandwidth or tokens that then suffice.",
+    doc="Given device memory: what must be offloaded, and the capacity, bandwidth or tokens that this needs.",
 )  # fmt: skip

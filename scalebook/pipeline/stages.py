@@ -272,5 +272,5 @@ pipelining = Sheet(
     "pipelining", used_params, prefill_context, causal_pairs, pair_width_grouped, attention_flops,
     stage_weight_gradient, stage_forward, stage_input_gradient, stage_transfer,
     bubble_1f1b_transfers, pipeline_idle, messages_loop, pipeline_traffic, pipeline_latency,
-    doc="1F1B of a model over pp stages of tp devices, causal attention in every layer, transfers not hidden.",
+    doc="1F1B over pp stages of tp devices each, with causal attention in every layer and exposed transfers.",
 )  # fmt: skip

@@ -127,5 +127,5 @@ def sites_gain(sites, sites_lost):
 training_apart = Sheet(
     "training_apart", step_time_apart, fibre_delay_usual, site_latency_fibre, site_bytes_ring, site_exchange_ring,
     sites_lost_waiting, half_site_bandwidth, sites_gain,
-    doc="A model trained at several sites that exchange their updates over slow links, and wait for it.",
+    doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
 )  # fmt: skip

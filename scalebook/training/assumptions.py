@@ -207,7 +207,9 @@ def attended_chunks(seq, layers, window_layers, window):
 
 @formula("quantized_bits", "deepseek2024-v3 §3.3")
 def quantized_bits():
-    """Bits per activation or gradient of its 8-bit copies: one copy as stored and one transposed.
+    """Bits of an activation or gradient that enters an 8-bit product.
+
+    Two copies are written, one as stored and one transposed.
 
     >>> quantized_bits()
     8.0

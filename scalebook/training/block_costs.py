@@ -193,37 +193,37 @@ def _embedding_time(strategy: Strategy) -> Expr:
 
 
 _MEANINGS = {
-    "forward_compute": "Kernels of one block's forward pass.",
-    "again_compute": "Kernels of one block that the backward pass runs again.",
-    "input_gradient_compute": "Kernels of one block's backward pass on the way to the gradient of its input.",
-    "weight_gradient_compute": "Kernels of one block that make the gradients of its weights.",
-    **{f"{way}_forward": f"Collectives over {way} in one block's forward pass." for way in ("tp", "cp", "ep")},
+    "forward_compute": "Kernel time of one block's forward pass.",
+    "again_compute": "Kernel time of one block that the backward pass recomputes.",
+    "input_gradient_compute": "Kernel time of one block's backward pass for the gradient of its input.",
+    "weight_gradient_compute": "Kernel time of one block for the gradients of its weights.",
+    **{f"{way}_forward": f"Time of collectives over {way} in one block's forward pass." for way in ("tp", "cp", "ep")},
     **{
-        f"{way}_backward": f"Collectives over {way} that one block's backward pass waits for."
+        f"{way}_backward": f"Time of collectives over {way} that one block's backward pass waits for."
         for way in ("tp", "cp", "ep")
     },
     **{
-        f"{way}_{tier}_time": f"Collectives over {way} in one block, both passes, as its {tier} ports see them."
+        f"{way}_{tier}_time": f"Time for which collectives over {way} in one block keep {tier} ports busy, both passes."
         for way in ("tp", "cp", "ep")
         for tier in ("scaleup", "scaleout")
     },
     **{
-        f"tp_{tier}_beside": f"Of these, as the {tier} ports see them, what runs beside the gradients of the weights."
+        f"tp_{tier}_beside": f"Part of the {tier} port time of tp collectives that overlaps with weight gradients."
         for tier in ("scaleup", "scaleout")
     },
-    "tp_async": "Collectives over tp in one block's backward pass that run beside the gradients of the weights.",
+    "tp_async": "Time of collectives over tp in one block's backward pass that overlap with weight gradients.",
     "block_params": "Parameters of one block on one device, without routed experts.",
     "block_routed_params": "Parameters of the routed experts of one block on one device.",
-    "saved_activations": "What one block keeps for its backward pass.",
-    "working_activations": "What one block holds while it goes backward, with all that was run again.",
-    "block_flops": "Matrix arithmetic of one block's forward pass on one device.",
+    "saved_activations": "Bytes that one block keeps for its backward pass.",
+    "working_activations": "Bytes that one block holds during its backward pass, including recomputed activations.",
+    "block_flops": "Matrix FLOPs of one block's forward pass on one device.",
     "adapter_params": "Parameters of the adapters of one block on one device.",
-    "block_matrix_flops": "Of these, the arithmetic with weights, which are frozen.",
-    "again_flops": "Matrix arithmetic of one block that the backward pass runs again.",
-    "head_forward": "Last norm, logits and loss of one micro-batch.",
-    "head_backward": "Last norm, logits and loss of one micro-batch, going back.",
-    "head_flops": "Matrix arithmetic of the logits on one device, forward.",
-    "embedding_time": "Words looked up, and their gradients added, in one micro-batch.",
+    "block_matrix_flops": "Forward matrix FLOPs of one block that multiply by weights, which are frozen.",
+    "again_flops": "Matrix FLOPs of one block that the backward pass recomputes.",
+    "head_forward": "Time of the last norm, the logits and the loss for one micro-batch, forward.",
+    "head_backward": "Time of the last norm, the logits and the loss for one micro-batch, backward.",
+    "head_flops": "Matrix FLOPs of the logits on one device, forward.",
+    "embedding_time": "Time to look up embeddings and add their gradients, for one micro-batch.",
 }
 
 

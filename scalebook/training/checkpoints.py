@@ -197,10 +197,10 @@ def lost_share_with_restarts(checkpoint_time, near_checkpoint_time, near_failure
 
 checkpointing = Sheet(
     "checkpointing", mtbf_of_run, checkpoint_interval_young, lost_share, goodput,
-    doc="A long run that fails now and then: how often to write checkpoints, and what is left of the time.",
+    doc="A long run with failures: how often to write checkpoints, and the share of time that remains.",
 )  # fmt: skip
 
 operating = Sheet(
     "operating", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
-    doc="A run on many devices, each of which fails now and then, with one store for checkpoints.",
+    doc="A run on many devices with independent failures, and one store for checkpoints.",
 )  # fmt: skip

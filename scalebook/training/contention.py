@@ -48,7 +48,7 @@ def dp_contention_shared(
     pp_scaleout_time,
     pp_overlap,
 ):
-    """Time that hidden data-parallel collectives add to other collectives on the same links.
+    """Time that hidden data-parallel collectives add to a step by slowing down other collectives on the same links.
 
     Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Hidden
     data-parallel collectives run for a share of the window, and meet that share of the others. Exposed ones meet no
@@ -108,7 +108,7 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
     'weight_gradient_compute')
     """
     rhs = symbol(f"{tier}_bandwidth") * symbol(f"{way}_{tier}_time") / _arithmetic(way, sharding)
-    doc = f"At which the {tier} ports move all that {way} sends beside the kernels; starts and hops come on top."
+    doc = f"Bandwidth at which the {tier} ports move all {way} traffic during the kernels. Launches and hops are extra."
     return Formula(f"{way}_{tier}_needed_beside", f"{way}_{tier}_needed", rhs, [_HERE], doc)
 
 
@@ -130,13 +130,13 @@ def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tupl
             f"pp_{tier}_time",
             often * time,
             ["narayanan2021 §2.2.2"],
-            f"Transfers between stages, as the {tier} ports of a device see them.",
+            f"Time for which transfers between stages keep a device's {tier} ports busy.",
         )
         for tier, time in zip(TIERS, port_times("send", *transfer), strict=True)
     ]
     for tier in TIERS:
         made += [needed(way, tier, sharding) for way in ("tp", "cp", "ep", "pp", "dp")]
         total = sum(symbol(f"{way}_{tier}_needed") for way in ("tp", "cp", "ep", "pp", "dp"))
-        doc = f"While data-parallel collectives run, those of the other dimensions run too, on the same {tier} ports."
+        doc = f"Bandwidth that all dimensions need together, because their collectives share the {tier} ports."
         made.append(Formula(f"all_{tier}_needed_sum", f"all_{tier}_needed", total, [_HERE], doc))
     return (*made, dp_contention_shared)

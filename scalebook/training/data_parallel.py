@@ -72,7 +72,7 @@ def dp_passes_once(pp, chunks):
     """Passes of a stage that can hide collectives that run once per step.
 
     Gradients are summed under the last backward pass and weights are gathered under the first forward pass. With
-    several chunks, each chunk is complete pp/chunks passes before the next. The last chunk has its own pass.
+    several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
@@ -348,10 +348,10 @@ def data_parallel_formulas(
         passes, unhidden = dp_passes_once, dp_unhidden_once
         windows = [dp_window, last_window] if sharding.gathers else [dp_window_back, last_window_back]
     return (
-        made("dp_reduce", 0, "Gradients summed over devices.", ("dp_reduce",)),
-        made("dp_gather", 0, "Weights gathered from devices.", ("dp_gather",)),
-        made("dp_scaleup_time", 1, "Both, as the scale-up ports of a device see them."),
-        made("dp_scaleout_time", 2, "Both, as the scale-out ports of a device see them."),
+        made("dp_reduce", 0, "Time to sum gradients over devices.", ("dp_reduce",)),
+        made("dp_gather", 0, "Time to gather weights from devices.", ("dp_gather",)),
+        made("dp_scaleup_time", 1, "Time for which gradients and weights keep a device's scale-up ports busy."),
+        made("dp_scaleout_time", 2, "Time for which gradients and weights keep a device's scale-out ports busy."),
         passes,
         *(map(_waiting, windows) if offload else windows),
         unhidden,

@@ -38,7 +38,7 @@ USUAL = {
 
 @formula("stream_reached", "llm-foundry")
 def stream_reached_passes(stream_efficiency, element_passes):
-    """Useful memory bandwidth of element-wise steps.
+    """Share of memory bandwidth that the useful bytes of element-wise steps reach.
 
     Eager kernels read and write memory between all steps, which lowers it.
 
@@ -157,9 +157,10 @@ def overlap_of_two():
 
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
 def sent_once(ep, scaleup_size, top_k):
-    """Copies of a token sent to experts: one per place that holds any of its experts, however many of them it holds.
+    """Share of a token's copies for experts that is really sent: one to each place that holds any of its experts.
 
-    Places are devices, or whole scale-up domains if experts are spread over several.
+    Places are devices, or whole scale-up domains if experts are spread over several. A place with several of the
+    token's experts receives one copy.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)
@@ -177,7 +178,7 @@ def _blocks(microbatches, pp, blocks):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_all(microbatches, pp, layers):
-    """Blocks whose launches a device waits for: its blocks for all micro-batches, and those while the pipeline fills.
+    """Blocks that a device runs in a step, plus those that it waits for while the pipeline fills.
 
     >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
     256.0
@@ -187,7 +188,9 @@ def launched_blocks_all(microbatches, pp, layers):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_moe(microbatches, pp, moe_layers):
-    """Blocks with experts whose launches a device waits for. Their launches take longest.
+    """Blocks with experts that a device runs in a step, plus those that it waits for while the pipeline fills.
+
+    Only these are counted, because their launches take longest.
 
     >>> launched_blocks_moe(microbatches=15, pp=2, moe_layers=32)
     256.0

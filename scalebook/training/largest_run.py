@@ -173,7 +173,7 @@ def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
 
 @formula("near_ways", _HERE)
 def whole_domain(scaleup_size):
-    """Ports that a group uses if it fills whole scale-up domains: those of all their devices.
+    """Devices of a collective in each scale-up domain, if groups fill whole domains and use the ports of all devices.
 
     >>> whole_domain(scaleup_size=8)
     8.0
@@ -276,5 +276,5 @@ largest_run = Sheet(
     *_SPLIT,
     *_NETWORK,
     message_of_group,
-    doc="The largest training run in a time, by bandwidth and by latency, with a batch of today and one that grows.",
+    doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
 )

@@ -74,10 +74,10 @@ def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors,
 _NONE = tuple(
     Formula(f"{letter}_none", letter, S.Zero, ("scalebook",), said)
     for letter, said in {
-        "learned_positions": "Positions are not learned.",
-        "dummy_share": "Gradients of weights lie where they are summed, and nowhere else.",
-        "library_memory": "Work space of libraries is left out as small.",
-        "vocab_bits": "Nothing is held beside the matrices of the vocabulary and their state.",
+        "learned_positions": "Learned positions: none by default.",
+        "dummy_share": "Dummy gradients: none by default. Weight gradients are only stored where they are summed.",
+        "library_memory": "Work space of libraries: none by default, because it is small.",
+        "vocab_bits": "Extra bits per element of a vocabulary matrix: none by default.",
         "gathered_tensors": "What tensor parallelism gathers is left out as small.",
     }.items()
 )
@@ -137,7 +137,7 @@ def _held(schedule: Schedule, stage: Expr) -> Expr:
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Return the parameters on a device of a stage: without routed experts, and of the routed experts.
+    """Return the parameters on a device of a stage as a pair: without routed experts, and routed.
 
     A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
     """
@@ -194,13 +194,13 @@ def _parts(
 
 
 _SAID = {
-    "weight_memory": "Weights of a stage's blocks and embeddings that are near, shared as the sharding says.",
-    "gradient_memory": "Gradients, likewise.",
-    "optimizer_memory": "Optimizer state, likewise.",
-    "activation_memory": "What the blocks of a stage keep of every micro-batch in flight.",
+    "weight_memory": "Weights of a stage's blocks and embeddings in device memory, under the sharding.",
+    "gradient_memory": "Gradients of a stage in device memory, under the sharding.",
+    "optimizer_memory": "Optimizer state of a stage in device memory, under the sharding.",
+    "activation_memory": "Activations that a stage's blocks keep for all micro-batches in flight.",
     "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
-    "buffer_memory": "What a block run again holds while it goes backward, what is gathered whole (blocks or a "
-    "vocabulary matrix), and work space.",
+    "buffer_memory": "Activations recomputed by the block at work, gathered weights (blocks or a vocabulary matrix), "
+    "and work space.",
 }
 
 
@@ -227,12 +227,18 @@ def memory_formulas(
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
-        "dense_params": (dense, "Parameters on a device of the first stage, the fullest, without routed experts."),
-        "routed_params": (routed, "Parameters of its routed experts."),
-        "train_memory": (sum(map(symbol, parts)), "All of it on a device of the stage."),
-        "first_memory": (total(S.One), "All of it on a device of the first stage, which keeps the most micro-batches."),
-        "last_memory": (total(symbol("pp")), "All of it on a device of the last stage, which makes the logits."),
-        "memory": (Max(first, last, evaluate=False), "The fuller of the first and the last stage."),
+        "dense_params": (
+            dense,
+            "Parameters without routed experts on a device of the first stage, which has the most.",
+        ),
+        "routed_params": (routed, "Parameters of the routed experts on a device of the first stage."),
+        "train_memory": (sum(map(symbol, parts)), "Total memory on a device of the stage."),
+        "first_memory": (
+            total(S.One),
+            "Total memory on a device of the first stage, which keeps the most micro-batches.",
+        ),
+        "last_memory": (total(symbol("pp")), "Total memory on a device of the last stage, which makes the logits."),
+        "memory": (Max(first, last, evaluate=False), "Memory of the fuller of the first and the last stage."),
     }
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen)
@@ -241,8 +247,8 @@ def memory_formulas(
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()
         }
-        made["train_away"] = (sum(map(symbol, away)), "All that a device of the stage keeps in the second tier.")
-        made["offload_memory"] = (most, "What a device of the first stage keeps in the second tier.")
+        made["train_away"] = (sum(map(symbol, away)), "Total that a device of the stage keeps in the second tier.")
+        made["offload_memory"] = (most, "Bytes that a device of the first stage keeps in the second tier.")
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
     return (*built, held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
 
@@ -251,7 +257,7 @@ _SAID_AWAY = {
     "weight_away": "Weights",
     "gradient_away": "Gradients",
     "optimizer_away": "Optimizer state",
-    "activation_away": "What blocks keep of every micro-batch in flight,",
+    "activation_away": "Activations of all micro-batches in flight,",
 }
 
 

@@ -113,7 +113,7 @@ hiding = Sheet(
     hiding_zero1,
     group_rate,
     *FABRIC,
-    doc="The wall of communication of ZeRO-1, from a device's networks.",
+    doc="The communication wall of ZeRO-1, from a device's network bandwidths.",
 )
 
 
@@ -171,7 +171,7 @@ gradient_sum = Sheet(
     arithmetic_of_step,
     exchange_share,
     *FABRIC,
-    doc="The sum of the gradients over all copies of a model, beside the arithmetic of a step.",
+    doc="The gradient sum over all copies of a model, compared with the arithmetic of a step.",
 )
 
 
@@ -217,7 +217,7 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 
 @formula("crossover_tokens", _SHARDED)
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
-    """Tokens per device at which sharded data parallelism and tensor parallelism move the same bytes.
+    """Tokens at which sharded data parallelism and tensor parallelism move the same bytes.
 
     Sharding moves a block's parameters three times per forward and backward pass. Tensor parallelism moves eight
     activations per token.

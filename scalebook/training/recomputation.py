@@ -121,5 +121,5 @@ def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
     more = block_input_split, activation_room_left, rerun_blocks_needed, again_share_of_blocks
     return Sheet(
         "recomputation", *memory_sheet(dense, **words).formulas.values(), *more,
-        doc="How much of a stage must be run again so that it fits.",
+        doc="How many blocks of a stage to recompute so that it fits.",
     )  # fmt: skip

@@ -69,7 +69,7 @@ def block_params_wide(hidden):
 
 @formula("attention_share", "kaplan2020 table 1")
 def attention_share_wide(seq, hidden):
-    """FLOPs of attention's scores and values over FLOPs of the matrices, if every token attends to all.
+    """Share of a block's FLOPs in attention's scores and values, if every token attends to all.
 
     >>> round(attention_share_wide(seq=8192, hidden=24576), 3)
     0.053
@@ -90,5 +90,5 @@ def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_
 
 shape = Sheet(
     "shape", hidden_of_size, layers_of_size, block_params_wide, attention_share_wide, saved_activations_whole,
-    doc="Width and depth from size and aspect, and what one block and one micro-batch then hold.",
+    doc="Width and depth from size and aspect ratio, and the memory of one block and one micro-batch.",
 )  # fmt: skip

@@ -88,7 +88,9 @@ _PARTS = (
 
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
-_WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
+_WHOLE_STREAM = Formula(
+    "whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the memory bandwidth."
+)
 
 
 def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
@@ -99,31 +101,37 @@ def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
     between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
     hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
     return [
-        Formula("block_weights_held", "block_weights", weights, source, "Weights of a block that a device holds."),
         Formula(
-            "block_states_held", "block_states", gradients + optimizer, source, "Its gradients and optimizer state."
+            "block_weights_held", "block_weights", weights, source, "Bytes of a block's weights that a device holds."
+        ),
+        Formula(
+            "block_states_held",
+            "block_states",
+            gradients + optimizer,
+            source,
+            "Bytes of a block's gradients and state.",
         ),
         Formula(
             "wait_of_gradients",
             "between_wait",
             offload.backward_wait.of(block_states=gradients),
             source,
-            "Going back with every micro-batch but the last: "
-            "gradients come to be added to, optimizer state stays where it is.",
+            "Time that transfers add to a backward pass before the last micro-batch: gradients come in to be "
+            "accumulated, and optimizer state does not move.",
         ),
         Formula(
             "exposed_of_gradients",
             "exposed_between",
             offload.exposed_time.of(backward_wait=symbol("between_wait")),
             source,
-            "Both ways with every micro-batch but the last.",
+            "Time that transfers add to a block, forward and backward, before the last micro-batch.",
         ),
         Formula(
             "bandwidth_between",
             "offload_bandwidth",
             hiding,
             source,
-            "What hides every micro-batch but the last, with which the optimizer's state moves; of a single one, this.",
+            "Bandwidth that hides the transfers of all micro-batches but the last, which also moves optimizer state.",
         ),
         offload.forward_wait,
         offload.backward_wait,
@@ -166,7 +174,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
             "transfer_time",
             collective("send", *transfer),
             ["narayanan2021 §4.1"],
-            "One tensor to the next stage; each tensor-parallel device sends its part.",
+            "Time to send one tensor to the next stage. Each tensor-parallel device sends its part.",
         ),
     ]
     if strategy.offload:
@@ -185,7 +193,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [host.as_run(f, {"attention_backward": "backward_reached"} if tiled else {}) for f in formulas]
     used = {i for f in formulas for i in f.inputs}
     own = host.of_framework(moe is not None, strategy.schedule, used)
-    for _ in range(3):  # what is used by what is used
+    for _ in range(3):  # formulas used by the formulas used, and so on
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
     return Sheet(
@@ -221,7 +229,7 @@ def _memory_sheet(dense, moe, strategy):
     return Sheet(
         "training memory",
         *step.only(*asked).formulas.values(),
-        doc="What a device of a pipeline stage holds in training.",
+        doc="Memory of a device of a pipeline stage in training.",
     )
 
 

@@ -14,7 +14,7 @@ __all__ = ["interruptions_of_devices", "paced_at_times", "paced_by_slowest"]
 
 @formula("paced_speed", "dean2013")
 def paced_by_slowest(slow_excess):
-    """Slowdown of a step if devices wait for each other: the slowest device sets the pace.
+    """Speed of devices that wait for each other in every step, relative to equal devices: the slowest sets the pace.
 
     >>> round(paced_by_slowest(slow_excess=0.06), 3)
     0.943
@@ -24,7 +24,7 @@ def paced_by_slowest(slow_excess):
 
 @formula("paced_speed", "dean2013")
 def paced_at_times(slow_excess, any_slow):
-    """Slowdown of a step if one of the devices is slow in only some of the steps.
+    """Speed of devices that wait for each other, if one of them is slow in only some of the steps.
 
     >>> round(paced_at_times(slow_excess=0.1, any_slow=0.474), 3)
     0.955
