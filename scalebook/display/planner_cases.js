@@ -127,6 +127,8 @@ function planCases(engine) {
     return found;
   }
   const framework = (plan) => settled(plan, (row) => row.letters);
+  // Whether a framework runs the element-wise steps of a block one by one.
+  const isEager = ({ framework: key = "unnamed" }) => data.frameworks[key].words.blocks === "eager";
   // How far these may be off, and whose cells they are; null for one that has no ends.
   const frameworkEnds = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => {
     const [low, high] = row.ends?.[x] ?? [];
@@ -149,13 +151,13 @@ function planCases(engine) {
     sheet(plan, words, offload) {
       const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
       const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : words.recompute;
-      const eager = data.frameworks[plan.framework ?? "unnamed"].words.blocks === "eager" ? [model.words.family ?? "llama"] : [];
-      const own = [kind(model, false), kept, words.attention, words.context_exchange, quantized, ...eager].join("|");
+      const own = [kind(model, false), kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? data.train.eager[`${own}|${model.words.family ?? "llama"}`] : "";
       if (model.letters.linear_layers) throw new Error(`${model.name} has linear attention in some blocks, whose training has no listing; take another model`);
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
-      if (!blocks[own]) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
+      if (isEager(plan) && words.attention === "unfused") throw new Error(`${data.frameworks[plan.framework].name} runs a block's steps one by one, which this page has with attention in one kernel only: choose that, or ask training_step in Python`);
+      if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
@@ -163,7 +165,7 @@ function planCases(engine) {
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x]))]);
+        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps)]);
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
@@ -305,5 +307,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, hasScales, framework, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, hasScales, framework, isEager, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

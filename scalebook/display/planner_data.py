@@ -110,8 +110,8 @@ def _words(said, letters) -> dict:
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
-    known = (models, accelerators, engines, frameworks, libraries)
-    letters |= {x for table in known for row in table.values() for x in row}  # links say them
+    letters |= {x for table in tables for x in table["letters"]}
+    letters |= {x for table in (models, accelerators) for row in table.values() for x in row}  # links say them
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}

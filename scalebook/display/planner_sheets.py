@@ -3,7 +3,8 @@
 A node of the graph is a letter, a number, or an operation with the places of what it is of.  A formula is a letter,
 the place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is
 put together of what its blocks cost (`blocks`, by kind of block, recomputation, kernel of attention, exchange of
-context and width of products), of what its words say (`words`, by sharding, schedule and offload), and of single
+context and width of products), of what differs where a framework runs their element-wise steps one by one (`eager`, by
+the same and the family of code, where attention is one kernel), of what its words say (`words`, by sharding, schedule and offload), and of single
 formulas that rows decide about (`swaps`).  To a page a graph goes as text, in which only what is used twice has a
 number.
 
@@ -211,19 +212,24 @@ def families(kind: str) -> list[str]:
     return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
 
 
+def _block(row: Mapping, **words) -> list[Formula]:
+    """The formulas of what a model's blocks cost, as hosts run them."""
+    return [host.as_run(f) for f in block_formulas(*blocks_of(row), Strategy(**words).of_block)]
+
+
 def training(graph: Graph) -> dict:
     """What sheets of training steps are put together of."""
-    blocks, words, numbers = {}, {}, lambda formulas: set(map(graph.number, formulas))
+    blocks, eager, words, numbers = {}, {}, {}, lambda formulas: set(map(graph.number, formulas))
     for kind, row in _shapes(False).items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
-            for family in ("", *families(kind)):
-                code = dict(blocks="eager", family=family) if family else {}
-                own = block_formulas(*blocks_of(row), Strategy(**said, **code).of_block)
-                key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
-                blocks[f"{key}|{family}" if family else key] = numbers(map(host.as_run, own))
+            key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
+            blocks[key] = numbers(_block(row, **said))
+            for family in families(kind) if attention == "flash" else ():
+                own = numbers(_block(row, blocks="eager", family=family, **said))
+                eager[f"{key}|{family}"] = runs(own - blocks[key])  # of a letter the last formula counts
     dense = blocks_of(models.llama3_8b)
     common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
     common |= {"attention_reached", "launched_blocks", "eager_time"}  # which the model decides
@@ -258,7 +264,7 @@ def training(graph: Graph) -> dict:
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
-    return dict(blocks=blocks, words=words, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=eager, words=words, swaps=swaps, always=always)
 
 
 def serving(graph: Graph) -> dict:

@@ -7,9 +7,12 @@ Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `ta
 """
 
 from collections.abc import Mapping
+from functools import cache
+from operator import is_
 from types import MappingProxyType
 
-from sympy import Gt, Integer, Max, Min, Piecewise, Rational, floor
+from sympy import Expr, Gt, Integer, Max, Min, Piecewise, Rational, Symbol, floor
+from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, formula, symbol
@@ -312,8 +315,25 @@ def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formul
 
     `more` maps further letters to their replacements.
     """
-    reached = {symbol(x): symbol(y) for x, y in {**REACHED, **more}.items() if x in f.inputs}
-    return Formula(f.name, f.letter, f.rhs.xreplace(reached), f.sources, f.__doc__, domain=f.domain) if reached else f
+    reached = tuple((symbol(x), symbol(y)) for x, y in {**REACHED, **more}.items() if x in f.inputs)
+    if not reached:
+        return f
+    return Formula(f.name, f.letter, _renamed(f.rhs, reached), f.sources, f.__doc__, domain=f.domain)
+
+
+# What SymPy would compare again, for seconds a block, though letters with other names are as large as they were.
+_COMPARED = (Max, Min, Relational, Piecewise)
+
+
+@cache
+def _renamed(expr: Expr, letters: tuple[tuple[Symbol, Symbol], ...]) -> Expr:
+    """An expression with letters in the place of letters."""
+    if not expr.args:
+        return dict(letters).get(expr, expr)
+    args = [_renamed(x, letters) for x in expr.args]
+    if all(map(is_, args, expr.args)):
+        return expr
+    return expr.func(*args, evaluate=False) if isinstance(expr, _COMPARED) else expr.func(*args)
 
 
 def overlap_of(schedule: Schedule) -> Formula:
