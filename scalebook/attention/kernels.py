@@ -190,9 +190,10 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Query-key pairs that the busiest core's time corresponds to, over all cores.
+    """Query-key pairs that set the time of causal attention: all pairs, or the longest tile once on every core.
 
-    Tiles of queries are spread over the cores. None finishes before its longest tile, the last one of a sequence.
+    Tiles of queries are spread over the cores. None finishes before its longest tile, the last one of a sequence, so
+    the larger of the two counts.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0

@@ -118,7 +118,7 @@ def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
 
 @formula("whole_generations", "yu2022")
 def whole_generations(requests, replicas, attention_dp, full_batch):
-    """How often a group is filled completely with requests.
+    """Number of times a group is filled completely with requests.
 
     Requests of one length that start together also end together, so a group works in generations.
 

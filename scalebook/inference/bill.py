@@ -49,7 +49,7 @@ def token_energy(tdp, device_rate):
     return tdp / device_rate
 
 
-# From speed: the batch eliminated
+# From the time per token, with the batch eliminated
 
 
 @formula("device_rate", "erdil2025", domain=_ABOVE_BASE)

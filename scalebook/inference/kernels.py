@@ -176,7 +176,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
             _add_stream(total, ops[0])
         elif any(t.is_routed for t in weights):
             _add_experts(total, ops)
-        elif names & {"k_nope", "v"} and latent:  # latents are expanded for prompts only
+        elif names & {"k_nope", "v"} and latent:  # only prompts expand the latents
             if work.reads:
                 _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
         else:

@@ -59,7 +59,7 @@ class Served:
 
     @property
     def utilisation(self) -> float:
-        """Share of that time in which a step runs."""
+        """Share of the measured time in which a step runs."""
         idle = sum(after.start - (x.start + x.seconds) for x, after in pairwise(self._counted))
         return 1 - idle / self._elapsed
 

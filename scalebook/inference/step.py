@@ -51,15 +51,15 @@ OVERLAPS = ("none", "half_batches")
 USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
 USUAL |= {"fullest_share": 1, "fullest_group": 1}  # for engines that balance both loads
 _SAID = {
-    "weights_time": "Dense weights on a device, each read once.",
-    "products_time": "What products with dense weights take beyond reading these.",
-    "cache_time": "Attention of each sequence to its cache.",
-    "reading_time": "Attention of prompts to themselves and to what was read of them before.",
-    "experts_time": "Products of the routed experts that the step visits, their weights read.",
-    "routing_time": "Tokens sorted by expert, copied, quantized, weighted and summed.",
-    "streams_time": "Norms, activations, words looked up and logits drawn from.",
-    "exchange_time": "Messages between the devices that share the model.",
-    "launches_time": "Launches of kernels.",
+    "weights_time": "Time to read the dense weights on a device, each once.",
+    "products_time": "Time of products with dense weights, beyond reading the weights.",
+    "cache_time": "Time in which each decoding sequence attends to its cache.",
+    "reading_time": "Time in which prompts attend to themselves and to their earlier chunks.",
+    "experts_time": "Time of products of the routed experts that the step visits, including reading their weights.",
+    "routing_time": "Time to sort tokens by expert, and to copy, quantize, weight and sum them.",
+    "streams_time": "Time of norms, activations, the embedding lookup and sampling from the logits.",
+    "exchange_time": "Time of messages between the devices that share the model.",
+    "launches_time": "Time of kernel launches.",
 }
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 

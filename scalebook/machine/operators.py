@@ -62,7 +62,7 @@ def wide_activations():
 
 @formula("weight_bits", _MEASURED)
 def same_bits(activation_bits):
-    """Default width of weights: the same as of the activations.
+    """Default width of weights, the same as the width of the activations.
 
     >>> same_bits(activation_bits=8)
     8.0

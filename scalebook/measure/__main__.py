@@ -1,4 +1,4 @@
-"""`python -m scalebook.measure` measures the machine that it runs on, and holds formulas against steps there."""
+"""Command line: `python -m scalebook.measure` measures this machine and compares predictions with steps timed on it."""
 
 import argparse
 

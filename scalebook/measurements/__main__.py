@@ -1,5 +1,8 @@
-"""`python -m scalebook.measurements` lists the confrontations; with a name, or --all, it runs them; with the
-name of a sheet, a formula or training_step it holds measurements of your own against it."""
+"""Command line: `python -m scalebook.measurements` lists the confrontations.
+
+With a name, or --all, it runs them. With the name of a sheet, a formula or training_step, it compares measurements of
+your own with its predictions.
+"""
 
 import argparse
 import json

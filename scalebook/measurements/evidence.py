@@ -41,8 +41,8 @@ UNCERTAIN = (
 )  # fmt: skip
 # Parts of a step with a residual error of their own, like that of their kernels when measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
-# Sets by what they measure; each letter's own lack is learnt from the sets of its family.  Of a table of several kinds
-# of rows, each kind is a set: of those rows whose group names it.
+# Sets by what they measure; the residual error of a letter is learnt from the sets of its family.  If a table has
+# several kinds of rows, each kind is a set of its own: the rows whose group contains its name.
 _SETS = {
     "step time": ("step_time", """
         korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b

@@ -74,12 +74,7 @@ def read_rows(source) -> tuple[list[Measurement], list[str]]:
             names = reader.fieldnames or []
     except OSError as error:
         raise ValueError(f"cannot read {where}: {error.strerror or brief(error)}") from None
-    except (
-        ValueError,
-        EOFError,
-        csv.Error,
-        zlib.error,
-    ) as error:  # not UTF-8, an open field, or a cut file
+    except (ValueError, EOFError, csv.Error, zlib.error) as error:  # not UTF-8, an open field, or a cut file
         raise ValueError(f"{where} is no CSV file in UTF-8: {brief(error)}") from None
     if long := next((row for row in rows if None in row), None):
         raise ValueError(f"{where}, row {quoted(long['row_id'])}: it has more cells than there are columns")

@@ -75,7 +75,7 @@ _KEYS = (
     "peak", "precision", "readings", "refused", "roofline", "rows", "shape", "sources", "tuned", "unit", "what", "when",
     "why", "words",
 )  # fmt: skip
-_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables that add to those of another
+_JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables of keys that are joined
 _DEVICES = {
     "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
     "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",

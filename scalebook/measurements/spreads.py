@@ -46,8 +46,8 @@ _TYPICAL = {
 }  # fmt: skip
 # Residuals of a family are fitted as the spread of this letter; expert kernels are separate from dense products.
 _LETTERS = {"kernels: experts": "experts_time"}
-# Letters that share what no formula has of another: kernels that are told apart by their formula only, parts of a step
-# that are such kernels, and memory of the stage asked for.
+# Letters that share the residual error of another letter: kernels that differ only in their formula, parts of a step
+# that are such kernels, and the memory of one stage.
 _GROUPS = {
     "routing_time": "experts_time", "cache_time": "kernel_time",
     "exchange_time": "collective_time", "train_memory": "memory",

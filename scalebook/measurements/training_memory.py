@@ -15,8 +15,8 @@ from .training_layouts import nanotron_stages
 
 __all__ = ["CALCULON", "calculon", "nanotron_verdict"]
 
-# What Calculon (isaev2023, at caa4b11) gives for the rows of korthikanti_memory.csv, from its shipped validation runs:
-# bytes of weights, gradients and optimizer state; bytes of activations and checkpoints, of each mode in this order.
+# Calculon's figures (isaev2023, at caa4b11) for the rows of korthikanti_memory.csv, from its shipped validation runs:
+# bytes of weights, gradients and optimizer state; then bytes of activations and checkpoints for each mode, in order.
 _MODES = ("baseline(TP only)", "SP", "selective", "SP+selective", "full recompute")
 CALCULON = {
     "GPT-22B": (43618713600, (63820529664, 42706403328, 27548188672, 11165237248, 6358564864)),

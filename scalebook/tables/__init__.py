@@ -215,8 +215,9 @@ class Models(Table):
         `family` names the published code that its blocks follow when a framework runs them step by step; the default is
         "llama".
 
-        By default there are as many key-value heads as heads, the heads share the hidden width, the feed-forward layer
-        is four times as wide, and there are two embeddings and no learned positions. The same shape gives the same row.
+        By default there are as many key-value heads as heads, the heads share the hidden width, and the feed-forward
+        layer is four times as wide. There are two embeddings and no learned positions. The same shape gives the same
+        row.
 
         >>> from scalebook.tables import models
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
