@@ -279,6 +279,6 @@ decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
     read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
     token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
-    doc="One decode step on one device: its memory, traffic, arithmetic and time.",
+    doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
     changes=CHANGES,
 )  # fmt: skip
