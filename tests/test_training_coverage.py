@@ -13,7 +13,12 @@ from scalebook.tables import frameworks
 from scalebook.training.frameworks import words_of
 
 MOST = 30  # rows asked of a set
-SETS = [x for x, said in stanzas().items() if "framework" in said.said and said.said["file"].startswith("training_")]
+SETS = [
+    x
+    for x, said in stanzas().items()
+    if "framework" in said.said and said.said["file"].startswith("training_")
+    and "parts" not in said.said  # how two steps compare, and no step's time
+]  # fmt: skip
 # The host sets these steps, or how a slow node stalls them, which no interval of overlaps can hold.
 OF_HOST = {"nanotron", "bloom_topology", "mtnlg"}
 

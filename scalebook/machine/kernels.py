@@ -100,7 +100,7 @@ def typical_matmul_efficiency():
     """Default matmul efficiency if none was measured: the median of the table, whose range is 0.34 to 0.87.
 
     In 16 bits the range is 0.43 (MI300X) to 0.87 (Gaudi 2) with median 0.70; in 8 bits 0.45 to 0.86 with median 0.63;
-    in 4 bits 0.34 to 0.54.
+    in 4 bits 0.34 to 0.86 (RTX PRO 6000).
 
     >>> typical_matmul_efficiency()
     0.6
