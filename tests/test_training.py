@@ -320,7 +320,8 @@ def test_tensors_are_as_wide_as_products_take_them(precision, width):
     for letter in ("weight_bits", "gradient_bits", "optimizer_bits", "activation_bits"):
         assert step[letter] == width / 32 * precisions.adam_fp32[letter]
     held = step.weight_memory + step.gradient_memory + step.optimizer_memory
-    assert held == pytest.approx(step.dense_params * width / 8 * (1 + 1 + 2 / 4))  # both moments are dealt out
+    values = step.dense_params + step.learned_positions * step.hidden
+    assert held == pytest.approx(values * width / 8 * (1 + 1 + 2 / 4))  # both moments are dealt out
     given = {x: step[x] for x in ("weight_bits", "gradient_bits", "optimizer_bits", "activation_bits", "logit_bits")}
     assert training_step(models.gpt2, device, known, **given).step_time == step.step_time
     found = search(training_step, models.gpt2, device, devices=4, pp=1, tp=1, global_batch=8, seq=512, progress=False)

@@ -35,10 +35,11 @@ class Kind:
     slides: Callable | None = None  # (config, block): does the block attend within the window?
     routes: Callable | None = None  # (config, block): is its feed-forward a mixture of experts?
     linear: Callable | None = None  # (config, block): is its attention linear?
+    family: str = ""  # whose published code its blocks follow, if not Llama's
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
-    """Read the shape from a config.json as a dict of words (name, attention, norm, windows) and letters (layers, ...).
+    """Read the shape from a config.json as a dict of words (name, attention, norm, family, windows) and letters (layers, ...).
 
     `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
     `text_config`, that part is read. Letters that do not apply are left out, as in models.toml: `ffn` if every block is
@@ -79,6 +80,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
     unused |= set() if letters.get("linear_layers") else {x for x in letters if x.startswith("linear_")}
     words = {"name": name or config["model_type"], "attention": _attention(letters), "norm": kind.norm}
+    words |= {"family": kind.family} if kind.family else {}
     words |= {"windows": "chunked"} if "window" in letters and kind.window_field == "attention_chunk_size" else {}
     return words | {letter: value for letter, value in letters.items() if letter not in unused}
 
@@ -380,12 +382,14 @@ KINDS = {
     "mixtral": Kind(_MISTRAL | _LOCAL_EXPERTS, slides=_every, routes=_every),
     "phi3": Kind(_LLAMA, slides=_every),
     "qwen2": Kind(_MISTRAL, window=4096, slides=_when_used(_listed(_upper))),
-    "qwen3": Kind(_GEMMA, window=4096, slides=_when_used(_listed(_upper))),
+    "qwen3": Kind(_GEMMA, window=4096, slides=_when_used(_listed(_upper)), family="qwen3"),
     "qwen2_moe": Kind(_QWEN2_MOE, window=4096, slides=_when_used(_upper), routes=_sparse_step),
-    "qwen3_moe": Kind(_MISTRAL | _QWEN_EXPERTS, window=4096, slides=_when_used(_every), routes=_sparse_step),
+    "qwen3_moe": Kind(
+        _MISTRAL | _QWEN_EXPERTS, window=4096, slides=_when_used(_every), routes=_sparse_step, family="qwen3"
+    ),
     "gemma": Kind(_GEMMA, tied=True),
-    "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even)),
-    "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth)),
+    "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even), family="gemma2"),
+    "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth), family="gemma3"),
     "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS | {"clamped_experts": 1}, window=128, slides=_listed(_even), routes=_every),
     "deepseek_v2": Kind(_DEEPSEEK, routes=_after_dense(0)),
     "deepseek_v3": Kind(_DEEPSEEK | {"mtp_blocks": ("num_nextn_predict_layers", 1)}, routes=_after_dense(3)),

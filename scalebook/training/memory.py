@@ -147,6 +147,11 @@ def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple
     return dense, blocks * symbol("block_routed_params")
 
 
+def _positions(stage: Expr) -> Expr:
+    """Return the parameters of learned positions, which each device of the first stage holds whole."""
+    return _at_start(stage) * symbol("learned_positions") * symbol("hidden")
+
+
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     """Bytes gathered temporarily if weights are sharded: the larger of the blocks at work and a vocabulary matrix.
 
@@ -179,7 +184,7 @@ def _parts(
     for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
         dense, routed = _params(stage, schedule, what == "weight" or not is_frozen)
         if what == "weight" or not is_frozen:
-            dense += _at_start(stage) * x("learned_positions") * x("hidden")
+            dense += _positions(stage)
         total = bytes_of(what, sharding, dense, routed)
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
         found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
@@ -264,7 +269,11 @@ _SAID_AWAY = {
 def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool) -> dict[str, Expr]:
     """Return the bytes in the second tier, by kind, on a device of a stage."""
     x, (blocks, _, _) = symbol, _stage(stage, schedule)
-    params = {what: _params(stage, schedule, what == "weight" or not is_frozen) for what in ("weight", "optimizer")}
+    params = {}
+    for what in ("weight", "optimizer"):
+        has_matrices = what == "weight" or not is_frozen
+        dense, routed = _params(stage, schedule, has_matrices)
+        params[what] = (dense + _positions(stage) if has_matrices else dense), routed
     params["gradient"] = params["optimizer"]
     found = {
         f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what])
