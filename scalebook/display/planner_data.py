@@ -45,6 +45,7 @@ READ = (
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
 BY_PRECISION = ("peak", "matmul", "training")
+NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 # What a framework says of models with experts, and a model of its blocks while it is trained.
 FRAMEWORK = (
     "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
@@ -132,7 +133,7 @@ def _title(source) -> str:
 def _is_read(letter: str, used: set) -> bool:
     """A page takes peaks and efficiencies at a precision from the cells of that precision."""
     kind, _, rest = letter.partition("_")
-    return rest not in ("flops", "efficiency") if kind in BY_PRECISION else letter in used
+    return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
 
 
 def _rows(table, notes: dict[tuple, int], used: set) -> dict:
