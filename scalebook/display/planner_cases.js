@@ -160,6 +160,7 @@ function planCases(engine) {
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
+      if (quantized && words.attention === "unfused") throw new Error("scores that are written out stand on this page with products in 16 bits only: choose attention in one kernel, or ask training_step in Python");
       if (isEager(plan) && (words.attention === "unfused" || words.context_exchange === "all_to_all")) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, which this page has only with attention in one kernel and gathered context: choose these, or ask training_step in Python`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;

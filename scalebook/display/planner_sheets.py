@@ -241,6 +241,8 @@ def training(graph: Graph) -> dict:
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
+            if attention == "unfused" and quantized:
+                continue  # nobody writes scores out and trains in 8 bits
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
