@@ -24,11 +24,15 @@ function planCases(engine) {
     let attention = "kv_rank" in letters ? (letters.q_rank ? "latent" : "plain latent") : "grouped";
     if (served && letters.index_heads) attention = "indexed";
     if (served && letters.output_gate) attention = "gated";
-    const routed = letters.experts && letters.moe_layers, experts = !routed ? "dense" : routed === letters.layers ? "all" : "some";
+    const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
     const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
     return [attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
       ...(served && letters.linear_layers ? ["linear"] : [])].join(" ");
   }
+
+  // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
+  const hasNoDense = ({ letters }) => Boolean(letters.experts) && letters.moe_layers === letters.layers;
+  const widths = (model) => (hasNoDense(model) ? { ffn: 1 } : {});
 
   // Rules
 
@@ -156,7 +160,8 @@ function planCases(engine) {
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
-      if (isEager(plan) && words.attention === "unfused") throw new Error(`${data.frameworks[plan.framework].name} runs a block's steps one by one, which this page has with attention in one kernel only: choose that, or ask training_step in Python`);
+      if (quantized && words.attention === "unfused") throw new Error("scores that are written out stand on this page with products in 16 bits only: choose attention in one kernel, or ask training_step in Python");
+      if (isEager(plan) && (words.attention === "unfused" || words.context_exchange === "all_to_all")) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, which this page has only with attention in one kernel and gathered context: choose these, or ask training_step in Python`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
@@ -165,12 +170,12 @@ function planCases(engine) {
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps)]);
+        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : [])]);
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
       const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
-      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
+      return { ...data.usual.train, ...wide, ...widths(plan.model), ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {
@@ -249,7 +254,7 @@ function planCases(engine) {
       const own = { ...data.engines[plan.engine ?? "ideal"].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
-      const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
+      const usual = { ...data.usual.serve, ...widths(plan.model), ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
       return { usual, given: { ...own, ...given } };
     },
     sheet(plan, exchange) {

@@ -7,6 +7,7 @@ package.
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from functools import cache
 from importlib.resources import files
@@ -45,10 +46,12 @@ READ = (
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
 BY_PRECISION = ("peak", "matmul", "training")
+NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 # What a framework says of models with experts, and a model of its blocks while it is trained.
 FRAMEWORK = (
     "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
 )  # fmt: skip
+_FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; ")  # the ends stand beside it
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
@@ -132,13 +135,13 @@ def _title(source) -> str:
 def _is_read(letter: str, used: set) -> bool:
     """A page takes peaks and efficiencies at a precision from the cells of that precision."""
     kind, _, rest = letter.partition("_")
-    return rest not in ("flops", "efficiency") if kind in BY_PRECISION else letter in used
+    return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
 
 
 def _rows(table, notes: dict[tuple, int], used: set) -> dict:
     """Letters, and of each row their values, its name and words; the source that most cells have, and the others'; the
     ends of those that have some, over the value.  What says where a cell is from has its number in `notes`, "+" for the
-    next that was not met before."""
+    next that was not met before.  The source "=" is that of most cells."""
     found = {}
     many = Counter(x for row in table.values() for x in row if _is_read(x, used))
     names = [x for x, _ in many.most_common()]
@@ -152,7 +155,8 @@ def _rows(table, notes: dict[tuple, int], used: set) -> dict:
             values.append(None if c is None else _number(c.value))
             sources.append("")
             if c is not None and c.formula is None and (c.source != usual or c.note):
-                met, number = len(notes), notes.setdefault((c.source, c.note), len(notes))
+                said = "=" if c.source == usual else c.source, _FROM.sub("", c.note)
+                met, number = len(notes), notes.setdefault(said, len(notes))
                 sources[-1] = "+" if number == met else str(number)
         while values and values[-1] is None:
             values.pop()

@@ -56,7 +56,7 @@ function planEngine(data) {
     return lists.get(text);
   }
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
-  // next of these.
+  // next of these.  "=" is the source of most of a row's cells.
   let note = 0;
   for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries"] : []) {
     const { letters, rows } = data[name];
@@ -65,7 +65,10 @@ function planEngine(data) {
       const said = row.sources ? row.sources.split(",") : [];
       [row.letters, row.sources] = [{}, {}];
       row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });
-      said.forEach((x, i) => { if (x) row.sources[letters[i]] = data.notes[x === "+" ? note++ : x]; });
+      said.forEach((x, i) => {
+        const [source, said_] = x ? data.notes[x === "+" ? note++ : x] : [];
+        if (x) row.sources[letters[i]] = [source === "=" ? row.source : source, said_];
+      });
       delete row.values;
     }
     data[name] = rows;

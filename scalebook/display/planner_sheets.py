@@ -4,7 +4,7 @@ A node of the graph is a letter, a number, or an operation with the places of wh
 the place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is
 put together of what its blocks cost (`blocks`, by kind of block, recomputation, kernel of attention, exchange of
 context and width of products), of what differs where a framework runs their element-wise steps one by one (`eager`, by
-the same and the family of code, where attention is one kernel), of what its words say (`words`, by sharding, schedule and offload), and of single
+the same and the family of code, where attention is one kernel and context is gathered), of what its words say (`words`, by sharding, schedule and offload), and of single
 formulas that rows decide about (`swaps`).  To a page a graph goes as text, in which only what is used twice has a
 number.
 
@@ -27,7 +27,7 @@ from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
-from scalebook.language import FORMULAS, Formula
+from scalebook.language import FORMULAS, Formula, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES
@@ -181,14 +181,17 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
 
 
 def kind_of(row: Mapping, served: bool) -> str:
-    """Which blocks a model's row has, as a word: rows of one kind share their sheets."""
+    """Which blocks a model's row has, as a word: rows of one kind share their sheets.
+
+    Where all blocks have experts there are no dense ones: the page counts none of them.
+    """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if served and row.get("index_heads"):
         attention = "indexed"
     if served and row.get("output_gate"):
         attention = "gated"
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
-    experts = "dense" if not routed else "all" if routed == row["layers"] else "some"
+    experts = "some" if routed else "dense"
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
@@ -198,18 +201,32 @@ def kind_of(row: Mapping, served: bool) -> str:
 def _shapes(served: bool) -> dict[str, Mapping]:
     """A row of every kind of block: those of the table, and those that configurations may have."""
     rows = [row for row in models.values() if served or not row.get("linear_layers")]
-    routed = dict(experts=8, layers=4, gating=1)
+    routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
-    for shape, several, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (2, 4), (0, 1)):
+    for shape, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (0, 1)):
         if shared or not shape:  # DeepSeek's and its like have shared experts
-            rows.append(routed | shape | dict(moe_layers=several, shared_experts=shared))
+            rows.append(routed | shape | dict(shared_experts=shared))
+    rows = [_with_dense(row) for row in rows]
     return {kind_of(row, served): row for row in reversed(rows)}
+
+
+def _with_dense(row: Mapping) -> Mapping:
+    """A row whose blocks all have experts with dense blocks too, for the listings of its kind."""
+    if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"]:
+        return row
+    return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
 
 def families(kind: str) -> list[str]:
     """Whose code eager blocks of a kind follow: of the table's rows, and Llama's for any other."""
     rows = (x for x in models.values() if not x.get("linear_layers") and kind_of(x, False) == kind)
     return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
+
+
+_NO_DENSE = Formula(
+    "stage_moe_blocks_all", "stage_moe_blocks", symbol("stage_blocks"), ("narayanan2021 §2.2",),
+    "Every block of a stage has experts."
+)  # fmt: skip
 
 
 def _block(row: Mapping, **words) -> list[Formula]:
@@ -224,10 +241,14 @@ def training(graph: Graph) -> dict:
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
+            if attention == "unfused" and quantized:
+                continue  # nobody writes scores out and trains in 8 bits
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
-            for family in families(kind) if attention == "flash" else ():
+            if attention != "flash" or exchange != "gather":
+                continue
+            for family in families(kind):
                 own = numbers(_block(row, blocks="eager", family=family, **said))
                 eager[f"{key}|{family}"] = runs(own - blocks[key])  # of a letter the last formula counts
     dense = blocks_of(models.llama3_8b)
@@ -257,6 +278,7 @@ def training(graph: Graph) -> dict:
             "latent": graph.number(host.attention_reached_length),
         },
         "launched": {"all": graph.number(host.launched_blocks_all), "moe": graph.number(host.launched_blocks_moe)},
+        "dense": graph.number(_NO_DENSE),
         "eager": {"all": graph.number(host.experts_fused), "moe": graph.number(host.experts_eager)},
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")

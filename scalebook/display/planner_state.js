@@ -17,7 +17,7 @@ function planState({ engine, cases, words, rows }) {
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
   const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
-  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => state.job === "train" || x in data.precisions).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => ORDER.includes(x)).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
 
   // A link. Whatever is not just as a page writes it is refused in one sentence, and nothing of it is used.
   const write = (state) => `#plan=${encodeURIComponent(JSON.stringify(state))}`;
