@@ -200,7 +200,7 @@ def test_cells_carry_what_rows_say():
 
 @pytest.mark.parametrize(
     ("name", "device", "letter"),
-    [("gemm_eleuther", "v100", "matmul_fp16")],  # cards and the MI250X have rows in several sets
+    [("gemm_eleuther", "v100", "matmul_fp16")],  # cards have rows in several sets now
 )
 def test_spreads_are_what_rows_give(name, device, letter):
     """Of devices that one set measured; `make confront` makes all of them anew."""
