@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sympy import lambdify
 
 from scalebook.block import FAMILIES, GPT, LLAMA, MOE, backward, blocks_of, eager, flash, full, undropped
+from scalebook.block.sharding import context_exchanged
 from scalebook.block.work import both_passes
 from scalebook.language import symbol
 from scalebook.tables import accelerators, frameworks, models
@@ -150,3 +151,12 @@ def test_the_family_follows_from_the_models_row():
         training_step(models.qwen3_8b, H100, frameworks.megatron, seq=4096, global_batch=1, family="gemma2")
         .saved_activations,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("unfused", [False, True])
+def test_heads_are_exchanged_before_keys_are_copied(unfused, autocast):
+    """DeepSpeed-Ulysses moves queries, keys, values and results; copies of keys are made of what has arrived."""
+    block = context_exchanged(eager(LLAMA, unfused=unfused, autocast=autocast))
+    assert [c.kind for c in block.collectives] == ["all_to_all"] * 4
+    assert all("seq/cp" not in t.indices for op in block.ops if op.function == "repeat" for t in op.args)

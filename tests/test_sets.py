@@ -7,7 +7,7 @@ import scalebook.measurements.sets as sets
 from scalebook import calculon, tables
 from scalebook.inference.step import SERVING
 from scalebook.language import NOTATION, Formula, Sheet
-from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements import CONFRONTATIONS, confront, stanza_keys
 from scalebook.measurements.calls import FUNCTIONS, called
 from scalebook.measurements.expressions import names
 from scalebook.shell.named import things
@@ -149,4 +149,4 @@ def test_ten_sets_of_training_at_most_are_code():
 @pytest.mark.parametrize("said", [{"letterz": {}}, {"when": [{"letterz": {}}]}, {"parts": [{"letterz": {}}]}])
 def test_a_mistyped_key_of_a_stanza_is_refused_with_the_nearest(said):
     with pytest.raises(ValueError, match=r"^mine: a stanza has no key 'letterz'; did you mean 'letters'\?$"):
-        sets._inherited("mine", {"mine": said})
+        stanza_keys.inherited("mine", {"mine": said})

@@ -156,6 +156,11 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
     return Block(tuple(ops))
 
 
+def _copies_attended(block: Block) -> list[str]:
+    """Return the copies of keys and values that eager attention makes: it casts and repeats them after an exchange."""
+    return [op.name for op in block.ops if op.function in ("cast", "repeat") and "context" in op.outs[0].indices]
+
+
 def context_exchanged(block: Block, way: str = "cp") -> Block:
     """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses).
 
@@ -165,7 +170,7 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
     ['all_to_all', 'all_to_all', 'all_to_all', 'all_to_all']
     """
-    core, ops, moved = set(attention_core(block)), [], {}
+    core, ops, moved = {*attention_core(block), *_copies_attended(block)}, [], {}
     tokens, heads = ("seq", "expert_tokens"), ("heads", "kv_heads")
 
     def exchange(tensor, name, start, end):

@@ -28,8 +28,8 @@ from scalebook.memory.serving import sliding_window
 __all__ = [
     "batch_limit_usual", "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline",
     "free_share_usual", "full_batch", "hbm_reported_in_gib", "kept_output_usual", "kernel_share_usual", "last_batch",
-    "makespan_of_generations", "no_sequence_overhead", "seconds_between_tokens", "tail_of_batch", "tpot_within_tail",
-    "whole_generations",
+    "makespan_of_generations", "no_sequence_overhead", "seconds_between_tokens", "static_batch", "tail_of_batch",
+    "tpot_within_tail", "whole_generations",
 ]  # fmt: skip
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
@@ -238,7 +238,9 @@ _OFFLINE = (
     batch_limit_usual, full_batch, whole_generations, last_batch, no_sequence_overhead, kernel_share_usual,
     makespan_of_generations, seconds_between_tokens, device_rate_offline,
 )  # fmt: skip
-_BATCH = Sheet("static", queues.end_to_end, device_rate_of_batch, doc="A batch that begins and ends together.")
+static_batch = Sheet(
+    "static_batch", queues.end_to_end, device_rate_of_batch, doc="A batch that begins and ends together."
+)
 
 
 @cache
@@ -337,6 +339,6 @@ def static(serve, *knowns, batch=1, **letters) -> Row:
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
-    found = _BATCH(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found

@@ -224,13 +224,13 @@ letter(
     r"\tau_{\mathrm{q,row}}",
     _ZERO,
 )
-letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{q}}", _ZERO)
+letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{quant}}", _ZERO)
 letter("operator_time", "s", "time of a linear layer: its input is quantized, then multiplied", r"T_{\mathrm{lin}}")
 letter(
     "cached_share",
     "%",
     "share of a product's traffic that a benchmark finds in the last-level cache",
-    r"\chi_{\mathrm{L2}}",
+    r"\chi_{\mathrm{LLC}}",
     "share",
 )
 letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")

@@ -1,7 +1,7 @@
 r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form.
 
-They are entered in `letters`, `letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving` and
-`letters_hardware`, one line per letter.
+They are entered in `letters`, `letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving`,
+`letters_runs` and `letters_hardware`, one line per letter.
 
 A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript argument, column.  Its
 symbol is a plain SymPy symbol, because a subclass would lose its attributes in SymPy's cache and in pickles.  So the

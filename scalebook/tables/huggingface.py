@@ -39,7 +39,7 @@ class Kind:
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
-    """Read the shape from a config.json as a dict of words (name, attention, norm, family, windows) and letters (layers, ...).
+    """Read the shape from a config.json as a dict of words (name, attention, norm, ...) and letters (layers, ...).
 
     `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
     `text_config`, that part is read. Letters that do not apply are left out, as in models.toml: `ffn` if every block is
@@ -63,6 +63,8 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
         letters[letter] = _read(config, rule, letters)
 
     letters["embeddings"] = 1 if _typed(config, "tie_word_embeddings", bool, kind.tied) else 2
+    if "learned_positions" in letters:  # behind the embeddings, as in models.toml, so that sheets list both rows alike
+        letters["learned_positions"] = letters.pop("learned_positions")
 
     blocks = range(letters["layers"])
     windowed = kind.slides and config.get(kind.window_field, kind.window) is not None

@@ -12,9 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from sympy import Integer, Max, Min, floor
+from sympy import Integer, Min, floor
 
-from scalebook import offload
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.building import uncollected
@@ -29,7 +28,7 @@ from scalebook.machine.systolic import (
     attention_efficiency_arrays_latent,
     grouped_efficiency_arrays,
 )
-from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import precisions
 from scalebook.training import assumptions, host
 from scalebook.training import parts as training_time
@@ -37,16 +36,15 @@ from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.frameworks import Between, framework_of, settled
-from scalebook.training.memory import bytes_of, filled, memory_formulas
+from scalebook.training.memory import filled, memory_formulas
+from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
-from scalebook.training.shardings import Sharding
 from scalebook.training.strategy import WORDS, Strategy
 from scalebook.training.totals import (
     batch_of_microbatches,
     devices_of_ways,
     hardware_flops,
     hfu,
-    link_of_host,
     longest_sequence,
     mfu,
     microbatches_of_batch,
@@ -93,54 +91,6 @@ _WHOLE_STREAM = Formula(
 )
 
 
-def _offloaded(sharding: Sharding, schedule: Schedule) -> list[Formula]:
-    """Return the formulas for what a block moves to and from a second tier, and its cost."""
-    block = symbol("block_params"), symbol("block_routed_params")
-    weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
-    source = ["rajbhandari2021 §3"]
-    between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
-    hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
-    return [
-        Formula(
-            "block_weights_held", "block_weights", weights, source, "Bytes of a block's weights that a device holds."
-        ),
-        Formula(
-            "block_states_held",
-            "block_states",
-            gradients + optimizer,
-            source,
-            "Bytes of a block's gradients and state.",
-        ),
-        Formula(
-            "wait_of_gradients",
-            "between_wait",
-            offload.backward_wait.of(block_states=gradients),
-            source,
-            "Time that transfers add to a backward pass before the last micro-batch: gradients come in to be "
-            "accumulated, and optimizer state does not move.",
-        ),
-        Formula(
-            "exposed_of_gradients",
-            "exposed_between",
-            offload.exposed_time.of(backward_wait=symbol("between_wait")),
-            source,
-            "Time that transfers add to a block, forward and backward, before the last micro-batch.",
-        ),
-        Formula(
-            "bandwidth_between",
-            "offload_bandwidth",
-            hiding,
-            source,
-            "Bandwidth that hides the transfers of all micro-batches but the last, which also moves optimizer state.",
-        ),
-        offload.forward_wait,
-        offload.backward_wait,
-        offload.exposed_time,
-        training_time.offload_exposed_both if schedule.copies > 1 else training_time.offload_exposed,
-        link_of_host,
-    ]
-
-
 @cache
 @uncollected()
 def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
@@ -168,7 +118,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         _HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(_offloaded(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *(offload_formulas(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
         Formula(
             "transfer_time_split",
             "transfer_time",
