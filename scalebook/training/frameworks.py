@@ -133,6 +133,7 @@ _ASSUMED = {
     "tp_pieces tp_beside": "no framework named: tensor-parallel collectives in pieces, or waited for",
     "ep_overlap": "no framework named: exchanges of experts hidden, or not",
     "pp_overlap": "no framework named: transfers between stages hidden, or not",
+    "unread_rerun": "no framework named: blocks recomputed as far as gradients need, or whole",
     "element_passes moe_element_passes": "no framework named: element-wise steps fused, or eager",
     "library_rate libraries": "no framework named: libraries of today, or of 2023",
 }
