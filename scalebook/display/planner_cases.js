@@ -32,7 +32,6 @@ function planCases(engine) {
 
   // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
   const hasNoDense = ({ letters }) => Boolean(letters.experts) && letters.moe_layers === letters.layers;
-  const widths = (model) => (hasNoDense(model) ? { ffn: 1 } : {});
 
   // Rules
 
@@ -175,7 +174,7 @@ function planCases(engine) {
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
       const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
-      return { ...data.usual.train, ...wide, ...widths(plan.model), ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
+      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {
@@ -254,7 +253,7 @@ function planCases(engine) {
       const own = { ...data.engines[plan.engine ?? "ideal"].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
-      const usual = { ...data.usual.serve, ...widths(plan.model), ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
+      const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
       return { usual, given: { ...own, ...given } };
     },
     sheet(plan, exchange) {
@@ -303,7 +302,8 @@ function planCases(engine) {
   function used(own, known) {
     const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs])), more = known.mtp_blocks;
     if (more && own.by.has("step_time")) known = { ...known, layers: known.layers + more, moe_layers: known.moe_layers + more }; // blocks that predict further tokens
-    return Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined));
+    const width = names.has("ffn") && known.ffn === undefined && known.experts ? { ffn: 1 } : {}; // of no blocks
+    return { ...width, ...Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined)) };
   }
   // What nothing says of the letters that an answer rests on: most often cells that a device of one's own was not given.
   function lacking(plan) {

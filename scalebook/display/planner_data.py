@@ -98,14 +98,15 @@ def planner_data() -> dict:
 
 
 def _formulas(graph) -> dict:
-    """Formulas: what is said of them, which several share, their domains, and all their expressions as one text."""
+    """Formulas: what is said of them, which several share (of each, how far it stands behind the last), their domains, and all their expressions as one text."""
     said: dict[tuple, int] = {}
     of = []
     for letter, _, name, sources, doc, _, stated in graph.formulas:
         of.append(said.setdefault((letter, name, tuple(sources), doc, stated), len(said)))
     domains = {i: [[words, letters] for words, _, letters in f[5]] for i, f in enumerate(graph.formulas) if f[5]}
     text, signs = graph.written([*(f[1] for f in graph.formulas), *(x[1] for f in graph.formulas for x in f[5])])
-    return dict(formulas=dict(text=text, words=signs, signs=SIGNS, domains=domains, of=of, said=list(said)))
+    changes = [x - last for last, x in zip([0, *of], of, strict=False)]
+    return dict(formulas=dict(text=text, words=signs, signs=SIGNS, domains=domains, of=changes, said=list(said)))
 
 
 def _words(said, letters) -> dict:

@@ -13,7 +13,8 @@ function planEngine(data) {
     return leaves.get(said);
   };
   // The places of all expressions in order: those of the formulas, then the conditions of their domains.
-  const roots = [], { text, words, signs, domains, of: saidOf, said: saidAll } = data.formulas;
+  let behind = 0;
+  const roots = [], { text, words, signs, domains, of: changes, said: saidAll } = data.formulas, saidOf = changes.map((x) => (behind += x));
   {
     const [lead, alone, ...all] = words.split(" "), first = Number(lead), single = Number(alone), many = signs.length, known = [];
     const value = new Uint8Array(128), kinds = all.map((x) => /^\((\D+)(\d+)(=?)$/.exec(x)).map((x) => x && [x[1], Number(x[2]), x[3]]), places = all.map((x, i) => (kinds[i] ? -1 : leaf(x)));

@@ -124,6 +124,7 @@ function planSearch(cases) {
       one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known));
     }
     for (const x of ["dp", "microbatches", ...moved.flat(), ...(job === "serve" ? ["devices"] : [])]) delete still[x];
+    if (still.experts) still.ffn ??= 1; // of no blocks
     const sheets = priced.map((x) => x.sheet), run = engine.compile(sheets, new Set(sheets.flatMap((x) => Object.keys(cases.used(x, still)))), moved, outputs)(still);
     const stride = outputs.length + 1, priceAt = run.at, found = run.out;
     let priced1 = -1;
