@@ -98,7 +98,9 @@ def planner_data() -> dict:
 
 
 def _formulas(graph) -> dict:
-    """Formulas: what is said of them, which several share (of each, how far it stands behind the last), their domains, and all their expressions as one text."""
+    """Formulas: their descriptions, which several share (each as its distance from the last), their domains, and all
+    expressions as one text.
+    """
     said: dict[tuple, int] = {}
     of = []
     for letter, _, name, sources, doc, _, stated in graph.formulas:

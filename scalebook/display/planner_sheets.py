@@ -1,12 +1,12 @@
 """The formulas of the planner's sheets, each distinct one once, as a graph that a page turns into code or into print.
 
-A node of the graph is a letter, a number, or an operation with the places of what it is of.  A formula is a letter,
-the place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is
-put together of what its blocks cost (`blocks`, by kind of block, recomputation, kernel of attention, exchange of
-context and width of products), of what differs where a framework runs their element-wise steps one by one (`eager`, by
-the same and the family of code, where attention is one kernel and context is gathered), of what its words say (`words`, by sharding, schedule and offload), and of single
-formulas that rows decide about (`swaps`).  To a page a graph goes as text, in which only what is used twice has a
-number.
+A node of the graph is a letter, a number, or an operation with the places of its operands.  A formula is a letter,
+the place of its right-hand side and its description; a sheet is a list of formulas.  A training step's sheet is put
+together from four groups: the costs of its blocks (`blocks`, by kind of block, recomputation, kernel of attention,
+exchange of context and width of products); the differences if a framework runs element-wise steps one by one (`eager`,
+by the same and the family of code, if attention is one kernel and context is gathered); the formulas of its words
+(`words`, by sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  To a page a graph
+goes as text, in which only what is used twice has a number.
 
 >>> graph = Graph()
 >>> from scalebook.language import symbol
