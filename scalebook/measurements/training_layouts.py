@@ -50,9 +50,12 @@ def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> 
 def nanotron_stages_of(row: Measurement) -> Measurement:
     """Return the blocks of the first, the fullest and the last stage, and the number of stages in use."""
     try:
-        stages = nanotron_stages(*(int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp")))
+        layers, *sizes, pp = (int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp"))
     except ValueError:
         return {}
+    if not 0 < pp <= layers <= 10_000:  # left out, or no model: too many stages would be listed
+        return {}
+    stages = nanotron_stages(layers, *sizes, pp)
     blocks = [x[0] for x in stages]
     used = 1 + [last for *_, last in stages].index(True)  # stages after the head are empty
     found = {"first_blocks": blocks[0], "stage_blocks": max(blocks), "last_blocks": blocks[-1], "used_stages": used}

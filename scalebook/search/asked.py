@@ -159,7 +159,7 @@ def _word(space: Space, name: str, value):
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
-    raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {value!r}")
+    raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
 
 
 def one_number(name: str, value) -> float:
