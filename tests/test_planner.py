@@ -735,7 +735,7 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
 def test_what_the_page_loads_is_small():
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
-    Rows of frameworks and libraries, a source for every cell, are 3 kB of it; what differs in blocks that are not fused, 3 kB.
+    Rows of frameworks and libraries, a source for every cell, are 3 kB of it; blocks that are not fused, 3 kB.
     """
     data = json.loads(planner_json())
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})

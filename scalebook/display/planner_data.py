@@ -98,7 +98,10 @@ def planner_data() -> dict:
 
 
 def _formulas(graph) -> dict:
-    """Formulas: what is said of them, which several share (of each, how far it stands behind the last), their domains, and all their expressions as one text."""
+    """Formulas: what is said of them, which several share, their domains, and all their expressions as one text.
+
+    `of` tells for each formula by how many places what is said of it stands behind what is said of the one before.
+    """
     said: dict[tuple, int] = {}
     of = []
     for letter, _, name, sources, doc, _, stated in graph.formulas:

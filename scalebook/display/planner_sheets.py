@@ -4,7 +4,8 @@ A node of the graph is a letter, a number, or an operation with the places of wh
 the place of its right-hand side and what is said of it; a sheet is a list of formulas.  A training step's sheet is
 put together of what its blocks cost (`blocks`, by kind of block, recomputation, kernel of attention, exchange of
 context and width of products), of what differs where a framework runs their element-wise steps one by one (`eager`, by
-the same and the family of code, where attention is one kernel and context is gathered), of what its words say (`words`, by sharding, schedule and offload), and of single
+the same and the family of code, where attention is one kernel and context is gathered), of what its words say
+(`words`, by sharding, schedule and offload), and of single
 formulas that rows decide about (`swaps`).  To a page a graph goes as text, in which only what is used twice has a
 number.
 
