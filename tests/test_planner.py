@@ -161,7 +161,9 @@ def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precisi
                     words=words, layout=dict(letters={}, words={}))  # fmt: skip
         found = page("answer", plan)
         if found["why"] is None:
-            step = training_step(models[model], accelerators[device].at(precision), row, **said, **words)
+            step = training_step(
+                models[model], accelerators[device].at(precision), row, **said, **words, sequence_parallel=True
+            )
             assert all(near(found["values"][x], step[x]) for x in ("step_time", "memory", "mfu")), plan
 
 
@@ -488,7 +490,8 @@ scaleout_bandwidth = "50 GB/s"
 
 
 @pytest.mark.parametrize("is_pasted", [False, True])
-@pytest.mark.parametrize("plan", [*SEARCHED[1:], ASKED[2]], ids=lambda p: p["model"])
+@pytest.mark.parametrize("plan", [*SEARCHED[1:], ASKED[2], SEARCHED[0] | dict(framework="megatron")],
+                         ids=lambda p: p["model"])  # fmt: skip
 def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     if is_pasted:
         model, device = page("config", json.dumps(CONFIGS["llama3_8b"]))["is"], page("device", MINE)["is"]

@@ -1,5 +1,7 @@
 """Write pages from the package itself, renewed at every build: book/reference/*.md, and what opens each part."""
 
+import html
+import re
 import tomllib
 from functools import partial
 
@@ -100,10 +102,71 @@ def table(name: str, title: str, said: str):
 
     def page() -> str:
         rows = getattr(tables, name)
-        html = plain_page(rows._repr_html_()).replace("\n", " ")
-        return "\n".join([f"# {title}", "", said, "", f'<div class="sb-wide">{html}</div>', "", *notes(rows), ""])
+        page = plain_page(rows._repr_html_()).replace("\n", " ")
+        return "\n".join([f"# {title}", "", said, "", f'<div class="sb-wide">{page}</div>', "", *notes(rows), ""])
 
     return page
+
+
+def libraries() -> str:
+    """The page of libraries: each in a fold of its own, with the cells that it has on each device."""
+    kinds = {}
+    for key, row in tables.libraries.items():
+        kinds.setdefault(row.words["library"], []).append(key)
+    folds = "".join(_library(word, keys) for word, keys in kinds.items())
+    return "\n".join(
+        [
+            "# Libraries",
+            "",
+            "A library's kernels reach other figures than a device's own cells say. Name it in a call:",
+            f'`accelerators.h100.running("flash_2")`. The table has {len(tables.libraries)} rows of {len(kinds)}',
+            "libraries. Open one to see its rows; hover over a value, or follow its mark, for the source.",
+            "",
+            '<form class="sb-filter" data-rows=".sb-library" role="search" aria-label="Libraries" hidden>'
+            '<label>Words <input type="search" name="words" autocomplete="off" placeholder="fp8 h100"></label>'
+            '<output aria-live="polite"></output></form>',
+            "",
+            f'<div class="sb-wide">{folds}</div>',
+            "",
+            *notes(tables.libraries),
+            "",
+        ]
+    )
+
+
+def _library(word: str, keys: list[str]) -> str:
+    rows = tables.libraries[keys]
+    devices = dict.fromkeys(x for row in rows.values() for x in row.words["devices"].split())
+    page, _, _ = plain_page(rows._repr_html_()).replace("\n", " ").rpartition("<p>")  # how to read it is said above
+    names = [row.name for row in rows.values()]
+    name = names[0] if len(names) == 1 else re.sub(r" on [^,]*$", "", min(names, key=len))
+    said = ": ".join(filter(None, [f"<code>{word}</code>", html.escape(name)]))
+    summary = f"<summary>{said} <small>({', '.join(devices)})</small></summary>"
+    return f'<details class="sb-more sb-library">{summary}{page}</details>'
+
+
+def frameworks() -> str:
+    """The page of frameworks: the cells of each, and the choices that it makes where a call says nothing else."""
+    names = [x for x in WORDS if any(x in row.words for row in tables.frameworks.values())]
+    return "\n".join(
+        [
+            table("frameworks", "Frameworks", "What a program that trains hides and fuses, and what its host costs. "
+                  "Name one in a call: `training_step(model, device, frameworks.nemo, ...)`.")(),
+            "## Choices",
+            "",
+            "What a framework chooses if a call does not say it, and the libraries that it runs.",
+            "",
+            f"| Framework | {' | '.join(x.replace('_', ' ') for x in names)} | libraries |",
+            f"| :-- |{' :-- |' * (len(names) + 1)}",
+            *(
+                f"| `{key}` | {' | '.join(row.words.get(x, '') for x in names)} "
+                f"| {', '.join(f'`{x}`' for x in row.words.get('libraries', '').split())} |"
+                for key, row in tables.frameworks.items()
+                if any(x in row.words for x in (*names, "libraries"))
+            ),
+            "",
+        ]
+    )  # fmt: skip
 
 
 PAGES = {
@@ -116,10 +179,8 @@ PAGES = {
     "precisions": table("precisions", "Precisions", "Bits per value, scales included, "
                                                     "and the state that training keeps."),
     "engines": table("engines", "Engines", "What a serving engine adds to the work, and what it reserves by default."),
-    "frameworks": table("frameworks", "Frameworks", "What a program that trains hides and fuses, and what its host "
-                        "costs. Name one in a call: `training_step(model, device, frameworks.nemo, ...)`."),
-    "libraries": table("libraries", "Libraries", "What kernels of a library reach on a device, in place of its "
-                       "own cells: `accelerators.h100.running(\"flash_2\")`."),
+    "frameworks": frameworks,
+    "libraries": libraries,
     "clusters": table("clusters", "Clusters", "What a network gives, and how often a node is slow: "
                       "`accelerators.h100.on(clusters.hf_h100)`."),
     "runs": table("runs", "Runs", "What makers publish of the final training of a model."),

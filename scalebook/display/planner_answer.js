@@ -112,7 +112,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     const { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = cases.framework(plan);
     const steps = cases.isEager(plan) ? "run one by one (eager)" : passes > 1 ? `cause ${show(passes)} times the memory traffic of fused ones` : "are fused";
     const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
-    return `Assumed of this framework: ${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped; element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.`;
+    return `Assumed of this framework: ${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped; element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.${cases.leavesSequence(plan) ? " Sequence parallelism is on here, though this framework has it off by default." : ""}`;
   }
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {

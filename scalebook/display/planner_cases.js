@@ -132,15 +132,17 @@ function planCases(engine) {
   const framework = (plan) => settled(plan, (row) => row.letters);
   // Whether a framework runs the element-wise steps of a block one by one.
   const isEager = ({ framework: key = "unnamed" }) => data.frameworks[key].words.blocks === "eager";
+  const leavesSequence = ({ framework: key = "unnamed" }) => data.frameworks[key].words.sequence_parallel === "False";
   // How far these may be off, and whose cells they are; null for one that has no ends.
   const frameworkEnds = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => {
     const [low, high] = row.ends?.[x] ?? [];
     return [x, low === undefined ? null : { low, high, origin: row.origin }];
   })));
-  // The words of a strategy that a framework sets where a plan says nothing else.
+  // The words of a strategy that a framework sets where a plan says nothing else.  Sequence parallelism is on in all
+  // plans, which have no blocks without it.
   function wordsOf({ framework: key = "unnamed" }) {
     const said = data.frameworks[key].words, found = {};
-    for (const x of ["sharding", "recompute", "attention", "sequence_parallel"]) if (x in said) found[x] = { True: true, False: false }[said[x]] ?? said[x];
+    for (const x of ["sharding", "recompute", "attention"]) if (x in said) found[x] = said[x];
     return found;
   }
 
@@ -312,5 +314,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, hasScales, framework, isEager, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

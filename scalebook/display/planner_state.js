@@ -111,7 +111,7 @@ function planState({ engine, cases, words, rows }) {
     const letters = { ...state.letters, ...chosen.letters, ...chosen.words };
     delete letters.dp;
     if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
-    if (!("sequence_parallel" in (state.job === "train" ? cases.wordsOf(state) : {}))) delete letters.sequence_parallel;
+    if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
     const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
     lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);

@@ -202,7 +202,7 @@ class Table(Mapping):
 # Letters by which a device is chosen come first.
 _FIRST = (
     "peak_bf16", "peak_fp8", "peak_fp4", "hbm_capacity", "hbm_bandwidth", "scaleup_bandwidth", "scaleup_size",
-    "price_hour", "tdp", "dp_overlap", "tp_pieces", "tp_beside", "ep_overlap",
+    "price_hour", "tdp", "dp_overlap", "tp_pieces", "tp_beside", "ep_overlap", "element_passes", "block_wait",
 )  # fmt: skip
 
 
