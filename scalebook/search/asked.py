@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row
-from scalebook.language.notation import either, nearest
+from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.row import gather, quantity
 
 from .plain import searchable
