@@ -294,7 +294,7 @@ def test_every_kind_is_tried_and_every_letter_is_in_the_notation():
     tried |= {"gemma3_text", "llama4_text", "qwen3_5_moe_text", "qwen3_5"}  # or what they are nested in
     assert tried == set(KINDS)
     for config in [*CONFIGS.values(), *(config for config, _ in LITERAL.values())]:
-        assert set(from_config(config)) - {"name", "attention", "norm", "windows"} <= set(NOTATION)
+        assert set(from_config(config)) - {"name", "attention", "norm", "family", "windows"} <= set(NOTATION)
 
 
 def test_a_path_a_folder_and_a_dict_read_alike(tmp_path):

@@ -326,15 +326,15 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     """Raise ValueError, in one sentence, if weights or caches do not fit: what is short, and what would do."""
 
     def at(**changed):
-        held = memory.only("held_weights", "workspace", "cache_room")
+        held = memory.only("held_weights", "workspace")
         return held(**{n: {**known, **changed}[n] for n in held.inputs})
 
-    here = at()
-    usable = here.cache_room + here.held_weights + here.workspace
-    if here.cache_room < 0:
+    here, room = at(), memory.formulas["cache_room"]  # which has no value where it would be negative
+    usable = float(room.numpy(*({**known, "held_weights": 0, "workspace": 0}[n] for n in room.inputs)))
+    if here.held_weights + here.workspace > usable:
         devices = known["tp"] * known["pp"] * known["attention_dp"]
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
-        wider = (n for n in wider if at(tp=n).cache_room >= 0)
+        wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
         wider = (n for n in wider if not reason(known | {"tp": n}))
         would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")

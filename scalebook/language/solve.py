@@ -36,8 +36,9 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
         aside = {part: sympy.Dummy(nonnegative=part.is_nonnegative) for part in others}
         back = {dummy: part for part, dummy in aside.items()}
         expr = formula.rhs.xreplace(aside)
-        if (branch := _undone(y, expr, x)) is None:
-            branch = next((b for b in _branches(y, expr, x) if _inverts(y, expr, x, b)), None)
+        left, right = _rooted(y, expr, x)
+        if (branch := _undone(left, right, x)) is None:
+            branch = next((b for b in _branches(left, right, x) if _inverts(y, expr, x, b)), None)
         if branch is not None:
             branch, domain = branch.xreplace(back), relaxed(formula.domain, x)
             new = Formula(formula.name, unknown, branch, formula.sources, formula.__doc__, formula.given, domain)
@@ -53,6 +54,14 @@ def _branches(y, expr, x):
     except NotImplementedError:
         return []
     return [branch for branch in found if not branch.has(sympy.zoo, sympy.nan)]
+
+
+def _rooted(y, expr, x):
+    """Take the root of both sides if `x` is in a high power of something positive, which SymPy would expand."""
+    rest, part = expr.as_independent(x, as_Add=False)
+    if part.is_Pow and part.exp.is_Integer and abs(part.exp) > 4 and part.base != x and part.base.is_positive:
+        return (y / rest) ** (1 / part.exp), part.base
+    return y, expr
 
 
 def _undone(y, expr, x):
