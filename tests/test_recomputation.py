@@ -71,7 +71,8 @@ def test_both_ends_are_those_of_the_step(words):
 
 @pytest.mark.parametrize("model", ["llama3_70b", "gpt3_175b"])
 def test_all_blocks_run_again_are_a_third_more(model):
-    run = training_step(models[model], H100.at("bf16"), tp=8, dp=8, microbatches=8, seq=2048, recompute="full")
+    whole = dict(recompute="full", unread_rerun=1)
+    run = training_step(models[model], H100.at("bf16"), tp=8, dp=8, microbatches=8, seq=2048, **whole)
     assert run.again_flops / (3 * run.block_flops) == pytest.approx(
         again_share_of_blocks(rerun_blocks=7, stage_blocks=7)
     )
@@ -137,7 +138,7 @@ def test_the_listing_of_gpt_runs_its_core_again_for_little():
     assert "probs" in GPT.saved_tensors  # what selective recomputation drops
     run = training_step(
         models.gpt3_175b, accelerators.a100.at("bf16"), tp=8, dp=1, microbatches=1, seq=2048, attention="unfused",
-        recompute="selective",
+        recompute="selective", unread_rerun=1,
     )  # fmt: skip
     assert run.again_flops / (3 * run.block_flops) == pytest.approx(2048 / (18 * 12288 + 3 * 2048), rel=1e-6)
 

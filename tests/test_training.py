@@ -505,5 +505,5 @@ def test_what_the_backward_pass_does_not_read_need_not_run_again():
     assert whole.again_flops - read.again_flops == pytest.approx(down)
     assert read.tp_backward < whole.tp_backward and read.again_compute < whole.again_compute == whole.forward_compute
     assert half.step_time == pytest.approx((whole.step_time + read.step_time) / 2)
-    assert training_step(*knowns, **letters).step_time == whole.step_time
+    assert training_step(*knowns, **letters).step_time == half.step_time  # no framework named: half-way
     assert read.memory == whole.memory and read.model_flops == whole.model_flops

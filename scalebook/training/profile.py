@@ -8,9 +8,11 @@
 True
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from scalebook.block.work import both_passes
+from scalebook.block import Block, backward, unread_again
+from scalebook.block.work import Work, both_passes, work
 from scalebook.language import Formula, Row, show
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.training.block_costs import head
@@ -81,10 +83,21 @@ def profile(*knowns, **letters) -> Profile:
         parts = [(dense, parts[0][1] * (1 - share)), (moe, parts[1][1] * share)]
     lines = []
     for block, calls in parts:
-        kernels = both_passes(strategy.transformed(block), strategy.quantized)
-        lines += [_line(w, calls, values, strategy) for w in kernels]
+        for w, is_read in _kernels(strategy.transformed(block), strategy.quantized):
+            lines.append(_line(w, calls * (1 if is_read else values["unread_rerun"]), values, strategy))
     lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head(), strategy.quantized)]
     return Profile(run, lines)
+
+
+def _kernels(forward: Block, quantized: bool) -> Iterator[tuple[Work, bool]]:
+    """Yield the kernels of a block and of its backward pass, and whether anything reads what each computes."""
+    back = backward(forward)
+    unread = unread_again(back)
+    read = Block(tuple(op for op in back.ops if op not in set(unread)))
+    for w in (*work(forward, "forward", quantized), *work(read, quantized=quantized)):
+        yield w, True
+    for w in work(Block(unread), quantized=quantized):
+        yield w, False
 
 
 def _line(w, calls, values, strategy) -> Line:
