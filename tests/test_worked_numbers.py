@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from scalebook.block import blocks_of
+from scalebook.block.operations import COLLECTIVES, RULES
 from scalebook.inference.kernels import PARTS
 from scalebook.inference.step import decode_step, mixed_step, prefill_step
 from scalebook.language import NOTATION
@@ -94,3 +95,69 @@ def test_a_worked_number(row):
 def test_every_cost_has_a_worked_number():
     worked = {row["letter"] for row in ROWS}
     assert worked >= {*_MEANINGS} | {*_SAID} | {*PARTS}, "a cost that is put together by hand has no worked number"
+
+
+# What a function keeps, and its FLOPs per element: each a word, with an exponential or a division as one. Numbers are
+# those of Calculon's source (calculon-ai/calculon at caa4b11, layers.py), which says no more.
+SIGMOID, SILU = "exp add divide", "exp add divide multiply"
+SLOPE = "1-s *g +1 *s"  # of silu, beside its sigmoid s: s (1 + g (1 - s))
+FLOPS = {
+    "layernorm": ("inputs", 9, 21),
+    "softmax": ("outputs", 5, 8),
+    "drop": ("mask", 1, 1),
+    "gelu": ("inputs", 8, 13),
+    "add": ("", 1, 0),
+    "rmsnorm": ("inputs", "square sum *r *gain", "d*gain *x sum x*k subtract *r for-gain:x*r *d sum"),
+    "swiglu": ("inputs", f"{SILU} *up", f"{SIGMOID} silu:g*s d_up:d*silu d*up slope:1-s *silu +s d_gate:*"),
+    "geglu": ("inputs", [8, "*up"], [13, "d*up d_up:*"]),
+    "rope": (
+        "",
+        "half-of-six half-of-six half-of-six",
+        "half-of-six half-of-six half-of-six",
+    ),  # 4 multiplies, 2 adds a pair
+    "sum": ("", "add", ""),
+    "topk": ("inputs", 5, 8),  # a softmax
+    "route": ("outputs", 5, 8),
+    "dispatch": ("", "", ""),
+    "combine": ("inputs", "*weight sum", "d_down:d*weight d_weight:d*down sum"),
+    "cross_entropy": ("inputs", "max subtract exp sum divide", "subtract exp divide"),
+    "append": ("", "", ""),
+    "relu": ("inputs", "compare", "compare"),
+    "gate": ("inputs", f"negate {SIGMOID} *mix", f"negate {SIGMOID} d_mix:d*s d*mix 1-s *s d_open:*"),
+    "pick": ("", "", ""),
+    "conv": (
+        "inputs",
+        ["* + " * 4, f"negate {SILU}"],
+        ["d_x:* + " * 4, "d_W:* + " * 4, f"negate {SIGMOID} {SLOPE} *d"],
+    ),
+    "cast": ("", "", ""),
+    "constant": ("", "once", "once"),
+    "repeat": ("", "", ""),
+    "mean_square": ("inputs", "square sum", "*2/size *d"),
+    "scale": ("inputs", "*", "d_x:d*r d_r:d*x sum"),
+    "times": ("inputs", "*", "d_a:d*b d_b:d*a"),
+    "power": ("inputs", "* *", "square *3 *d"),
+    "tanh": ("outputs", "tanh", "square 1-t *d"),
+    "silu": ("inputs", SILU, f"{SIGMOID} {SLOPE} *d"),
+}
+ASSUMED = {"delta"}  # estimated; its backward pass is twice its forward pass
+
+
+def counted(flops):
+    """FLOPs: a number of Calculon's, or the number of words; a list of both is summed."""
+    parts = flops if isinstance(flops, list) else [flops]
+    return sum(x if isinstance(x, int) else len(x.split()) for x in parts)
+
+
+@pytest.mark.parametrize("name", FLOPS)
+def test_what_a_function_keeps_and_computes(name):
+    keeps, forward, backward = FLOPS[name]
+    rule = RULES[name]
+    assert (rule.keeps, rule.forward, rule.backward) == (keeps, counted(forward), counted(backward))
+
+
+def test_every_function_has_a_rule_by_hand():
+    assert {*FLOPS} | ASSUMED == {*RULES} - {*COLLECTIVES}
+    assert all(RULES[x].backward == 2 * RULES[x].forward for x in ASSUMED)
+    whole = {x for x, rule in RULES.items() if rule.whole}
+    assert whole == {"layernorm", "rmsnorm", "softmax", "topk", "route", "mean_square"}  # sums over their last index
