@@ -55,7 +55,7 @@ STEPS = dict(decode_step=decode_step, prefill_step=prefill_step, mixed_step=mixe
 def letters_of(text):
     """The letters and words of a cell: `tp=2 recompute=full`."""
     pairs = (pair.split("=") for pair in text.split())
-    return {x: float(y) if y.replace(".", "", 1).replace("e-", "", 1).isdigit() else y for x, y in pairs}
+    return {x: float(y) if y.replace(".", "", 1).isdigit() else y == "True" or y for x, y in pairs}
 
 
 def worth(row):
@@ -71,7 +71,7 @@ def answered(row):
     known = {**model} | {x: y for x, y in letters.items() if isinstance(y, float)}
     limits = NETWORK | LIMITS[row["bound_by"]]
     if row["call"] == "memory_sheet":
-        words = {x: letters.pop(x) for x in [*letters] if isinstance(letters[x], str)}
+        words = {x: letters.pop(x) for x in [*letters] if not isinstance(letters[x], float)}
         sheet, known = memory_sheet(*blocks_of(model), **words), USUAL | known
         asked = letters | {x: y for x, y in USUAL.items() if x in sheet.inputs and x not in letters}
         return sheet(model, **asked), known
