@@ -1,8 +1,8 @@
 """Change one operator, number or factor of the package at a time, and see whether a test notices.
 
 `mutations.toml` lists the changes: a file, a text that occurs once in it, and what stands there instead. Each is made
-in a temporary copy, never here. First the doctests of the changed module and the quick guards run, then the tests of its
-room. A mutation that no test notices SURVIVED: something is not guarded.
+in a temporary copy, never here. First the doctests of the changed module and the quick guards run, then the tests of
+its room. A mutation that no test notices SURVIVED: something is not guarded.
 
     python -m tools.mutations             all, two at a time
     python -m tools.mutations gather      those with "gather" in their names

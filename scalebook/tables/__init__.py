@@ -24,6 +24,7 @@ from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
 from . import shapes
+from .plausible import refuse_faster, refuse_outliers
 from .table import Device, Engine, Framework, Table
 
 __all__ = [
@@ -294,6 +295,7 @@ def _read_device(path, key):
     name = word(key, "a device's key") if key is not None else next(iter(table))
     device = table[name]
     device.kin = ()
+    refuse_faster(str(path), name, device, _table("accelerators"))
     peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
     lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
     if lacking or not peaks:
@@ -308,7 +310,10 @@ _LOCK = RLock()
 @cache
 def _read(name):
     kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
-    return kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
+    table = kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
+    if name == "accelerators":
+        refuse_outliers(f"{name}.toml", table)
+    return table
 
 
 def _table(name):
