@@ -3,8 +3,10 @@
 import pytest
 
 from scalebook.inference.step import decode_step, prefill_step
+from scalebook.language import symbol
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
+from scalebook.training.block_costs import _near
 from scalebook.training.contention import dp_contention_shared
 
 from .test_worked_numbers import LIMITS, NETWORK, SERVED, TRAINED
@@ -82,6 +84,18 @@ def test_a_prompt_of_twice_the_chunks_past_attends_to_twice_as_many():
         letters |= {x: y for x, y in SERVED.items() if x in sheet.letters} | NETWORK | LIMITS["arithmetic"]
         at = [prefill_step(model, accelerators.h100, **letters, past=x).reading_time for x in (0, 128, 256)]
         assert at[2] - at[1] == pytest.approx(at[1] - at[0])
+
+
+@pytest.mark.parametrize("domain", [2, 8, 72])
+@pytest.mark.parametrize(("tp", "cp"), [(1, 4), (2, 4), (4, 4), (8, 2), (8, 16), (16, 2)])
+def test_ranks_fill_domains_as_megatron_numbers_them(tp, cp, domain):
+    """Megatron-LM's order is tp-cp-ep-dp-pp; for experts it is etp-ep-dp-pp, on a grid of their own."""
+    tp_group = range(tp)
+    cp_group = range(0, tp * cp, tp)  # the same tp rank, so the same heads
+    at = dict(tp=tp, cp=cp, etp=tp, ep=cp, scaleup_size=domain)
+    for way, group in dict(tp=tp_group, cp=cp_group, etp=tp_group, ep=cp_group).items():
+        near = _near(way).subs({symbol(x): y for x, y in at.items()})
+        assert near == sum(rank // domain == 0 for rank in group), f"{way} ranks {[*group]} in domains of {domain}"
 
 
 @pytest.mark.parametrize(("way", "worth"), [("tp", 5e-3), ("cp", 5e-3), ("ep", 5e-3), ("pp", 5e-4)])
