@@ -16,6 +16,6 @@ def test_a_text_that_is_gone_is_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "mutations.toml").write_text(stanza, "utf-8")
     monkeypatch.setattr(mutations, "__file__", str(tmp_path / "mutations.py"))
     with pytest.raises(
-        ValueError, match=r"mutations.toml, \[gone\]: 'no such code' occurs 0 times in scalebook/training"
+        ValueError, match=r"mutations.toml, \[gone\]: 'no such code' occurs 0 times in "
     ):
         mutations.listed()

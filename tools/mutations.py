@@ -42,7 +42,7 @@ def listed() -> dict[str, dict]:
         times = file.read_text("utf-8").count(change["old"]) if file.exists() else 0
         if times != 1:
             wrong.append(
-                f"{path.name}, [{name}]: {change['old']!r} occurs {times} times in {change['file']}, and must occur once: "
+                f"{path.name}, [{name}]: {change['old']!r} occurs {times} times in {change['file']}, and not once: "
                 "write it as it stands there today, or delete the stanza if the code is gone"
             )
     if wrong:
