@@ -375,7 +375,7 @@ def test_a_configuration_is_read_as_python_reads_it(page, key):
     row = models.read(CONFIGS[key], name=models[key].name)
     own = page("config", json.dumps(CONFIGS[key]))["is"]
     assert own["letters"] == dict(row)
-    assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
+    assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows", "family")}
 
 
 WRONG = [
