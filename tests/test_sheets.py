@@ -163,12 +163,12 @@ def test_why_goes_down_to_the_tables():
 )
 def test_refused(formulas, error, words):
     with pytest.raises(error, match=words):
-        Sheet("s", *(equation(letter, text, f"f{i}") for i, (letter, text) in enumerate(formulas)))
+        _ = Sheet("s", *(equation(letter, text, f"f{i}") for i, (letter, text) in enumerate(formulas))).letters
 
 
 def test_more_that_is_refused():
     with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
-        Sheet("s", Formula("f", "flops", 2 * sympy.Symbol("hiden")))
+        _ = Sheet("s", Formula("f", "flops", 2 * sympy.Symbol("hiden"))).letters
     with pytest.raises(TypeError, match="takes formulas, not 'kv_cache'"):
         Sheet("s", "kv_cache")
     with pytest.raises(TypeError, match="closed forms, and compute_time of roofline_time is found numerically"):

@@ -263,12 +263,20 @@ grouped_product = Sheet(
     grouped_time,
     doc="A grouped product, one per expert of a device in one kernel, as DeepGEMM runs it, with uneven loads.",
 )  # fmt: skip
-experts_layer = Sheet(
-    "experts_layer", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
-    expert_blocks_even, gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time,
-    doc="A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
+
+
+def _layer(name, block_rows, doc):
+    return Sheet(
+        name, *_USUAL, expert_rows_expected, block_rows, assigned_tokens_whole, local_experts_even, expert_blocks_even,
+        gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time, doc=doc
+    )  # fmt: skip
+
+
+experts_layer = _layer(
+    "experts_layer", block_rows_tile,
+    "A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
 )  # fmt: skip
-experts_layer_deepgemm = Sheet(
-    "experts_layer_deepgemm", *experts_layer.using(block_rows_deepgemm).formulas.values(),
-    doc="A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
+experts_layer_deepgemm = _layer(
+    "experts_layer_deepgemm", block_rows_deepgemm,
+    "A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
 )  # fmt: skip

@@ -6,8 +6,8 @@
 (11.0, True)
 """
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
 
 import numpy as np
 import sympy
@@ -44,7 +44,22 @@ __all__ = [
     "tokens_of",
 ]
 
-ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the other engines serve one user
+
+class _Engines(Sequence):
+    """The keys of engines that serve several users. The table is read at first use, so that an import is quick."""
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for key, row in engines.items() if "chunk_tokens" in row)
+
+    def __getitem__(self, place):
+        return self.keys[place]
+
+    def __len__(self):
+        return len(self.keys)
+
+
+ENGINES = _Engines()
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # Default values of letters

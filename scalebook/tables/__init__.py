@@ -15,7 +15,6 @@ from functools import cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from threading import RLock
 
 from scalebook.language import NOTATION
 from scalebook.language.interval import SPREADS
@@ -302,18 +301,10 @@ def _read_device(path, key):
     return device
 
 
-_LOCK = RLock()
-
-
 @cache
-def _read(name):
-    kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
-    return kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
-
-
 def _table(name):
-    with _LOCK:  # concurrent threads share one table
-        return _read(name)
+    kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
+    return kind(name, lambda: kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])._rows)
 
 
 def __getattr__(name):
