@@ -3,7 +3,7 @@
 import pytest
 
 from scalebook.tables import accelerators, models, ranges, runs
-from scalebook.training.costs import (
+from scalebook.runs.costs import (
     carbon_of_run,
     device_hours_of_arithmetic,
     mfu_of_hours,

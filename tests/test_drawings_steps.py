@@ -18,7 +18,7 @@ from scalebook.display.drawings_steps import (
 from scalebook.display.steps import TIME
 from scalebook.tables import accelerators, models, ranges
 from scalebook.training import knobs, training_step
-from scalebook.training.costs import run_costs
+from scalebook.runs import run_costs
 
 from .test_schematics import (  # noqa: F401 (run here too)
     SVG,

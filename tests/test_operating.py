@@ -5,7 +5,7 @@ import pytest
 
 from scalebook.inference import any_slow
 from scalebook.tables import models, precisions
-from scalebook.training import (
+from scalebook.runs import (
     checkpoint_bytes,
     checkpoint_interval_daly,
     lost_share_at_best,

@@ -89,7 +89,7 @@ from scalebook.inference.tail import (
 )
 from scalebook.language import OutsideDomain, symbol
 from scalebook.tables import accelerators, models
-from scalebook.training.checkpoints import (
+from scalebook.runs import (
     checkpoint_interval_daly,
     checkpoint_interval_far,
     checkpoint_interval_young,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from scalebook.display.schematic import Scene
 from scalebook.language import Row, show
 from scalebook.language.meanings import PARTS
-from scalebook.training.apart import sites_lost_waiting
+from scalebook.runs import sites_lost_waiting
 from scalebook.training.knobs import Setup, frameworks
 from scalebook.training.shapes import block_params_wide, hidden_of_size, layers_of_size
 
@@ -64,7 +64,7 @@ def chain_of_costs(run: Row) -> Scene:
     """From parameters and tokens to hours of devices, and from these to dollars, electricity and carbon.
 
     >>> from scalebook.tables import accelerators, models, ranges
-    >>> from scalebook.training.costs import run_costs
+    >>> from scalebook.runs import run_costs
     >>> h100 = {x: accelerators.h100[x] for x in ("peak_flops", "tdp")}
     >>> run = run_costs(models.llama3_405b, h100, ranges.usual, train_tokens=15.6e12, devices=16384)
     >>> "× 2.95 $/h" in chain_of_costs(run).description

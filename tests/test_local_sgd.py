@@ -6,7 +6,7 @@ import pytest
 from scalebook.language import OutsideDomain
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
-from scalebook.training.apart import (
+from scalebook.runs import (
     half_site_bandwidth,
     site_bytes_ring,
     site_exchange_ring,
