@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from scalebook.inference import any_slow
-from scalebook.tables import models, precisions
 from scalebook.runs import (
     checkpoint_bytes,
     checkpoint_interval_daly,
@@ -14,6 +13,7 @@ from scalebook.runs import (
     near_checkpoint_time_sent,
     operating,
 )
+from scalebook.tables import models, precisions
 
 
 def test_a_checkpoint_is_twelve_bytes_a_parameter_with_adam():

@@ -31,6 +31,6 @@ def test_old_modules_are_imported_by_their_old_names_too():
 
 
 def test_the_warning_names_the_line_that_uses_the_old_name():
-    code = "import scalebook.training\nfrom scalebook.training.apart import training_apart\nfrom scalebook.training import operating"
+    code = "\nfrom scalebook.training.apart import training_apart\nfrom scalebook.training import operating"
     run = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True)
     assert "<string>:2" in run.stderr and "<string>:3" in run.stderr

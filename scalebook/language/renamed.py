@@ -24,10 +24,15 @@ __all__ = ["MODULES", "NAMES", "renamed", "resolved"]
 
 # Old names are deleted here, and nowhere else, with the next release.
 MODULES = {
+    "scalebook.inference.flags": "scalebook.flags.servers",
     "scalebook.training.apart": "scalebook.runs.local_sgd",
     "scalebook.training.checkpoints": "scalebook.runs.checkpoints",
     "scalebook.training.costs": "scalebook.runs.costs",
     "scalebook.training.fewer": "scalebook.runs.compression",
+    "scalebook.training.knobs": "scalebook.flags.configurations",
+    "scalebook.training.knobs_data": "scalebook.flags.table",
+    "scalebook.training.knobs_rules": "scalebook.flags.rules",
+    "scalebook.training.knobs_text": "scalebook.flags.text",
     "scalebook.training.largest_run": "scalebook.runs.walls",
     "scalebook.training.stragglers": "scalebook.runs.stragglers",
 }
@@ -38,7 +43,13 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
     return {f"{old}.{name}": f"{new}.{name}" for name in names.split()}
 
 
-NAMES = _moved(
+NAMES = {
+    "scalebook.flags.configurations.flags": "scalebook.flags.write",
+    "scalebook.flags.table.Knob": "scalebook.flags.Flag",
+    "scalebook.flags.table.Knobs": "scalebook.flags.Flags",
+    "scalebook.flags.servers.Flag": "scalebook.flags.ServerFlag",
+}
+NAMES |= _moved(
     "scalebook.training",
     "scalebook.runs",
     """
@@ -50,7 +61,8 @@ NAMES = _moved(
     site_exchange_ring site_latency_fibre sites_gain sites_lost_overlapped sites_lost_waiting step_time_apart
     train_cost_of_hours train_time_of_hours training_apart
     """,
-) | _moved(
+)
+NAMES |= _moved(
     "scalebook.runs.compression",
     "scalebook.runs.stragglers",
     "pool_gain_equal pool_gain_whole pool_lost_equal pool_lost_whole",
