@@ -9,8 +9,8 @@ from scalebook.display import drawings_fleet
 from scalebook.display.drawings_fleet import _asked, _found, _schedule
 from scalebook.inference import next_generation
 from scalebook.machine.tiles import tile_efficiency
+from scalebook.runs import training_apart
 from scalebook.tables import accelerators, models
-from scalebook.training.apart import training_apart
 
 from .test_schematics import (  # noqa: F401 (what every drawing must be)
     test_it_has_the_colours_of_the_vocabulary_in_both_schemes,

@@ -11,14 +11,15 @@ from scalebook.display.drawings_steps import (
     ORDER,
     chain_of_costs,
     deep_and_wide,
-    knobs_of_a_step,
+    flags_of_a_step,
     steps_and_sums,
     time_of_a_step,
 )
 from scalebook.display.steps import TIME
+from scalebook.flags import read
+from scalebook.runs import run_costs
 from scalebook.tables import accelerators, models, ranges
-from scalebook.training import knobs, training_step
-from scalebook.training.costs import run_costs
+from scalebook.training import training_step
 
 from .test_schematics import (  # noqa: F401 (run here too)
     SVG,
@@ -36,8 +37,8 @@ SHOWN = ["--num-virtual-stages-per-pipeline-rank", "--tp-comm-overlap", "--use-d
 
 
 def flags_priced():
-    setup = knobs.read(FLAGS, devices=64)
-    return knobs_of_a_step(setup, training_step(models.llama3_70b, accelerators.h100.at("bf16"), **setup.knowns), SHOWN)
+    setup = read(FLAGS, devices=64)
+    return flags_of_a_step(setup, training_step(models.llama3_70b, accelerators.h100.at("bf16"), **setup.knowns), SHOWN)
 
 
 def megatron():
@@ -55,7 +56,7 @@ def run(which="usual"):
 DRAWN = {
     "steps_and_sums": lambda: steps_and_sums(step_time=4, site_exchange=4.8),
     "chain_of_costs": lambda: chain_of_costs(run()),
-    "knobs_of_a_step": flags_priced,
+    "flags_of_a_step": flags_priced,
     "time_of_a_step": lambda: time_of_a_step(megatron()),
     "deep_and_wide": lambda: deep_and_wide(1e12),
 }

@@ -5,11 +5,11 @@ from importlib.resources import files
 
 import pytest
 
+from scalebook.flags import frameworks as flags_of_frameworks
+from scalebook.flags import read
 from scalebook.language.words import WORDS
 from scalebook.tables import _TABLES, Framework, Table, accelerators, clusters, frameworks, libraries, models
 from scalebook.training import training_step
-from scalebook.training.knobs import read
-from scalebook.training.knobs_data import frameworks as knobs_of_frameworks
 
 from .every import every
 
@@ -33,17 +33,17 @@ def test_every_framework_of_the_field_is_a_row():
 # A flag's usual value and the framework's cell are one fact
 
 USUAL = [
-    (key, knobs, flag, name, value)
-    for key, knobs in knobs_of_frameworks().items()
-    for flag, knob in knobs.items()
-    if knob.usual and knobs.rows
-    for name, value in knob.says(knob.usual).items()
+    (key, table, flag, name, value)
+    for key, table in flags_of_frameworks().items()
+    for flag, entry in table.items()
+    if entry.usual and table.rows
+    for name, value in entry.says(entry.usual).items()
 ]
 
 
 @every(USUAL, name=lambda x: f"{x[0]}: {x[2]} gives {x[3]}")
-def test_a_flags_usual_value_is_what_the_framework_has(key, knobs, flag, name, value):
-    row = frameworks[knobs.rows[-1][1]]  # the one where no flag is given
+def test_a_flags_usual_value_is_what_the_framework_has(key, table, flag, name, value):
+    row = frameworks[table.rows[-1][1]]  # the one where no flag is given
     if name in WORDS:
         usual = WORDS[name].usual
         assert row.words.get(name, str(usual)) == str(value)

@@ -19,15 +19,14 @@ from scalebook.display import planning as made
 from scalebook.display.planner_data import planner_json
 from scalebook.display.planner_sheets import Graph, kind_of
 from scalebook.display.planning import planner, planner_script, planner_style
+from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
-from scalebook.inference.flags import SERVERS, server_flags
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language import symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
-from scalebook.training.knobs import flags
 from scalebook.training.rules import reason
 
 from .browser import open_page
@@ -506,12 +505,12 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
 
 
-def test_flags_are_those_of_the_knobs(page):
+def test_flags_are_those_of_the_package(page):
     best = page("find", SEARCHED[1])["best"][0]
     known = SEARCHED[1]["letters"] | {x: int(y) for x, y in best["letters"].items() if x != "dp"}
     words = {x: best["words"][x] for x in ("recompute", "sharding", "schedule")}
     known = {x: y for x, y in known.items() if x not in ("devices", "cp", "ep", "chunks") or (y > 1 and x != "devices")}
-    python = flags(known | words | dict(precision="bf16", sequence_parallel=True), "megatron")
+    python = write(known | words | dict(precision="bf16", sequence_parallel=True), "megatron")
     assert sorted(page("flags", [SEARCHED[1], best, "megatron"]).split()) == sorted(python.split())
 
 

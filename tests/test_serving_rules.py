@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from scalebook.flags import server_flags
 from scalebook.inference import (
     assumptions,
     decode_step,
@@ -12,7 +13,6 @@ from scalebook.inference import (
     prefill_step,
     serve,
 )
-from scalebook.inference.flags import server_flags
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, engines, models

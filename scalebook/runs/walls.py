@@ -17,8 +17,7 @@ from sympy import Integer, Max, Min, Rational, S, log, sqrt
 
 from scalebook.language import Sheet, formula
 from scalebook.machine.collective_rates import FABRIC
-
-from .overlap import group_rate
+from scalebook.training.overlap import group_rate
 
 __all__ = [
     "bandwidth_wall", "bandwidth_wall_at_width", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens",

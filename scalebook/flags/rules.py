@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from scalebook import tables
+from scalebook.flags.table import frameworks, number, text_of
 from scalebook.language.notation import either, quoted
-from scalebook.training.knobs_data import frameworks, number, text_of
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import USUAL
 
