@@ -5,6 +5,8 @@ from . import (
     apart,
     checkpoints,
     costs,
+    newton_schulz,
+    optimizers,
     precision,
     recomputation,
     shardings,
@@ -17,6 +19,8 @@ from .accumulation import *
 from .apart import *
 from .checkpoints import *
 from .costs import *
+from .newton_schulz import *
+from .optimizers import *
 from .precision import *
 from .recomputation import *
 from .shardings import *
@@ -26,6 +30,6 @@ from .strategy import *
 from .totals import *
 
 _ROOM = (
-    accumulation, apart, checkpoints, costs, precision, recomputation, shardings, step, stragglers, strategy, totals
+    accumulation, apart, checkpoints, costs, newton_schulz, optimizers, precision, recomputation, shardings, step, stragglers, strategy, totals
 )  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]
