@@ -75,18 +75,18 @@ def test_a_split_matrix_costs_a_device_what_it_executes(optimizer):
     assert np.allclose(found, whole) == (mode != "blockwise")
     matrix = Matrix("W", *map(sympy.Integer, (rows, columns, 1)), "tp", False)
     cost = _cost(matrix, symbol("tp"), Strategy(optimizer=optimizer), sympy.S.One).flops
-    assert cost.subs({symbol("tp"): ways, symbol("newton_steps"): 5}) == executed
+    assert float(cost.subs({symbol("tp"): ways, symbol("newton_steps"): 5}).doit()) == executed
 
 
 @pytest.mark.parametrize("name", ["llama3_8b", "gpt3_175b", "deepseek_v3", "gpt_oss_120b"])
 def test_state_is_one_moment_for_the_matrices_of_the_listing_and_two_for_the_rest(name):
-    model, total, one = models[name], {}, 0.0
-    for block, often in zip(blocks_of(model), (model.layers - model.get("moe_layers", 0), model.get("moe_layers", 0))):
-        for matrix in matrices(block, Strategy()) if block else ():
-            sizes = {symbol(n): x for n, x in ({**model} | dict(tp=1, etp=1, ep=1, batch=1, seq=1)).items()}
-            one += float(often * sympy.sympify(matrix.params).subs(sizes))
-    for optimizer in ("adam", "muon", "sgd"):
-        total[optimizer] = training_step(model, H100, **(ONE | dict(seq=1024)), optimizer=optimizer).optimizer_memory
+    model, one, ways = models[name], 0.0, dict.fromkeys(("tp", "etp", "ep"), 1)
+    runs = {x: training_step(model, H100, **(ONE | dict(seq=1024)), optimizer=x) for x in ("adam", "muon", "sgd")}
+    sizes = {symbol(n): x for n, x in {**model, **ways}.items()}
+    experts = runs["adam"].get("moe_layers", 0)  # of the model and of its blocks for further tokens
+    for block, often in zip(blocks_of(model), (runs["adam"].layers - experts, experts), strict=True):
+        one += sum(float(often * m.params.subs(sizes)) for m in (matrices(block, Strategy()) if block else ()))
+    total = {x: row.optimizer_memory for x, row in runs.items()}
     assert total["muon"] == pytest.approx(total["adam"] - 4 * one, rel=1e-12)
     assert total["sgd"] == pytest.approx(total["adam"] * 64 / 96, rel=1e-12)
     assert one / (total["adam"] / 12) > 0.8  # most parameters are in matrices
@@ -158,8 +158,8 @@ def test_devices_share_the_work(sharding):
     assert at("muon_layer_sharded", dp=64).orthogonal_time <= spread.orthogonal_time
     assert at("muon", newton_steps=6).orthogonal_time > whole.orthogonal_time
     assert at("muon", tp=1, dp=1).orthogonal_exchange == 0
-    largest = _seconds((4096, 14336), 1, 5)
-    assert at("muon_layer_sharded", dp=4096).orthogonal_time == pytest.approx(largest, rel=1e-9)  # one matrix is not split
+    many, more = (at("muon_layer_sharded", dp=x).orthogonal_time for x in (4096, 8192))
+    assert many == more > 0  # a matrix is not split: the largest one takes as long on any number of devices
 
 
 def test_zero1_deals_out_whole_matrices_and_zero3_gathers_them():
@@ -187,12 +187,18 @@ def test_what_cannot_run_is_refused():
 
 
 def test_every_block_has_matrices_in_every_kind_of_listing():
-    for words in (dict(blocks="eager", family="gpt"), dict(sequence_parallel=False), dict(attention="unfused")):
+    for words in (dict(blocks="eager", family="gpt2"), dict(sequence_parallel=False), dict(attention="unfused")):
         assert len(matrices(MOE, Strategy(**words))) == len(matrices(MOE, Strategy()))
 
 
 def test_a_search_compares_optimizers():
-    found = search(training_step, models.llama3_8b, H100, devices=32, global_batch=32, seq=8192, tp=[4], pp=[1], cp=[1],
-                   optimizer=["adam", "muon", "muon_layer_sharded"], minimize="step_time")  # fmt: skip
-    assert {x["optimizer"] for x in found} <= {"adam", "muon", "muon_layer_sharded"}
-    assert found[0]["optimizer"] == "adam"
+    known = dict(devices=32, global_batch=32, seq=8192, tp=[4], pp=[1], cp=[1], sharding=["zero1", "zero3"])
+    found = search(training_step, models.llama3_8b, H100, **known, optimizer=["adam", "muon", "muon_layer_sharded"])
+    assert found.best[0].words["optimizer"] == "adam"
+    one = search(training_step, models.llama3_8b, H100, **known, optimizer="muon_layer_sharded")
+    assert one.best[0].row.step_time > found.best[0].row.step_time
+    trained = search(
+        training_step, models.llama3_8b, H100, **known, optimizer=["adam", "muon"], trained=["lora", "all"]
+    )
+    assert {(x.words["optimizer"], x.words["trained"]) for x in trained.best} <= {
+        ("adam", "lora"), ("adam", "all"), ("muon", "all")}  # fmt: skip

@@ -16,7 +16,18 @@ from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
 
-__all__ = ["PHASES", "Work", "both_passes", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained", "work"]
+__all__ = [
+    "PHASES",
+    "Work",
+    "both_passes",
+    "launched",
+    "phase_of",
+    "product_time",
+    "stream",
+    "tensors_of",
+    "trained",
+    "work",
+]
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from .strategy import *
 from .totals import *
 
 _ROOM = (
-    accumulation, apart, checkpoints, costs, newton_schulz, optimizers, precision, recomputation, shardings, step, stragglers, strategy, totals
+    accumulation, apart, checkpoints, costs, newton_schulz, optimizers, precision, recomputation, shardings, step,
+    stragglers, strategy, totals,
 )  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]

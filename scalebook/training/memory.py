@@ -94,7 +94,9 @@ def bytes_of(
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
     """
-    parts = [dense / sharing("shards", among) + routed / sharing("routed_shards", among) for among in sharding.parts(what)]
+    parts = [
+        dense / sharing("shards", among) + routed / sharing("routed_shards", among) for among in sharding.parts(what)
+    ]
     held = Add(*parts) * symbol(f"{what}_bits") / 8
     return optimizer.state(held) if what == "optimizer" else held
 

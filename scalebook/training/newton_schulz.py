@@ -1,12 +1,13 @@
 """Muon's update: every matrix of a block is orthogonalized by a few Newton-Schulz iterations, in 16-bit products.
 
-An iteration turns a matrix X of m rows and n columns, m <= n, into a X + (b A + c A A) X, where A = X X^T. That is three
-products: X X^T, A A, and the sum times X. Embeddings, the head, norms and biases are left to Adam.
+An iteration turns a matrix X of m rows and n columns, m <= n, into a X + (b A + c A A) X, where A = X X^T. That is
+three products: X X^T, A A, and the sum times X. Embeddings, the head, norms and biases are left to Adam.
 
-Which device orthogonalizes a matrix depends on the sharding. With replicated state every device does all of its
-stage. If optimizer state alone is sharded (ZeRO 1 and 2), each device owns whole matrices, as in Megatron-LM's
-layer-wise optimizer, so nothing more is exchanged than for Adam. If weights are sharded too, or tensor parallelism splits
-them, a matrix lies on several devices, and the optimizer's `mode` says what they do. Nothing of this is hidden.
+Which device orthogonalizes a matrix depends on the sharding. If state is replicated, every device does all matrices of
+its stage. If optimizer state is sharded but weights are not (ZeRO 1 and 2), each device owns whole matrices, as in
+Megatron-LM's layer-wise optimizer, and exchanges no more than with Adam. If weights are sharded too, or if tensor
+parallelism splits them, a matrix lies on several devices, and the optimizer's `mode` says what they do. Neither the
+arithmetic nor the exchange is hidden.
 
 >>> newton_schulz_flops(rows=2, columns=3, newton_steps=5)
 320.0
@@ -44,10 +45,9 @@ def newton_schulz_flops(rows, columns, newton_steps):
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of a block: its two whole sides, its copies on one device, and the ways that split its `split` side.
+    """A weight matrix of a block: its two sides, undivided, and its copies on one device, one for each expert.
 
-    A matrix of experts has a copy for each expert of the device. `way` is "tp" or "etp", or empty if each device holds
-    the whole matrix.
+    `way` names the ways that divide the side `split` ("tp" or "etp"). It is empty if a device holds the whole matrix.
     """
 
     name: str
@@ -232,7 +232,7 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
 
 
 def updated(f: Formula, strategy: Strategy) -> Formula:
-    """Return the formula of Adam's `optimizer_time` for the strategy's optimizer. Other formulas are returned as they are.
+    """Return Adam's formula for `optimizer_time`, rewritten for the strategy's optimizer, and others unchanged.
 
     >>> from scalebook.training.data_parallel import optimizer_time_sharded
     >>> "orthogonal_time" in updated(optimizer_time_sharded, Strategy(optimizer="muon")).inputs

@@ -25,7 +25,7 @@ def offload_formulas(
     ['block_weights', 'block_states', 'between_wait']
     """
     block = symbol("block_params"), symbol("block_routed_params")
-    weights, gradients, optimizer = (bytes_of(x, sharding, *block, optimizer) for x in ("weight", "gradient", "optimizer"))
+    weights, gradients, state = (bytes_of(x, sharding, *block, optimizer) for x in ("weight", "gradient", "optimizer"))
     source = ["rajbhandari2021 §3"]
     between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
     hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
@@ -36,7 +36,7 @@ def offload_formulas(
         Formula(
             "block_states_held",
             "block_states",
-            gradients + optimizer,
+            gradients + state,
             source,
             "Bytes of a block's gradients and state.",
         ),

@@ -64,8 +64,8 @@ __all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "t
 # Default value of each letter.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16, "mask_bits": 8,
-    "fp32_bits": 32, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
+    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
     "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
@@ -119,7 +119,11 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         _HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(offload_formulas(sharding, schedule, strategy.optimizer) if strategy.offload else [training_time.offload_exposed_none]),
+        *(
+            offload_formulas(sharding, schedule, strategy.optimizer)
+            if strategy.offload
+            else [training_time.offload_exposed_none]
+        ),
         Formula(
             "transfer_time_split",
             "transfer_time",

@@ -113,7 +113,9 @@ class Strategy:
         for field in fields(self):
             object.__setattr__(self, field.name, WORDS[field.name].value(getattr(self, field.name)))
         if self.optimizer.mode and self.trained.is_frozen:
-            raise ValueError(f"optimizer={self.optimizer.name!r} updates a model's own matrices: trained='all' would do")
+            raise ValueError(
+                f"optimizer={self.optimizer.name!r} updates a model's own matrices: trained='all' would do"
+            )
 
     @property
     def words(self) -> dict[str, str | bool]:
