@@ -9,7 +9,16 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.search import search
 from scalebook.tables import accelerators, models
-from scalebook.training import CHOICES, OPTIMIZERS, Matrix, Strategy, matrices, newton_schulz_flops, training_step
+from scalebook.training import (
+    CHOICES,
+    OPTIMIZERS,
+    Matrix,
+    Strategy,
+    knobs,
+    matrices,
+    newton_schulz_flops,
+    training_step,
+)
 from scalebook.training.newton_schulz import _cost
 from scalebook.training.step import USUAL, training_sheet
 
@@ -202,3 +211,22 @@ def test_a_search_compares_optimizers():
     )
     assert {(x.words["optimizer"], x.words["trained"]) for x in trained.best} <= {
         ("adam", "lora"), ("adam", "all"), ("muon", "all")}  # fmt: skip
+
+
+@pytest.mark.parametrize("optimizer", CHOICES["optimizer"])
+def test_flags_of_megatron_say_the_optimizer(optimizer):
+    written = knobs.flags(dict(tp=2, sharding="zero1", optimizer=optimizer))
+    assert ("--optimizer" in written) == (optimizer != "adam")
+    assert knobs.read(written).knowns.get("optimizer", "adam") == optimizer
+
+
+def test_flags_of_other_frameworks_and_of_iterations():
+    assert knobs.read("--optimizer muon --muon-num-ns-steps 6 --bf16").knowns["newton_steps"] == 6
+    assert knobs.read("--optimizer dist_muon --bf16").knowns["sharding"] == "zero1"
+    assert knobs.read("--optimizer adam --muon-momentum 0.95 --bf16").knowns.get("optimizer") is None
+    assert knobs.read({"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": 1}}).knowns["optimizer"] == "muon"
+    assert "Muon" in knobs.flags(dict(sharding="zero3", optimizer="muon"), framework="torchtitan")
+    with pytest.raises(ValueError, match="torchtitan has no flags for optimizer='muon_distributed'"):
+        knobs.flags(dict(sharding="zero3", optimizer="muon_distributed"), framework="torchtitan")
+    with pytest.raises(ValueError, match=r"^--muon-tp-mode is 'gathered', of which nothing is known; known are "):
+        knobs.read("--optimizer muon --muon-tp-mode gathered")
