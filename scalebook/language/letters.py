@@ -57,6 +57,7 @@ letter("kv_bits", "bit", "bits per cached key or value", r"\beta_{kv}")
 letter("activation_bits", "bit", "bits per activation", r"\beta_a")
 letter("gradient_bits", "bit", "bits per gradient", r"\beta_g")
 letter("optimizer_bits", "bit", "bits of optimizer state per parameter, master copy included", r"\beta_o")
+letter("moment_bits", "bit", "bits of one moment that the optimizer keeps of a parameter", r"\beta_{\mu}")
 letter("fp32_bits", "bit", "bits of what is kept in full precision: logits, sums of rows", r"\beta_{32}")
 letter("mask_bits", "bit", "bits per element of a dropout mask", r"\beta_m")
 letter(

@@ -62,6 +62,16 @@ letter(
 letter("grown_latency_wall", "FLOP", "largest run by latency where the batch grows with it", r"Q_{\lambda}^{+}")
 letter("grown_bandwidth_wall", "FLOP", "largest run by bandwidth where the batch grows with it", r"Q_W^{+}")
 
+# Muon: matrices whose momentum is orthogonalized.
+letter("newton_steps", "", "Newton-Schulz iterations for each matrix", r"n_{\mathrm{NS}}", whole=True)
+letter("block_matrices", "", "parameters in matrices of a block, without routed experts", r"N_{\mathrm{mat}/L}", _ZERO)
+letter(
+    "block_routed_matrices", "", "parameters in matrices of a block's routed experts", r"N_{\mathrm{mat},E/L}", _ZERO
+)
+letter("orthogonal_flops", "FLOP", "arithmetic that orthogonalizes matrices in a step", r"Q_{\mathrm{NS}}", _ZERO)
+letter("orthogonal_time", "s", "time to orthogonalize a device's matrices in a step", r"T_{\mathrm{NS}}", _ZERO)
+letter("orthogonal_exchange", "s", "time to exchange matrices that are orthogonalized", r"T_{x,\mathrm{NS}}", _ZERO)
+
 # Training a part of a model: adapters of low rank beside frozen weights.
 letter("lora_rank", "", "rank of adapters beside frozen matrices", r"r_{\mathrm{LoRA}}")
 letter("adapter_params", "", "parameters of the adapters of a block on one device", r"N_{\mathrm{LoRA}/L}")

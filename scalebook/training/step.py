@@ -37,6 +37,7 @@ from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.frameworks import Between, framework_of, settled
 from scalebook.training.memory import filled, memory_formulas
+from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
 from scalebook.training.strategy import WORDS, Strategy
@@ -63,11 +64,11 @@ __all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "t
 # Default value of each letter.
 USUAL = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
-    "fp32_bits": 32, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
+    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16, "unread_rerun": 1,
+    "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
 } | host.USUAL  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
@@ -111,14 +112,18 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen),
+        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
         *_PARTS,
         *kernels.USUAL,
         schedule.bubble,
         _HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(offload_formulas(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *(
+            offload_formulas(sharding, schedule, strategy.optimizer)
+            if strategy.offload
+            else [training_time.offload_exposed_none]
+        ),
         Formula(
             "transfer_time_split",
             "transfer_time",
@@ -137,6 +142,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
         formulas.append(trained_share_adapters)
+    formulas = [updated(f, strategy) for f in formulas]
+    formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
     if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     tiled = any(f.letter == "backward_reached" for f in more)

@@ -30,6 +30,7 @@ from scalebook.block import (
 )
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
 from scalebook.training.trained import TRAINED, Trained
 
@@ -79,6 +80,7 @@ word(
     says=lambda tp, sequence_parallel: (tp > 1) & sequence_parallel,
 )
 word("trained", TRAINED, "which weights are trained: all, or adapters of low rank beside frozen ones")
+word("optimizer", OPTIMIZERS, "the rule that updates weights, and what it keeps for each of them")
 
 CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default first
 
@@ -105,10 +107,15 @@ class Strategy:
     dropout: bool = True
     gathered: str = "again"
     trained: Trained | str = "all"
+    optimizer: Optimizer | str = "adam"
 
     def __post_init__(self):
         for field in fields(self):
             object.__setattr__(self, field.name, WORDS[field.name].value(getattr(self, field.name)))
+        if self.optimizer.mode and self.trained.is_frozen:
+            raise ValueError(
+                f"optimizer={self.optimizer.name!r} updates a model's own matrices: trained='all' would do"
+            )
 
     @property
     def words(self) -> dict[str, str | bool]:
@@ -118,7 +125,8 @@ class Strategy:
     @property
     def of_block(self) -> "Strategy":
         """The strategy with defaults for words that do not affect a block, so that equal blocks share a cache entry."""
-        return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
+        usual = {x: getattr(Strategy, x) for x in ("sharding", "schedule", "offload", "optimizer")}
+        return replace(self, **usual)
 
     def transformed(self, block: Block) -> Block:
         """Return the block's listing on one device, in training: the context is the new tokens."""

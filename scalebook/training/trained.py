@@ -108,7 +108,7 @@ class Trained:
         """
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
-        widths = {"gradient_bits", "optimizer_bits", "reduce_bits"} & {*f.inputs}
+        widths = {"gradient_bits", "optimizer_bits", "moment_bits", "reduce_bits"} & {*f.inputs}
         if "weight_bits" in f.inputs and (
             f.letter == "optimizer_time" or (f.letter.startswith("dp_") and not is_gathered)
         ):
