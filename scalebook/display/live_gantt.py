@@ -41,7 +41,7 @@ def live_gantt() -> LiveGantt:
     """Every schedule in a few sizes, with sliders for its times.
 
     >>> live_gantt()
-    LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, eager_1f1b)
+    LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, dualpipe_v, eager_1f1b)
     """
     schedules = {}
     for name, schedule in SCHEDULES.items():

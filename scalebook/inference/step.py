@@ -6,8 +6,8 @@
 (11.0, True)
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import sympy
@@ -27,7 +27,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import Device, Engine, engines, precisions
+from scalebook.tables import Device, Engine, KeysWith, engines, precisions
 
 __all__ = [
     "EXCHANGES",
@@ -44,22 +44,7 @@ __all__ = [
     "tokens_of",
 ]
 
-
-class _Engines(Sequence):
-    """The keys of engines that serve several users. The table is read at first use, so that an import is quick."""
-
-    @cached_property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(key for key, row in engines.items() if "chunk_tokens" in row)
-
-    def __getitem__(self, place):
-        return self.keys[place]
-
-    def __len__(self):
-        return len(self.keys)
-
-
-ENGINES = _Engines()
+ENGINES = KeysWith("engines", "chunk_tokens")  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # Default values of letters
