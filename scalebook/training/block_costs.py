@@ -32,11 +32,11 @@ _MEGATRON = ("narayanan2021 §2", "korthikanti2022 §4")
 # Collectives
 
 
-# How many ranks apart two neighbours of a dimension are. Megatron-LM numbers ranks in the order tp-cp-ep-dp-pp, and Llama
-# 3 in the order TP, CP, PP, DP: tp ranks are neighbours, and two cp ranks are tp apart, because a cp group gathers the
-# keys and values of the heads that one tp rank has. With tp=8 on nodes of eight devices each cp rank is on another node.
+# How many ranks apart two neighbours of a dimension are. Megatron-LM numbers ranks in the order tp-cp-ep-dp-pp, and
+# Llama 3 in the order TP, CP, PP, DP: tp ranks are neighbours, and two cp ranks are tp apart, because a cp group
+# gathers keys and values of the heads that one tp rank has. With tp=8 each cp rank is on another node of eight devices.
 # If cp ranks were neighbours (1 instead of tp), the mean errors of the sets llama3 and mlperf_training would be lower
-# (3.9 instead of 7.0 %, 2.3 instead of 2.5 %), but no such run has its ranks so: another error is made up for.
+# (3.9 instead of 7.0 %, 2.3 instead of 2.5 %), but no such run has its ranks so: it would make up for another error.
 _INNER = {"tp": S.One, "etp": S.One, "cp": symbol("tp"), "ep": symbol("etp")}
 _OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths are split by tensor parallelism too
 
