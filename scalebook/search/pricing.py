@@ -374,11 +374,7 @@ class Places:
     def lowest(self, values, second, number, best):
         """Return the lowest entries, enough to include all that could be among the best `number`."""
         enough = best[-1, 0] if len(best) >= number else np.inf
-        flat = (
-            np.flatnonzero(values.ravel() <= enough)
-            if np.isfinite(enough)
-            else np.flatnonzero(np.isfinite(values.ravel()))
-        )
+        flat = np.flatnonzero((values <= enough) & np.isfinite(values))
         if len(flat) > number:
             own = values.ravel()[flat]
             flat = flat[own <= np.partition(own, number - 1)[number - 1]]
@@ -386,23 +382,6 @@ class Places:
 
     def front(self, values, second, front):
         """Return the entries that no entry of the block or of the known front beats in both objectives."""
-        others = tuple(i for i in range(values.ndim - 1) if second.shape[i] == 1)
-        least = values.min(axis=others, keepdims=True)  # along these axes only the minimum can be on the front
-        second = np.broadcast_to(second, least.shape)
         known = np.concatenate([[np.inf], front[:, 0]])[np.searchsorted(front[:, 1], second.ravel(), side="right")]
-        keep = np.flatnonzero((least.ravel() <= known) & np.isfinite(least.ravel()))
-        if not len(keep):
-            return _NONE
-        order = np.lexsort((least.ravel()[keep], second.ravel()[keep]))
-        keep = keep[order]
-        own = least.ravel()[keep]
-        keep = keep[own <= np.minimum.accumulate(own)]
-        flat = []
-        for place in zip(*np.unravel_index(keep, least.shape), strict=True):
-            at = tuple(slice(None) if i in others else x for i, x in enumerate(place))
-            inner = np.unravel_index(np.argmin(values[at]), [self.shape[i] for i in others]) if others else ()
-            whole = list(place)
-            for i, x in zip(others, inner, strict=True):
-                whole[i] = x
-            flat.append(np.ravel_multi_index(whole, self.shape))
-        return _front(self.records(values, np.broadcast_to(second, least.shape), np.array(flat, int)))
+        flat = np.flatnonzero((values <= known.reshape(second.shape)) & np.isfinite(values))
+        return _front(self.records(values, second, flat)) if len(flat) else _NONE
