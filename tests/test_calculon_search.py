@@ -28,7 +28,7 @@ MODEL = application(library.models["gpt3-1.3B"])
 def problem(model, machine, devices, batch, **more):
     known = dict(devices=devices, global_batch=batch)
     return problem_of(
-        Strategies(machine), (application(library.models[model]),), None, None, None, (), more, (), 10, known
+        Strategies(machine), (application(library.models[model]),), None, None, None, (), (), 10, known | more
     )
 
 

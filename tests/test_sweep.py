@@ -63,7 +63,7 @@ def test_training_is_swept_too(asked):
 def test_nothing_is_below_its_bound(things, known):
     """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
     space = things[0].space
-    problem = asked(*things, None, None, None, (), None, (), 1, dict(devices=48, global_batch=192) | known)
+    problem = asked(*things, None, None, None, (), (), 1, dict(devices=48, global_batch=192) | known)
     combinations = list(enumerate(word_combinations(problem)))
     planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
     whole, tight = layouts(problem), 0

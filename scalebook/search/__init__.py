@@ -84,12 +84,12 @@ def search(
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
-    letters, choices = joined(letters, choices), None
+    letters = joined(letters, choices)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
     for rows, device in cases:
-        problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
+        problem = asked(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
         try:
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
