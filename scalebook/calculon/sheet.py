@@ -9,6 +9,7 @@
 'calculon_bubble'
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -121,9 +122,20 @@ def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block."""
-    parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
-    return parts + (_training(choices, tables, mended) if choices.training else _inference())
+    """Return all formulas except those of the block.  Of several formulas of a letter, the last counts."""
+    found = [*_alone(), *stages.of_blocks(), *_sends(choices, mended), *_memory(choices, tables)]
+    found += _training(choices, tables, mended) if choices.training else _inference()
+    left_out = () if choices.training else _TRAINED
+    return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+
+
+@cache
+def _alone() -> list[Formula]:
+    """Return the formulas of stages, memory and totals that are the only ones of their letter."""
+    own = [getattr(room, n) for room in (stages, capacity, totals) for n in room.__all__]
+    own = [f for f in own if isinstance(f, Formula)]
+    often = Counter(f.letter for f in own)
+    return [f for f in own if often[f.letter] == 1]
 
 
 def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
@@ -162,56 +174,16 @@ def _nothing(*letters):
     return [plain(x, S.Zero, "There is none.") for x in letters]
 
 
-def _shared():
-    """Return the formulas that no choice changes."""
-    t = totals
-    return [
-        stages.rounded_stage_blocks,
-        stages.rounded_missing_blocks,
-        stages.even_chunk_blocks,
-        stages.rounded_missing_microbatches,
-        stages.base_forward_alone,
-        stages.edge_forward_alone,
-        stages.base_backward_alone,
-        stages.edge_backward_alone,
-        stages.base_forward_wait,
-        stages.edge_forward_wait,
-        stages.base_backward_wait,
-        stages.edge_backward_wait,
-        stages.base_forward_time,
-        stages.edge_forward_time,
-        stages.base_backward_time,
-        stages.edge_backward_time,
-        stages.chunk_forward_time,
-        stages.chunk_backward_time,
-        stages.calculon_bubble,
-        stages.forward_hiding_time,
-        t.all_forward,
-        t.tp_link_time,
-        t.calculon_tp_exposed,
-        t.calculon_pp_exposed,
-        t.forward_wait_time,
-        t.useful_share,
-        t.passes_share,
-        t.sequence_rate,
-        capacity.stage_weight_memory,
-        capacity.near_weights,
-        capacity.near_activations,
-        capacity.activation_move_needed,
-        capacity.weight_move_needed,
-    ]
-
-
 def _sends(choices, mended):
-    times = [stages.forward_send_time, stages.backward_send_time]
-    alone = _nothing("forward_send_time", "backward_send_time") if "send_latency" in mended else times
+    alone = _nothing("forward_send_time", "backward_send_time") if "send_latency" in mended else []
     send = [stages.whole_send if choices.exchange == "ar" or not choices.split else stages.split_send]
     if choices.training:
         send += [stages.gradient_send, totals.pp_link_time]
     else:
         send += [*_nothing("backward_send_bytes"), totals.pp_link_time_forward]
     nothing = _nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")
-    return by(choices.piped, [*times, *send], [*alone, *nothing])
+    times = [stages.forward_send_time, stages.backward_send_time]
+    return by(choices.piped, [*times, *send], [*(alone or times), *nothing])
 
 
 def _memory(choices, tables):
@@ -220,8 +192,7 @@ def _memory(choices, tables):
     full, training = choices.recompute == "full" and choices.training, choices.training
     kept = full or not training
     parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
-    checkpoints = [capacity.stage_checkpoint_memory, capacity.near_checkpoints]
-    parts += checkpoints if full else _nothing("checkpoint_memory", "near_checkpoints")
+    parts += [] if full else _nothing("checkpoint_memory", "near_checkpoints")
     weights, activations, optimizer = (
         choices.weights_offloaded,
         choices.activations_offloaded,
@@ -270,30 +241,10 @@ def _far_time(moved, tables):
 
 
 def _training(choices, tables, mended):
-    """Return the formulas of the backward passes, the update and the gradient exchange."""
-    t, c = totals, capacity
-    return [
-        t.all_backward,
-        t.all_again,
-        t.all_updates,
-        t.again_link_time,
-        t.again_exposed_time,
-        t.backward_wait_time,
-        t.calculon_step_time,
-        t.training_flops,
-        t.busy_share,
-        stages.backward_hiding_time,
-        c.stage_gradient_memory,
-        c.one_block_gradients,
-        c.stage_optimizer_memory,
-        c.near_activation_gradients,
-        c.near_gradients,
-        c.near_optimizer,
-        c.optimizer_move_needed,
-        c.move_needed,
-        *_gradients(choices, tables, mended),
-        c.shared_out if choices.sharded else plain("optimizer_shards", S.One, "Every device holds all of it."),
-    ]
+    """Return the formulas of training alone."""
+    shards = [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
+    return [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed,
+            *_gradients(choices, tables, mended), *shards]  # fmt: skip
 
 
 def _gradients(choices, tables, mended):
@@ -326,14 +277,13 @@ def _hidden_gradients(choices, network, kinds):
     """Return the formulas of a gradient exchange behind backward passes, on a network it may share."""
     g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
-    windows = [g.base_window_one_network, g.edge_window_one_network], [g.base_window, g.edge_window]
     excess = [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]
     if choices.sharded:
         own = [g.chunk_window, g.tail_window, g.reduce_compute]
     else:
         own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
     return [
-        *by(Eq(dp, tp), *windows),
+        *by(Eq(dp, tp), g.windows(True), g.windows(False)),
         *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]),
         *own,
         g.tail_excess,
@@ -343,29 +293,20 @@ def _hidden_gradients(choices, network, kinds):
     ]
 
 
+# Letters of training that a step of forward passes does not have, and letters that are zero there.
+_TRAINED = (
+    "step_backward", "optimizer_time", "gradient_memory", "optimizer_memory", "backward_hiding_time",
+    "optimizer_shards",
+)  # fmt: skip
+_UNUSED = (
+    "step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
+    "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
+    "activation_gradient_memory", "near_activation_gradients", "near_gradients", "near_optimizer",
+)  # fmt: skip
+
+
 def _inference():
     """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
-    zeros = (
-        "step_again",
-        "again_link_time",
-        "again_exposed_time",
-        "backward_wait_time",
-        "dp_link_time",
-        "dp_exposed",
-        "block_reduce_bytes",
-        "dp_bandwidth_needed",
-        "dp_tail_needed",
-        "optimizer_move_needed",
-        "activation_gradient_memory",
-        "near_activation_gradients",
-        "near_gradients",
-        "near_optimizer",
-    )
-    return [
-        *_nothing(*zeros),
-        totals.calculon_pass_time,
-        totals.forward_flops,
-        totals.busy_share_forward,
-        plain("move_needed", moved, "What is offloaded, hidden forward."),
-    ]
+    own = [totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward]
+    return [*_nothing(*_UNUSED), *own, plain("move_needed", moved, "What is offloaded, hidden forward.")]

@@ -29,14 +29,14 @@ from scalebook.training.step import OFFLOADS
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
 from .checks import refuse
-from .documents import BITS, SOURCE, Choices, Execution, execution
+from .documents import CHOICES, NUMBERS, SOURCE, TIERS, WORDS, Choices, Execution, execution, widths
 from .sheet import calculon_step, second_half
 from .systems import System, Tables
 
 __all__ = ["Strategies"]
 
 _WAYS = ("tp", "pp", "dp")
-_TIERS = tuple(f"{way}_tier" for way in _WAYS)
+_TIERS = tuple(TIERS.values())
 _WORDS = {
     "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
     "pipe"), "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
@@ -174,9 +174,7 @@ class Strategies:
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
         networks = tuple((x.bandwidth, x.latency, x.usage) for x in self.machine.networks)
         made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far.capacity))
-        bits = BITS[self.datatype]
-        values = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
-        values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, **self.machine.letters(self.datatype)}
+        values = widths(self.datatype) | self.machine.letters(self.datatype)
         row = {n: Cell(float(x), self.machine.name, SOURCE) for n, x in values.items() if x}
         return made, (*knowns, Row(self.machine.name, row)), letters
 
@@ -189,44 +187,24 @@ class Strategies:
 
         Choices that make no difference get the value that Calculon requires.
         """
-        plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
-        known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
-        known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
+        usual = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
+        known = usual | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
+        known |= {n: usual.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
         for name, follows in _FOLLOWS.items():
             known[name] = told(follows, known)
-        counts = {n: int(known[x]) for n, x in _COUNTS.items()}
-        flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
-        words = {
-            "activation_recompute": "recompute",
-            "tensor_par_comm_type": "exchange",
-            "tensor_par_overlap": "overlap",
-        }
-        return execution(
-            {
-                **counts,
-                **flags,
-                **{n: known[x] for n, x in words.items()},
-                "training": True,
-                "attention_type": "multihead",
-                "num_procs": counts["tensor_par"] * counts["pipeline_par"] * counts["data_par"],
-                "datatype": self.datatype,
-            }
-        )
+        known |= {"devices": known["tp"] * known["pp"] * known["dp"], "attention": "multihead", "training": True}
+        document = {field: int(known[letter]) for field, letter in (NUMBERS | TIERS).items()}
+        for field, choice in CHOICES.items():
+            value = known[_LETTERS.get(choice, choice)]
+            document[field] = value if field in WORDS else bool(value)
+        return execution(document | {"datatype": self.datatype})
 
 
-_COUNTS = {
-    "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp", "batch_size": "global_batch",
-    "microbatch_size": "batch",
-    "pipeline_interleaving": "chunks", "tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier",
-    "data_par_net": "dp_tier",
+# The letters of choices that may be partial elsewhere.
+_LETTERS = {
+    "hidden_gradients": "dp_overlap", "weights_offloaded": "weight_offload",
+    "activations_offloaded": "activation_offload", "optimizer_offloaded": "optimizer_offload",
 }  # fmt: skip
-_FLAGS = {
-    "fused_activation": "fused", "optimizer_sharding": "sharded", "seq_par_ag_redo": "gather_again",
-    "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload", "activations_offload": "activation_offload",
-    "optimizer_offload": "optimizer_offload",
-}  # fmt: skip
-
-
 # The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,

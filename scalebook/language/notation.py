@@ -36,8 +36,8 @@ from sympy.printing.str import StrPrinter
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter", "letters_of", "listed",
-    "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
+    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
 ]  # fmt: skip
 
 
