@@ -106,8 +106,8 @@ class _Sums:
         """
         exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
         if name == "again":
-            return self.link.time(sort, exchange.sent, "tp") if sort and exchange.again else S.Zero
-        network = self.link.time(sort, exchange.sent, "tp") if sort else S.Zero
+            return self.link.time(sort, exchange.sent) if sort and exchange.again else S.Zero
+        network = self.link.time(sort, exchange.sent) if sort else S.Zero
         if cost.is_exchange:
             return network + self.processing(cost, name)
         adds = sort in ("all_reduce", "reduce_scatter")

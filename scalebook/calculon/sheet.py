@@ -27,7 +27,7 @@ from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
-__all__ = ["calculon_step", "priced", "second_half", "step_sheet", "worth"]
+__all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
 
 
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
@@ -76,32 +76,18 @@ def _read(model, strategy, machine):
     )
 
 
-def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
-    """Return, for each quirk that affects a run, how much step time and memory change if this quirk alone is left out.
-
-    >>> from scalebook.calculon import library
-    >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
-    >>> {name: f"{time:+.2%} time, {memory:+.1%} memory" for name, (time,
-    ...        memory) in found.items() if name != "running_totals"}
-    {'fused_traffic': '-0.46% time, +0.0% memory', 'narrow_gradients': '+0.27% time, +0.0% memory',
-     'whole_checkpoint': '+0.00% time, -52.5% memory', 'dropout_gradient': '+0.00% time, +1.2% memory'}
-    """
-    model, strategy, machine = _read(model, strategy, machine)
-    run = priced(model, strategy, machine)
-    found = {}
-    for name, quirk in QUIRKS.items():
-        if quirk.concerns(strategy.choices):
-            other = priced(model, strategy, machine, mended=[name])
-            found[name] = (other.step_time / run.step_time - 1, other.train_memory / run.train_memory - 1)
-    return found
-
-
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return the sheet of Calculon's model for one set of choices and one kind of machine.
 
     `mended` names quirks to leave out, or is "all".  Raises LookupError, naming the nearest, for an unknown quirk.
     """
-    return _sheet(choices, tables, _concerned(choices, mended))
+    return _joined(*_halves(choices, tables, mended))
+
+
+@cache
+def _joined(block: Sheet, step: Sheet) -> Sheet:
+    doc = "A step as Calculon prices it."
+    return Sheet("calculon_step", *block.formulas.values(), *step.formulas.values(), doc=doc)
 
 
 def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
@@ -109,16 +95,6 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
     if unknown := sorted(mended - QUIRKS.keys()):
         raise LookupError(f"{unknown[0]!r} is no quirk; {nearest(unknown[0], QUIRKS)}")
     return frozenset(x for x in mended if QUIRKS[x].concerns(choices))
-
-
-@cache
-def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
-    return Sheet(
-        "calculon_step",
-        *block_formulas(choices, tables, mended),
-        *_rest(choices, tables, mended),
-        doc="A step as Calculon prices it.",
-    )
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
@@ -262,7 +238,7 @@ def _gradients(choices, tables, mended):
         ),
         plain(
             "block_reduce_time",
-            sum(network.time(kind, x, "dp") for kind, x in sent.items()),
+            sum(network.time(kind, x) for kind, x in sent.items()),
             "The exchange of one block's gradients, and of its weights where state is shared out.",
         ),
         g.dp_link_time,
