@@ -32,7 +32,8 @@ _SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_hea
           "num_blocks": "layers"}  # fmt: skip
 NUMBERS = {"num_procs": "devices", "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp",
            "batch_size": "global_batch", "microbatch_size": "batch", "pipeline_interleaving": "chunks"}  # fmt: skip
-TIERS = {"tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier", "data_par_net": "dp_tier"}
+WAYS = {"tensor_par_net": "tp", "pipeline_par_net": "pp", "data_par_net": "dp"}
+TIERS = {field: f"{way}_tier" for field, way in WAYS.items()}
 WORDS = {
     "datatype": tuple(BITS),
     "attention_type": ("multihead", "multiquery"),
@@ -197,10 +198,8 @@ def _refuse(given):
             f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
             f"devices: batch may be {divisors(whole // d)}"
         )
-    recompute, exchange, gathers = (
-        given[x] for x in ("activation_recompute", "tensor_par_comm_type", "seq_par_ag_redo")
-    )
-    hidden, training = given["data_par_overlap"], given["training"]
+    recompute, exchange = given["activation_recompute"], given["tensor_par_comm_type"]
+    hidden, training, gathers = given["data_par_overlap"], given["training"], given["seq_par_ag_redo"]
     rules = {
         f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do": p == 1 and v > 1,
         "optimizer_sharding shares state out over dp=1: dp of 2 or more would do":

@@ -43,8 +43,8 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
     def lighter():
         """Yield choices with more recomputation, and the memory they take."""
-        words = ["none", "attn_only", "full"] if strategy.choices.training else []
-        for word in words[words.index(strategy.choices.recompute) + 1 :] if words else ():
+        words = ["none", "attn_only", "full"]
+        for word in words[words.index(strategy.choices.recompute) + 1 :] if strategy.choices.training else ():
             gathers = strategy.choices.gather_again and word != "full"
             choices = replace(strategy.choices, recompute=word, gather_again=gathers)
             other = Execution(strategy.name, strategy.cells, choices, strategy.datatype)
@@ -99,17 +99,17 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 def _rest(choices, tables, mended) -> list[Formula]:
     """Return all formulas except those of the block.  Of several formulas of a letter, the last counts."""
-    found = [*_alone(), *stages.of_blocks(), *_sends(choices, mended), *_memory(choices, tables)]
+    found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     found += _training(choices, tables, mended) if choices.training else _inference()
     left_out = () if choices.training else _TRAINED
     return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
 
 
 @cache
-def _alone() -> list[Formula]:
-    """Return the formulas of stages, memory and totals that are the only ones of their letter."""
+def _shared() -> list[Formula]:
+    """Return the formulas of stages, memory and totals that no choice changes: the only ones of their letter."""
     own = [getattr(room, n) for room in (stages, capacity, totals) for n in room.__all__]
-    own = [f for f in own if isinstance(f, Formula)]
+    own = [f for f in own if isinstance(f, Formula)] + stages.of_blocks() + totals.of_all_blocks()
     often = Counter(f.letter for f in own)
     return [f for f in own if often[f.letter] == 1]
 
@@ -151,15 +151,16 @@ def _nothing(*letters):
 
 
 def _sends(choices, mended):
-    alone = _nothing("forward_send_time", "backward_send_time") if "send_latency" in mended else []
     send = [stages.whole_send if choices.exchange == "ar" or not choices.split else stages.split_send]
     if choices.training:
         send += [stages.gradient_send, totals.pp_link_time]
     else:
         send += [*_nothing("backward_send_bytes"), totals.pp_link_time_forward]
-    nothing = _nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")
-    times = [stages.forward_send_time, stages.backward_send_time]
-    return by(choices.piped, [*times, *send], [*(alone or times), *nothing])
+    zero = ["forward_send_bytes", "backward_send_bytes", "pp_link_time"]
+    if "send_latency" in mended:
+        send += [stages.forward_send_time, stages.backward_send_time]
+        zero += ["forward_send_time", "backward_send_time"]
+    return by(choices.piped, send, _nothing(*zero))
 
 
 def _memory(choices, tables):

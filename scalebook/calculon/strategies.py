@@ -29,13 +29,12 @@ from scalebook.training.step import OFFLOADS
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
 from .checks import refuse
-from .documents import CHOICES, NUMBERS, SOURCE, TIERS, WORDS, Choices, Execution, execution, widths
+from .documents import CHOICES, NUMBERS, SOURCE, TIERS, WAYS, WORDS, Choices, Execution, execution, widths
 from .sheet import calculon_step, second_half
 from .systems import System, Tables
 
 __all__ = ["Strategies"]
 
-_WAYS = ("tp", "pp", "dp")
 _TIERS = tuple(TIERS.values())
 _WORDS = {
     "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
@@ -200,11 +199,8 @@ class Strategies:
         return execution(document | {"datatype": self.datatype})
 
 
-# The letters of choices that may be partial elsewhere.
-_LETTERS = {
-    "hidden_gradients": "dp_overlap", "weights_offloaded": "weight_offload",
-    "activations_offloaded": "activation_offload", "optimizer_offloaded": "optimizer_offload",
-}  # fmt: skip
+_OFFLOADED = ("weights_offloaded", "activations_offloaded", "optimizer_offloaded")
+_LETTERS = dict(zip(("hidden_gradients", *_OFFLOADED), ("dp_overlap", *OFFLOADS), strict=True))  # of choices
 # The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,
@@ -228,45 +224,40 @@ def _fill(tier, size):
 
 
 @cache
-def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
+def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: bool) -> Sheet:
     """Return one sheet for all choices that are not words.
 
     If a letter or a count decides, a formula holds both cases.
     """
+    words = dict(words)
+    offloads = dict(zip(_OFFLOADED, map(symbol, OFFLOADS), strict=True)) if has_far else {}
+    if words["recompute"] == "full":
+        offloads.pop("activations_offloaded", None)
     choices = Choices(
-        **dict(words),
+        **words,
+        **offloads,
         tiers=tuple(map(symbol, _TIERS)),
         hidden_gradients=symbol("dp_overlap"),
         piped=Gt(symbol("pp"), 1),
         replicated=Gt(symbol("dp"), 1),
         interleaved=Gt(symbol("chunks"), 1),
     )
-    weights, activations, optimizer = map(symbol, OFFLOADS) if has_far else (False, False, False)
-    if choices.recompute == "full":
-        activations = False
-    choices = replace(
-        choices, weights_offloaded=weights, activations_offloaded=activations, optimizer_offloaded=optimizer
-    )
-    blocks = [3 * x for x in (weights, activations, optimizer) if x]
+    near = Max(1, *(3 * x for x in offloads.values()), evaluate=False) if offloads else 1
+    time = symbol("step_time") / symbol("global_batch")
     formulas = [
-        plain(
-            "near_blocks", Max(1, *blocks, evaluate=False) if blocks else 1, "Offloading needs three blocks in a stage."
-        ),
-        plain(
-            "sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."
-        ),
+        plain("near_blocks", near, "Offloading needs three blocks in a stage."),
+        plain("sequence_time", time, "What a search minimizes: batches differ."),
     ]
     step = [*second_half(choices, tables).formulas.values(), *formulas, *_of_networks(networks)]
-    return Sheet(
-        "calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step
-    )
+    needed = frozenset(x for f in step for x in f.inputs)
+    return Sheet("calculon_step", *_block(*of_block(choices, tables), needed), *step)
 
 
 @cache
 def _of_networks(networks: tuple) -> list[Formula]:
     return [
         plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on.")
-        for way in _WAYS
+        for way in WAYS.values()
         for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True)
     ]
 

@@ -16,13 +16,12 @@ from scalebook.language.notation import quoted, symbol
 from scalebook.language.row import Cell
 
 from .cases import by_tier
-from .documents import BITS, SOURCE, Execution, fields
+from .documents import BITS, SOURCE, WAYS, Execution, fields
 
 __all__ = ["Engine", "Links", "Memory", "Network", "System", "Tables", "exact", "reached", "system"]
 
 Steps = tuple[tuple[float, float], ...]
 Ops = tuple[tuple[str, float, float], ...]
-WAYS = {"tensor_par_net": "tp", "pipeline_par_net": "pp", "data_par_net": "dp"}
 MOST, MOST_DEVICES = 10**30, 10**6
 _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
