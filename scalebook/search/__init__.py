@@ -13,6 +13,8 @@
 batch 55, weight_bits=8
 """
 
+import itertools
+import math
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -158,9 +160,7 @@ def _nothing(search: Search) -> str:
     rest = space.layout[-1]
     ways = [n for n in space.ways if n == rest or n in problem.letters]
     own = [problem.letters.get(n, (1.0,)) for n in ways]
-    products = {1.0}
-    for values in own:
-        products = {x * n for x in products for n in values}
+    products = {math.prod(x) for x in itertools.product(*own)}
     devices = problem.values["devices"]
     if rest not in problem.letters:  # the last letter of the layout may then take any value
         products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}

@@ -8,6 +8,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from scalebook.language.row import gather, strays
 
 from .bounds import least_of
 from .plan import Block, Evaluated, Plan
-from .problem import Problem, Rows, Slab, counts, distinct, ruled, slabs, some
+from .problem import Problem, Slab, counts, distinct, layouts, ruled, slabs, some
 
 __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
@@ -68,16 +69,7 @@ def joined(a: Priced, b: Priced, best: int) -> Priced:
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
-class _Built(NamedTuple):
-    formulas: dict[str, Formula]
-    constants: dict[str, float]
-
-    @property
-    def conditions(self) -> list[tuple[Formula, Condition]]:
-        return [(f, x) for f in self.formulas.values() for x in f.domain]
-
-
-def built(problem: Problem, words: dict, offload: bool) -> _Built:
+def built(problem: Problem, words: dict, offload: bool) -> "_Built":
     """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
 
     Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by position
@@ -120,14 +112,24 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
 
+class _Built(NamedTuple):
+    formulas: dict[str, Formula]
+    constants: dict[str, float]
+
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The domains of its formulas, for a space's `reason`."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
+
 def _idle(knowns, formulas, sheet) -> str:
     """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
     rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
     return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
 
 
-def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) -> Priced:
-    """Run one task: price the given combinations of words, with their places, on the given rows."""
+def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> Priced:
+    """Run one task: price the given combinations of words, with their places, on the rows at some places."""
     found, rejected = EMPTY, Counter()
 
     def reject(name, rows, numbers):
@@ -135,7 +137,7 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) ->
 
     planned = planned_for(problem, combinations)
     with np.errstate(all="ignore"):
-        for slab in slabs(problem, rows, [x for _, x in combinations], rejected):
+        for slab in slabs(problem, planned.layouts, places, [x for _, x in combinations], rejected):
             if len(slab.places):
                 for pricing, kept in each_sheet(planned, slab, reject):
                     found = pricing.best(kept, found, reject)
@@ -209,6 +211,10 @@ class Planned:
         for sheet, used in zip(reversed(self.sheets), reversed(uses), strict=True):
             sheet.last.extend(used - seen)
             seen |= used
+
+    @cached_property
+    def layouts(self) -> np.ndarray:
+        return layouts(self.problem)
 
     def _used(self, sheet):
         problem = self.problem

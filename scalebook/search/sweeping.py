@@ -30,7 +30,6 @@ from .plan import Block
 from .pricing import Priced, each_sheet, planned_for
 from .problem import (
     Problem,
-    Rows,
     layouts,
     looked_through,
     parted,
@@ -189,7 +188,7 @@ class _Swept:
         waiting, out = [], {}
         for problem in self.problems:
             whole = layouts(problem)
-            for slab, left in looked_through(problem, Rows(whole, 0, range(len(whole) * problem.in_layout))):
+            for slab, left in looked_through(problem, whole, range(len(whole) * problem.in_layout)):
                 waiting.append(slab)
                 for name, x in left.items():
                     out.setdefault(name, []).append(x)
