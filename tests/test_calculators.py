@@ -411,8 +411,8 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
         assert page == in_python(calc, state)
     said = {in_python(calc, x)["message"] for x in several}
     assert (
-        "idle time over busy time: the formula holds for micro-batches in multiples of the stages, "
-        "not at micro-batches in a step = 12; pipeline stages = 8"
+        "pipeline bubble: the formula holds for micro-batches in multiples of the stages, "
+        "not at micro-batches per step = 12; pipeline stages = 8"
     ) in said
 
 

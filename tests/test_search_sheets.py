@@ -355,7 +355,7 @@ def test_it_says_how_many_before_it_starts(capsys):
 
 def test_a_count_of_a_sample_comes_near(monkeypatch):
     def told(**more):
-        problem = asked(training_step, (models.llama3_8b, H100), None, None, None, (), {}, (), 10, SMALL | more)
+        problem = asked(training_step, (models.llama3_8b, H100), None, None, None, (), (), 10, SMALL | more)
         return about(problem, layouts(problem), word_combinations(problem))
 
     domains = search(training_step, models.llama3_8b, H100, **SMALL)

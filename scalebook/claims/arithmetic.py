@@ -8,13 +8,14 @@ Each formula is a line of arithmetic that a data sheet leaves to its reader.
 """
 
 from scalebook.language import formula
-
-from . import letters  # noqa: F401  (first: it enters the letters)
+from scalebook.language.notation import letters_of
 
 __all__ = [
     "active_share", "capacity_ratio", "corpus_bytes", "domain_nodes", "kept_share", "link_ratio",
     "peak_of_cores", "rack_bandwidth", "rack_flops", "rack_hbm", "rack_links", "rack_unified",
 ]  # fmt: skip
+
+letters_of(__package__)
 
 # Racks and platforms
 

@@ -152,7 +152,7 @@ def bars(
     """Stacked horizontal bars of one letter: `{bar: {part: value}}`, and limits as vertical lines.
 
     >>> bars({"a": {"weights": 1e9, "cache": 2e9}}, "weight_memory").get_xlabel()
-    'memory the weights take (B)'
+    'memory for weights (B)'
     """
     ax = ax or plt.gca()
     names = list(dict.fromkeys(p for bar in parts.values() for p in bar))

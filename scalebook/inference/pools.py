@@ -30,7 +30,7 @@ from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.asked import each
-from scalebook.search.columns import Columns
+from scalebook.search.plan import evaluated
 
 __all__ = ["Apart", "Pool", "apart"]
 
@@ -124,13 +124,7 @@ class _Layouts:
         columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
         size = len(columns["tp"])
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
-        held = Columns(columns, {n: x for n, x in self.known.items() if n not in columns}, size)
-        letters = dict(held.letters)
-        with np.errstate(all="ignore"):
-            for name, f in part(self.sheet, letter).formulas.items():
-                if name not in letters:
-                    letters[name] = held.evaluate(f.rhs, letters)
-        return np.broadcast_to(held.spread(letters[letter]), size)
+        return evaluated(part(self.sheet, letter).formulas, columns, self.known, size)[letter]
 
     def reading(self) -> dict[str, np.ndarray]:
         """Return the time to read a prompt in every attention group of a copy at once, with nothing decoded."""

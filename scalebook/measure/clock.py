@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language import show
+
 __all__ = ["Sample", "repeated", "taken", "together"]
 
 
@@ -36,6 +38,11 @@ class Sample(NamedTuple):
     def high(self) -> float:
         """The ninetieth percentile of the times."""
         return float(np.quantile(self.seconds, 0.9))
+
+    @property
+    def spread(self) -> str:
+        """The interval of eight in ten of the times, as text."""
+        return f"{show(self.low, 's')} to {show(self.high, 's')}"
 
 
 def taken(seconds: Iterable[float]) -> Sample:

@@ -28,17 +28,15 @@ __all__ = ["asked", "each", "joined", "limit", "one_number"]
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
-def asked(
-    sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping
-) -> Problem:
-    """Build the `Problem` from the arguments of a call of `search`."""
+def asked(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
+    """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
     if isinstance(best, bool) or not isinstance(best, Integral):
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
-    letters = joined(letters, choices)
+    letters = {**letters, **more}
     thing = searchable(sheet, knowns, letters)
     space = thing.space
     several, fixed = _split(space, letters)
