@@ -1,4 +1,4 @@
-"""Experts with few tokens: how many are visited, on which devices, and how full the fullest device is.
+"""Experts with few tokens: the number of visited experts, their devices, and the load of the fullest device.
 
 Routing is assumed to be uniform and tokens independent; `visited_by_shares` takes any popularity of experts.
 

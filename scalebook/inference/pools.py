@@ -140,7 +140,7 @@ class _Layouts:
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
         """Return the fewest copies that meet the target for `tpot`, and the step time then.
 
-        By Little's law an answer is in progress for as many steps as it has tokens.
+        An answer is in progress for one step per token, and Little's law gives the answers in progress.
         """
 
         def at(letter, users, places=None):

@@ -55,7 +55,7 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_price_batch", "yu2022")
 def half_price_batch(base_time, added_time):
-    """Batch at which a step takes twice as long as its sequences alone would add.
+    """Batch whose step takes twice the time that its sequences alone would add.
 
     A token then costs twice as much as with an endless batch.
 
@@ -243,7 +243,7 @@ def batch_open(rate, output, tpot):
 
 @formula("capacity", "kleinrock1975", domain=TARGET_ABOVE_BASE)
 def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests per second at which an open loop just meets a target for time per output token.
+    """Highest request rate that lets an open loop meet a target for the time per output token.
 
     A target of twice `base_time` allows a load of one half.
 

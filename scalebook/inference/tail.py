@@ -186,7 +186,7 @@ def waiting_time(synchronisations, slowest_delay):
 
 @formula("traded_bandwidth", "dean2013")
 def traded_bandwidth(traffic, hbm_bandwidth, saved_waiting):
-    """Memory bandwidth at which a step with less waiting would take the same time as before.
+    """Memory bandwidth that keeps a step's time the same when devices wait less.
 
     >>> traded_bandwidth(traffic="16.5 GB", hbm_bandwidth="3.3 TB/s", saved_waiting="0.5 ms")
     3000000000000.0

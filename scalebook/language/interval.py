@@ -104,7 +104,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or those of its formula in `SPREADS`.
+    """Return the ends of a cell: its own, or its formula's in `SPREADS`.
 
     Returns None for a cell without spread.
     """

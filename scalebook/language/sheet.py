@@ -68,7 +68,7 @@ class Sheet:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that the sheet needs: those that none of its formulas gives."""
+        """The letters that the sheet needs because none of its formulas gives them."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
@@ -130,7 +130,7 @@ class Sheet:
         return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
-        """End the sentence about a formula that does not hold: name each letter's nearest value at which it would."""
+        """End the sentence about a formula that does not hold: name each letter's nearest value that would work."""
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""

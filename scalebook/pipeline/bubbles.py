@@ -105,7 +105,7 @@ def bubble_interleaved(pp, microbatches, chunks):
 
 @formula("microbatches", "narayanan2021 §2.2.2")
 def enough_interleaved(pp, chunks, bubble):
-    """Fewest micro-batches with which interleaved 1F1B keeps its bubble at or below `bubble`, in groups of `pp`.
+    """Fewest micro-batches that keep the bubble of interleaved 1F1B at or below `bubble`, in groups of `pp`.
 
     With one chunk the schedule is plain 1F1B, which can run groups but does not need them.
 

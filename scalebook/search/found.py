@@ -207,7 +207,7 @@ class Devices(Search):
 
     Each strategy found has a `device`; `searches` has the results.
 
-    `note` names the devices on which no strategy is within all limits, and those that an interruption left out.
+    `note` names the devices that have no strategy within all limits, and devices left out by an interruption.
     """
 
     def __init__(self, searches: list[Search], left: list[str]):

@@ -49,7 +49,7 @@ def _best(found: np.ndarray, number: int) -> np.ndarray:
 
 
 def _front(found: np.ndarray) -> np.ndarray:
-    """Return the Pareto front, sorted by the second objective.  Of equal strategies it keeps the first."""
+    """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
     found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]

@@ -59,8 +59,8 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 def _device(key, cells):
     """Add default cells to a device's row.
 
-    Without a precision a device computes in bf16, or fp16 if it has no bf16. Kernel launch and communication always
-    have values.
+    If no precision is given, a device computes in bf16, or in fp16 if it has no bf16. Kernel launch and communication
+    always have values.
     """
     if not cells:
         return

@@ -181,7 +181,7 @@ def _blocks(microbatches, pp, blocks):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_all(microbatches, pp, layers):
-    """Blocks that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks that a device runs in a step, plus the blocks that it waits for while the pipeline fills.
 
     >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
     256.0
@@ -191,7 +191,7 @@ def launched_blocks_all(microbatches, pp, layers):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_moe(microbatches, pp, moe_layers):
-    """Blocks with experts that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks with experts that a device runs in a step, plus the ones that it waits for while the pipeline fills.
 
     Only these are counted, because their launches take longest.
 

@@ -137,7 +137,7 @@ def _held(schedule: Schedule, stage: Expr) -> Expr:
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Return the parameters on a device of a stage as a pair: without routed experts, and routed.
+    """Return the parameters on a device of a stage as a pair: first without routed experts, then of routed experts.
 
     A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
     """

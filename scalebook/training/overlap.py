@@ -217,7 +217,7 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 
 @formula("crossover_tokens", _SHARDED)
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
-    """Tokens at which sharded data parallelism and tensor parallelism move the same bytes.
+    """Tokens that make sharded data parallelism and tensor parallelism move the same bytes.
 
     Sharding moves a block's parameters three times per forward and backward pass. Tensor parallelism moves eight
     activations per token.

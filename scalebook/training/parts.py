@@ -247,7 +247,7 @@ def step_again(microbatches, stage_blocks, again_compute):
 
 
 def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time):
-    """Time by which the last stage's blocks take less than the fullest stage's, for one micro-batch."""
+    """Time that the last stage's blocks save over the fullest stage's, for one micro-batch."""
     return (1 - last_blocks / stage_blocks) * (forward_time + input_gradient_time + weight_gradient_time)
 
 

@@ -155,7 +155,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
 
     Words of the strategy that are not given take their defaults. Stages may be unequal, because no rule is checked:
-    give the blocks per stage and those of the last.
+    give the blocks per stage and in the last stage.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
