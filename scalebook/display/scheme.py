@@ -142,9 +142,6 @@ def _mirrored_fill(shade):
 
 
 def _mirrored(colour):
-    """Mirror a colour's lightness in Oklab (1.05 - 0.85 of it, so that white becomes nearly black).
-
-    Colours that are easy to tell from a white page are then easy to tell from a dark one.
-    """
+    """Mirror a colour's lightness in Oklab: 1.05 - 0.85 of it, so that white becomes nearly black."""
     lightness, a, b = in_oklab(colour)
     return away(of_oklab(1.05 - 0.85 * lightness, a, b), DARK, min(contrast(colour, LIGHT), 3.2))

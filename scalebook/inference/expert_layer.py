@@ -142,9 +142,7 @@ def expert_blocks_even(assigned_tokens, local_experts, block_rows):
 
 
 def _mean_blocks(expert_rows, load_spread, height):
-    """Return the mean number of blocks of an expert.
-
-    Its rows are a whole number between (1 - spread) and (1 + spread) times the expected rows, uniformly.
+    """Return the mean blocks of an expert whose rows are uniform between (1 - spread) and (1 + spread) times the mean.
     """
 
     def below(most):  # the integral of the blocks from 0 to `most` rows

@@ -236,9 +236,8 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """Return the best prefill layout, the best decode layout, and the number of prefill copies.
-
-    Raises ValueError if there is no such pair.
+    """Return the best prefill and decode layouts and the number of prefill copies.  Raises ValueError if there are
+    none.
     """
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]

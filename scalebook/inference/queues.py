@@ -193,10 +193,7 @@ def prompt_load(rate, prompt_time):
 
 
 def _excess(prompt_time, prompt_load):
-    """Return by how much the step that reads a prompt exceeds the mean step.
-
-    All prompts that arrive during a step are read in the next, so long steps follow each other. A request is also more
-    likely to arrive during a long step.
+    """Excess of the step that reads a prompt over the mean step: long steps follow each other and meet more arrivals.
     """
     return prompt_time / (1 - prompt_load**2)
 

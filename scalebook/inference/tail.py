@@ -36,10 +36,7 @@ _EULER = Float("0.57721566490153286")  # the mean of the Gumbel distribution
 
 
 def _harmonic(n) -> Expr:
-    """Return 1 + 1/2 + ... + 1/n for any n of at least 1, by DeTemple's series.
-
-    The error is within 0.03 % at 1 and a millionth from 3 on.
-    """
+    """Return 1 + 1/2 + ... + 1/n by DeTemple's series; the error is 0.03 % at 1 and a millionth from 3 on."""
     middle = n + Rational(1, 2)
     return log(middle) + _EULER + 1 / (24 * middle**2) - Rational(7, 960) / middle**4
 

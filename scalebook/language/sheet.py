@@ -263,10 +263,7 @@ class Sheet:
 
 
 class _Outputs(tuple):
-    """The letters that a plan computes.
-
-    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no further
-    check.
+    """The letters that a plan computes; `steps` holds each letter's formula, inputs and range of surely valid values.
     """
 
     def __new__(cls, steps):

@@ -82,9 +82,7 @@ def _streams(streams):
 
 
 def _products(rows, precision):
-    """Return the peak and efficiency of products.
-
-    Use attention as the estimate of the peak if the matrix products were slowed down by other processes.
+    """Return the peak and efficiency of products; attention gives the peak if other processes slowed the products down.
     """
     products = [x for x in rows if x.kind == "product"]
     best = max(_rates(x).max() for x in rows if x.kind in ("product", "attention"))
@@ -135,10 +133,7 @@ def _attention(rows, cells):
 
 
 def _links(rows, cells, devices):
-    """Return cells of links to the host, to other devices and to a disk.
-
-    A single device has no link and reaches itself through its memory.
-    """
+    """Return cells of links to the host, to other devices and to a disk; a single device's link is its own memory."""
     found = {}
     if host := [x for x in rows if x.kind == "host"]:
         best = max(_rates(x).max() for x in host)

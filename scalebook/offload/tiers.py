@@ -216,10 +216,7 @@ def params_of_hosts(
 
 
 def _least(over, each, most, near):
-    """Return the smallest offloaded share that frees `over` bytes: 0 if nothing must be freed.
-
-    The share is negative, and so refused, if everything held is near anyway.
-    """
+    """Return the smallest offloaded share that frees `over` bytes; it is negative, and so refused, if it cannot."""
     return Piecewise((0, Le(over, 0, evaluate=False)), (over / (each * (most - near)), True), evaluate=False)
 
 

@@ -86,10 +86,7 @@ def short(x) -> str:
 
 
 def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dict]:
-    """Decode a mixed-radix place into the letters' values (last letter fastest).
-
-    Return the quotient left over, and the values.
-    """
+    """Decode a mixed-radix place into the quotient left over and the letters' values (last letter fastest)."""
     found = {}
     for name in reversed(names):
         place, digit = divmod(place, len(letters[name]))

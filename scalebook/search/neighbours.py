@@ -129,10 +129,7 @@ def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """Yield what each step changes and the strategy after it.
-
-    A step moves a prime factor from one parallel dimension to another, moves a letter to its next value, or changes one
-    word.
+    """Yield each step (a factor moved between dimensions, a letter's next value, one word) and the strategy after it.
     """
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}

@@ -41,10 +41,7 @@ class Priced(NamedTuple):
 
 
 def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """Return the `number` strategies with the lowest values.
-
-    Ties keep the order of the space: words, then rows, then axes.
-    """
+    """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
@@ -333,10 +330,7 @@ class Pricing:
         return own.view(np.uint8).sum(0, dtype=kind).astype(np.intp) * (math.prod(self.plan.shape) // len(own))
 
     def _conditions(self, block):
-        """Yield a name, where the condition holds, and whether it is a limit.
-
-        Domains and signs of formulas that depend on the axes come first, then the limits.
-        """
+        """Yield a name, where the condition holds, and whether it is a limit; limits come last."""
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
                 yield name, self._holds(condition, places, block), False

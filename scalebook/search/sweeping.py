@@ -335,11 +335,7 @@ class _Pricing(Pricing):
             self._best(Block(self.evaluated, rows[some]), fits[..., places[some]], swept)
 
     def _alike(self, rows):
-        """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there
-        are.
-
-        Only one row of each number is then checked against the limits.
-        """
+        """Number the rows so that rows with equal inputs to the limits share a number; return the count of numbers."""
         letters, bits = self.sheet.letters, 0
         rest = [
             letters[x] for y in self.problem.limits if y.letter in letters for x in (y.letter, y.bound) if x in letters

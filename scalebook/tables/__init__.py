@@ -57,10 +57,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 
 
 def _device(key, cells):
-    """Add default cells to a device's row.
-
-    If no precision is given, a device computes in bf16, or in fp16 if it has no bf16. Kernel launch and communication
-    always have values.
+    """Add default cells to a device's row; if no precision is given, it computes in bf16, or in fp16 if it has no bf16.
     """
     if not cells:
         return

@@ -42,9 +42,7 @@ _OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths a
 
 
 def _near(way: str) -> Expr:
-    """Return how many devices of a group lie within one scale-up domain.
-
-    Ranks fill a domain with tp first, then cp; for experts with etp first, then ep.
+    """Return how many devices of a group lie in one scale-up domain; ranks fill it tp first, then cp (or etp, then ep).
     """
     return near_of(symbol(way), _INNER[way])
 
@@ -81,11 +79,7 @@ def _port_times(blocks: tuple[Block, ...], way: str, keep=lambda op: True) -> tu
 
 
 def _is_hidden(op, is_all_again: bool) -> bool:
-    """Return True if Megatron overlaps a backward collective with products that do not depend on it.
-
-    The sum of an input's gradient overlaps with the weight gradients, and so does gathering the input again, unless the
-    whole block is recomputed.
-    """
+    """Return True if Megatron overlaps a backward collective with weight gradients, which do not depend on it."""
     if op.name.endswith("_all_again"):
         return not is_all_again
     return op.function in ("all_reduce", "reduce_scatter") and op.outs[0].is_gradient

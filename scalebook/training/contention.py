@@ -87,11 +87,7 @@ def dp_contention_none():
 
 
 def _arithmetic(way: str, sharding: Sharding):
-    """Kernel time, in seconds, that could hide a dimension's collectives.
-
-    Kernels are counted over the same number of blocks and micro-batches as the collectives. A collective that runs once
-    per step can hide in one pass, and at least in the last chunk's. Sums without gathers cannot use the forward pass.
-    """
+    """Kernel time, in seconds, that could hide a dimension's collectives, over the same blocks and micro-batches."""
     x = symbol
     block = x("again_compute") + x("input_gradient_compute") + x("weight_gradient_compute")
     if way != "dp" or sharding.gathers:

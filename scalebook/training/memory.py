@@ -137,10 +137,7 @@ def _held(schedule: Schedule, stage: Expr) -> Expr:
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Return the parameters on a device of a stage as a pair: first without routed experts, then of routed experts.
-
-    A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
-    """
+    """Return the parameters on a device of a stage, as a pair: all except routed experts, and routed experts."""
     blocks, matrices, _ = _stage(stage, schedule)
     blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
@@ -153,11 +150,7 @@ def _positions(stage: Expr) -> Expr:
 
 
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
-    """Bytes gathered temporarily if weights are sharded: the larger of the blocks at work and a vocabulary matrix.
-
-    For blocks, these are the weights of the present block and the next, and one block's gradients. For a vocabulary
-    matrix, these are its weights and gradients.
-    """
+    """Bytes gathered temporarily if weights are sharded: for two blocks and one's gradients, or a vocabulary matrix."""
     if not sharding.is_gathered:
         return S.Zero
     x = symbol

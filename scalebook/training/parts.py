@@ -169,10 +169,7 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
 
 
 def _waited() -> dict[str, Expr]:
-    """Return the times of a stage's passes, including its blocks' waits for a second tier.
-
-    In the backward pass, the waits count with the weight gradients.
-    """
+    """Return the times of a stage's passes, including waits for a second tier (backward: with the weight gradients)."""
     x = symbol
     return {
         "forward_time": x("forward_time") + x("stage_blocks") * x("forward_wait"),

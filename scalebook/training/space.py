@@ -54,9 +54,7 @@ def _longest(known: Mapping) -> dict:
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent combinations of words.
-
-    Fused attention already recomputes itself, and one interleaved chunk is 1F1B.
+    """Return conditions that drop equivalent words: selective recompute of fused attention, interleaving of one chunk.
     """
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (

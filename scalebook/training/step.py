@@ -189,11 +189,7 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the share of query-key pairs that fused attention computes.
-
-    It depends on whether some of the model's blocks have windows, and on whether the device's tiles are so large that
-    the masked pairs they compute count.
-    """
+    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
