@@ -110,7 +110,6 @@ def _call(thing, rows, texts) -> str:
 
 
 def _parts(row):
-    """Return the parts of times and memory."""
     for letter in breakdowns(row):
         made = said(row, letter)
         how = "is the sum of" if row.cells[letter].formula.rhs.is_Add else "is the largest of"

@@ -78,7 +78,6 @@ class Block:
         return block
 
     def __getitem__(self, name: str) -> Op:
-        """Return the line that makes the tensor of this name."""
         if name not in self.makers:
             raise LookupError(f"no line of the block makes {name!r}; {nearest(name, self.makers)}")
         return self.makers[name]

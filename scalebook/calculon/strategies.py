@@ -251,8 +251,7 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """Return one sheet for all choices that are not words; if a letter or a count decides, a formula holds both cases.
-    """
+    """Return one sheet for all choices that are not words; if a letter or a count decides, a formula holds both cases."""
     choices = Choices(
         **dict(words),
         tiers=tuple(map(symbol, _TIERS)),

@@ -99,7 +99,6 @@ def _several(what, words):
 
 
 def _names(what, words):
-    """Return one name or several as a list."""
     words = [words] if isinstance(words, str) else _several(what, words)
     if strange := [x for x in words if not isinstance(x, str)]:
         raise TypeError(f"{what} takes names, not {quoted(strange[0])}")
@@ -158,7 +157,6 @@ def _values(name, choice):
 
 
 def _start(controls, start):
-    """Enter the first choice of each control."""
     if not isinstance(start, Mapping):
         raise TypeError(
             f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}"

@@ -202,7 +202,6 @@ class Described:
         return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
 
     def _shown(self, c):
-        """Describe a slider or the precision menu for the browser."""
         if "precisions" in c:
             return dict(name=c["name"], label="precision of arithmetic", options=self.options[c["name"]])
         letter, values = self.letter(c["name"]), [o["letters"][c["name"]] for o in self.options[c["name"]]]
@@ -269,7 +268,6 @@ class Described:
             raise TypeError(f"the curve runs along a slider, and {along!r} is none; {nearest(along, self.options)}")
 
     def _uncertain(self):
-        """Add what the browser needs to compute intervals."""
         names = {f["letter"]: f["name"] for f in (*self.formulas.values(), *self._constants)}
         if spread := spreads_of(names):
             self.spec["spread"] = spread
@@ -277,7 +275,6 @@ class Described:
             self.spec["shares"] = shares
 
     def _words(self):
-        """Return the texts around the numbers."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])

@@ -81,7 +81,6 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
 
 
 def _number(run, ax):
-    """Write micro-batch numbers into the bars that are wide enough."""
     ax.figure.draw_without_rendering()  # only now is the width of the axes known
     start, end = ax.get_xlim()
     inch = ax.get_window_extent().width / ax.figure.dpi / (end - start)

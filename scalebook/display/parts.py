@@ -57,7 +57,6 @@ def _ordered(pieces, letter):
 
 
 def _piece(js, place, letter):
-    """Return a piece of a bar: short name, colour and full meaning."""
     part = _called(js, letter, place)
     return dict(js=js, label=part.word, title=_said(js, letter), kind=part.kind, shade=part.shade)
 
@@ -110,7 +109,6 @@ def alternatives(js: str) -> list[str]:
 
 
 def _bare(js):
-    """Return an expression without its condition."""
     js = " ".join(js.split())
     found = re.fullmatch(r"\(\((?:(?!\?).)*\) \? \( (.*) \) : \( NaN \)\)", js)
     return found[1] if found else js

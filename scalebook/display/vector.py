@@ -82,7 +82,6 @@ def _drawn(figure):
 
 
 def _n(x):
-    """Write a number to a tenth, as short as possible."""
     return f"{round(float(x), 1):g}"
 
 

@@ -380,9 +380,7 @@ def _engine(engine) -> Row:
 
 
 def _exchange(said, groups, ep) -> str:
-    """Return how tokens reach experts: the given word, "gather" if each attention group holds all experts, or the
-    default.
-    """
+    """Return the given word for how tokens reach experts, or the default for these attention groups."""
     usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
     return _said("exchange", said, EXCHANGES) or usual
 

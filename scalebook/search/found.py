@@ -189,7 +189,6 @@ class Search:
 
 
 def _order(problem):
-    """Return the sort key of strategies: the first objective, then the second."""
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))

@@ -347,7 +347,6 @@ class Pricing:
 
 
 def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
-    """Prepend dimensions of length 1 until the array has `axes` dimensions."""
     return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
 
 

@@ -229,7 +229,6 @@ def _slab(problem: Problem, layouts: np.ndarray, digits: list[np.ndarray], place
 
 
 def _candidates(problem: Problem, rows: Rows, places: np.ndarray) -> Slab:
-    """Return the rows at the given places."""
     sizes = [len(problem.letters[x]) for x in problem.in_rows]
     layout, *digits = np.unravel_index(places, (len(rows.layouts), *sizes))
     return _slab(problem, rows.layouts[layout], digits, rows.start * problem.in_layout + places)

@@ -50,8 +50,6 @@ _NONE = np.empty((0, 5))
 
 
 class _Asked(NamedTuple):
-    """The arguments that are the same at every size."""
-
     sheet: Any
     rows: tuple
     minimize: str | None
@@ -277,7 +275,6 @@ class _Swept:
             self._join()
 
     def _join(self):
-        """Merge the waiting strategies into the best of each size, in order."""
         found = np.concatenate([self.best, *self._waiting])
         found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 5]))]
         size = found[:, 5].astype(int)
@@ -307,8 +304,6 @@ class _Spread(NamedTuple):
 
 
 class _Pricing(Pricing):
-    """Price one sheet on rows of several sizes."""
-
     def __init__(self, sizes: np.ndarray, *of):
         super().__init__(*of)
         self.sizes = sizes

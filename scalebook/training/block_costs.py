@@ -42,8 +42,7 @@ _OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths a
 
 
 def _near(way: str) -> Expr:
-    """Return how many devices of a group lie in one scale-up domain; ranks fill it tp first, then cp (or etp, then ep).
-    """
+    """Return how many devices of a group lie in one scale-up domain; ranks fill it tp first, then cp (or etp, then ep)."""
     return near_of(symbol(way), _INNER[way])
 
 
@@ -59,7 +58,6 @@ def _sent(block: Block, way: str, keep) -> list[tuple]:
 
 
 def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
-    """Seconds of the collectives over one way."""
     return Add(*(collective(*sent) for sent in _sent(block, way, keep)))
 
 
@@ -93,14 +91,12 @@ def head() -> Block:
 
 @cache
 def _saved(block: Block, strategy: Strategy) -> Expr:
-    """Bytes that a block keeps for its backward pass."""
     tensors = {t.name: t for t in tensors_of(block.ops)}
     kept = strategy.trained.saved(block)
     return factored(trained(x, [tensors[name]]) for name, x in kept.items())
 
 
 def _time(kernels: Iterable[Work], rates: str) -> Expr:
-    """Seconds of kernels that run one after another."""
     return Add(*(w.ideal if rates == "ideal" else w.time for w in kernels))
 
 
@@ -110,7 +106,6 @@ def _again_flops(back: Block) -> Expr:
 
 @cache
 def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
-    """Return the costs of one block by letter, for one micro-batch on one device."""
     forward = strategy.transformed(block)
     back = backward(forward)
 
@@ -164,7 +159,6 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 
 @cache
 def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]:
-    """Return the costs of the last norm, the logits and the loss by letter."""
     forward, back = head(), backward(head())
     there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
     again = [w for w in again if not (is_frozen and w.phase == "weight_gradient")]

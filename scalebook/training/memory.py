@@ -108,7 +108,6 @@ def _where(condition: Boolean, value: Expr = S.One) -> Expr:
 
 
 def _at_start(stage: Expr) -> Expr:
-    """Return 1 if a stage is the first, else 0."""
     alone = _where(Le(symbol("pp"), 1, evaluate=False))
     return {S.One: S.One, symbol("pp"): alone}.get(stage) or _where(Le(stage, 1, evaluate=False))
 
@@ -130,7 +129,6 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
 
 
 def _held(schedule: Schedule, stage: Expr) -> Expr:
-    """Micro-batches that a stage keeps."""
     held = schedule.held
     return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 

@@ -49,13 +49,11 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
 
 
 def _longest(known: Mapping) -> dict:
-    """Return the default sequence length, the same as `training_step`'s."""
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent words: selective recompute of fused attention, interleaving of one chunk.
-    """
+    """Return conditions that drop equivalent words: selective recompute of fused attention, interleaving of one chunk."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),

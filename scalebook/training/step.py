@@ -184,7 +184,6 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    """Return the offload letters that are not zero."""
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
@@ -250,12 +249,10 @@ def usual_at(bits: float) -> dict[str, Cell]:
 
 
 def _is_quantized(device: Mapping) -> bool:
-    """Return True if a device's products have 8 bits or fewer at its precision."""
     return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
-    """Return True if a value is the letter's default."""
     return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
 
 
