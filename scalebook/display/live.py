@@ -127,7 +127,7 @@ class Calculator(anywidget.AnyWidget):
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
-        said = {x: meaning for x, (_, meaning) in self.spec["letters"].items()}
+        said = {x: brief(meaning) for x, (_, meaning) in self.spec["letters"].items()}
         at = "; ".join(f"{said[x]} = {show(self.values[x], self.spec['units'][x])}" for x in letters)
         return f"{said[lacking]}: the formula holds for {' and '.join(x.words for x in own)}, not at {at}"
 
