@@ -1,8 +1,4 @@
-"""Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic.
-
->>> delta_flops(batch=1, seq=1, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128, delta_chunk=1) / 1e6
-6.3...
-"""
+"""Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic."""
 
 from sympy import Integer
 

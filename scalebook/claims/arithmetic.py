@@ -1,10 +1,6 @@
 """Arithmetic that articles do: totals of racks, links counted in both directions, one device over another.
 
 Each formula is a line of arithmetic that a data sheet leaves to its reader.
-
->>> from scalebook.tables import accelerators
->>> rack_links(accelerators.gb200, devices=72, directions=2, taper=1) / 1e12
-129.6
 """
 
 from scalebook.language import formula

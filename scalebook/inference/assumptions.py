@@ -3,9 +3,6 @@
 The kernel figures were fitted to published times of single kernels, never to a step or a service (sets
 `attention_decode`, `attention_mla_decode`, `attention_prefill` and `moe_layer` of `scalebook.measurements`). If a
 device's row has cells for its own attention kernels (`read_launch_grouped` and so on), those values are used instead.
-
->>> read_launch_grouped() * 1e6
-8.4
 """
 
 import itertools

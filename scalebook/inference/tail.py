@@ -3,11 +3,6 @@
 Delays are independent draws from one distribution. The formulas give the mean of the largest of `ways` draws, which
 depends on the tail: it grows with the logarithm of `ways` for an exponential distribution, more slowly for a normal
 one, and as a power for Pareto's. `mean_of_largest` takes any distribution and has no closed form.
-
->>> [round(slowest_exponential(mean_delay=1, ways=x), 3) for x in (8, 72, 16_384)]
-[2.718, 4.861, 10.281]
->>> [round(slowest_normal(mean_delay=1, delay_spread=1, ways=x), 2) for x in (8, 72, 16_384)]
-[2.52, 3.44, 4.99]
 """
 
 from collections.abc import Callable

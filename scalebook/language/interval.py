@@ -104,10 +104,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or its formula's in `SPREADS`.
-
-    Returns None for a cell without spread.
-    """
+    """Return the ends of a cell: its own, or its formula's in `SPREADS`. Returns None for a cell without spread."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:

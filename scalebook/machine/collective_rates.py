@@ -1,8 +1,4 @@
-"""Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks.
-
->>> shared_ports(ports=4, link_bandwidth="50 GB/s", crossing=8)
-25000000000.0
-"""
+"""Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks."""
 
 from sympy import Integer, Max, Min, log, sqrt
 

@@ -1,11 +1,4 @@
-"""All-reduces of serving engines: one-shot or two-shot over the links, and NCCL for large messages.
-
->>> from scalebook.tables import accelerators
->>> known = dict(ways=8, near_ways=8)
->>> device = accelerators.h100.running("vllm_sums")
->>> [round(engine_all_reduce(device, known, collective_bytes=x) * 1e6, 1) for x in ("16 kB", "1 MB", "64 MB")]
-[4.4, 14.6, 310.1]
-"""
+"""All-reduces of serving engines: one-shot or two-shot over the links, and NCCL for large messages."""
 
 from sympy import And, Ge, Gt, Min, Piecewise
 

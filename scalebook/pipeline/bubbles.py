@@ -4,18 +4,6 @@ Stages are equal, and times are for one micro-batch on one device. `scalebook.pi
 schedules, and tests check every formula here against it. Some formulas hold only from a certain number of micro-batches
 on, and refuse fewer. In that case call `scalebook.pipeline.simulation.simulate`: it executes the order, or says why the
 order cannot run.
-
->>> bubble_1f1b(pp=8, microbatches=64)
-0.109375
->>> bubble_1f1b.solve("microbatches")(pp=8, bubble=0.05)
-140.0
->>> bubble_zb_h1(pp=8, microbatches=64, forward_time="20 ms", input_gradient_time="20 ms", weight_gradient_time="10 ms")
-0.065625
->>> bubble_interleaved(pp=8, microbatches=12, chunks=2)
-Traceback (most recent call last):
-    ...
-scalebook.language.domain.OutsideDomain: bubble_interleaved holds for micro-batches in multiples of the stages,
-not at microbatches=12, pp=8
 """
 
 from sympy import Eq, Max, Min, Mod, ceiling

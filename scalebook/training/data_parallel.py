@@ -3,9 +3,6 @@
 Context-parallel devices hold different tokens too, so they share gradients and state with the data-parallel devices.
 Fewer devices share an expert. A collective uses the scale-up network for the part of its group that lies within one
 domain. Ranks fill a domain in the order tensor, context, expert and data parallelism.
-
->>> shards(dp=16, cp=2)
-32.0
 """
 
 from functools import cache

@@ -3,10 +3,6 @@
 Training at several sites with local steps is in `apart`; there, compression enters as fewer bits per parameter
 (`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
 statement about learning here is the bound under which descent on a quadratic is stable.
-
->>> rank = compression_rank(gradient_rows=4096, gradient_columns=4096, gradient_rank=32)
->>> rank, exchange_bits_compressed(gradient_bits=32, compression=rank)
-(64.0, 0.5)
 """
 
 from sympy import Integer, ceiling, floor, pi, sin

@@ -1,9 +1,6 @@
 """Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
 Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
-
->>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
-0.4
 """
 
 from collections.abc import Mapping

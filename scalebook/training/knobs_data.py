@@ -1,8 +1,4 @@
-"""The table of flags (`knobs.toml`): every flag as an object, by framework.
-
->>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
-'microbatches'
-"""
+"""The table of flags (`knobs.toml`): every flag as an object, by framework."""
 
 import tomllib
 from collections.abc import Mapping

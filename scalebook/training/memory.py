@@ -3,9 +3,6 @@
 The last norm, the batch itself, fragmentation and communication buffers are left out because they are small.
 TransformerEngine's dummy gradients, libraries' work space and tensors gathered by tensor parallelism count if the row
 of a framework or a library gives them.
-
->>> {f.letter: f for f in memory_formulas()}["memory"]
-memory = Max(first_memory, last_memory)
 """
 
 from functools import cache

@@ -4,11 +4,6 @@ A block takes 2 FLOPs per parameter and token forward and 4 backward, and its co
 per parameter. The parameters cancel, which leaves a number of tokens. Three things are left out: attention's scores and
 values, which hide more; the factor (n - 1)/n of a group of n devices, which is close to 1; and experts. A mixture of
 experts needs its total over its active parameters times as many tokens.
-
->>> from scalebook.tables import accelerators
->>> known = dict(flops_efficiency=0.6, near_ways=8, weight_bits=16, gradient_bits=32)
->>> round(hiding_replicated(accelerators.h100.at("bf16"), known, link_achieved=group_rate(accelerators.h100, known)))
-3124
 """
 
 from sympy import Max, Min, sqrt

@@ -2,9 +2,6 @@
 
 All stages are priced like the fullest one, which has the most blocks. Every micro-batch passes each stage forward and
 backward.
-
->>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
-3.84
 """
 
 from sympy import Expr, Ge, Integer, Max, Min, Piecewise, ceiling, floor
