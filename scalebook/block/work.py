@@ -124,7 +124,7 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 
 
 def _is_wide(tensors: list[Tensor]) -> bool:
-    """Return True if a product stays in 16 bits when others are quantized: attention without weights, and fp32 logits."""
+    """Return True if a product stays in 16 bits when others are quantized: no weights (attention), or fp32 logits."""
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 

@@ -123,10 +123,7 @@ class Strategies:
         }
 
     def _within(self, problem) -> tuple:
-        """Return the conditions of Calculon's own search space.
-
-        Raises ValueError for a value that the machine does not allow.
-        """
+        """Return the conditions of Calculon's own search space.  Raises ValueError for a value that no network has."""
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
         for name, most in known.items():
@@ -251,7 +248,7 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """Return one sheet for all choices that are not words; if a letter or a count decides, a formula holds both cases."""
+    """Return one sheet for all choices that are not words; choices by letters become cases of a formula."""
     choices = Choices(
         **dict(words),
         tiers=tuple(map(symbol, _TIERS)),

@@ -132,7 +132,7 @@ def expert_blocks_even(assigned_tokens, local_experts, block_rows):
 
 
 def _mean_blocks(expert_rows, load_spread, height):
-    """Return the mean blocks of an expert whose rows are uniform between (1 - spread) and (1 + spread) times the mean."""
+    """Return the mean blocks of an expert with rows uniform between (1 - spread) and (1 + spread) times the mean."""
 
     def below(most):  # the integral of the blocks from 0 to `most` rows
         whole = floor((most - 1) / height, evaluate=False)

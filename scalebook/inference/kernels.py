@@ -294,7 +294,7 @@ def _add_routing(total) -> None:
 
 
 def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
-    """Return the communication times after attention and after the feed-forward half: all-reduces or token exchanges."""
+    """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
     if work.exchange == "none":
         return S.Zero, S.Zero
     whole = _bytes("hidden")
@@ -411,7 +411,7 @@ def _latent_prompt(within) -> Expr:
 
 
 def _head(work: Work) -> dict[str, Expr]:
-    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest logits."""
+    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest."""
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

@@ -193,7 +193,7 @@ def prompt_load(rate, prompt_time):
 
 
 def _excess(prompt_time, prompt_load):
-    """Excess of the step that reads a prompt over the mean step: long steps follow each other and meet more arrivals."""
+    """Excess of the step that reads a prompt over the mean step: long steps cluster and meet more arrivals."""
     return prompt_time / (1 - prompt_load**2)
 
 

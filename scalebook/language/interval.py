@@ -310,7 +310,7 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 
 def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
-    """Return the interval of a result with two bounds, widened by `BEYOND`; None if the letter ignores the step time."""
+    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter."""
     if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
         return None
     typical = row[letter]

@@ -263,7 +263,7 @@ class Sheet:
 
 
 class _Outputs(tuple):
-    """The letters that a plan computes; `steps` holds each letter's formula, inputs and range of surely valid values."""
+    """The letters that a plan computes; `steps` has each letter's formula, inputs and range of surely valid values."""
 
     def __new__(cls, steps):
         steps = tuple(steps)

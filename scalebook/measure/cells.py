@@ -79,7 +79,7 @@ def _streams(streams):
 
 
 def _products(rows, precision):
-    """Return the peak and efficiency of products; attention gives the peak if other processes slowed the products down."""
+    """Return the peak and efficiency of products; attention gives the peak if products were slowed down by others."""
     products = [x for x in rows if x.kind == "product"]
     best = max(_rates(x).max() for x in rows if x.kind in ("product", "attention"))
     least = min(_LARGE, max(min(x.rows, x.columns, x.inner) for x in products))

@@ -149,7 +149,7 @@ def _copies(on, quick, times):
 
 
 def _collectives(on, quick, times):
-    """Time all-gathers from latency-bound to bandwidth-bound sizes; traffic is the bytes received from other devices."""
+    """Time all-gathers from latency-bound to bandwidth-bound sizes; traffic is the bytes received from others."""
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
     return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]

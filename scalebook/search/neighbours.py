@@ -128,7 +128,7 @@ def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """Yield each step (a factor moved between dimensions, a letter's next value, one word) and the strategy after it."""
+    """Yield each step (a factor moved, a letter's next value, another word) and the strategy after it."""
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
     primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()

@@ -57,7 +57,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 
 
 def _device(key, cells):
-    """Add default cells to a device's row; if no precision is given, it computes in bf16, or in fp16 if it has no bf16."""
+    """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)

@@ -42,7 +42,7 @@ _OVER = {"tp": ("tp", "etp"), "cp": ("cp",), "ep": ("ep",)}  # experts' widths a
 
 
 def _near(way: str) -> Expr:
-    """Return how many devices of a group lie in one scale-up domain; ranks fill it tp first, then cp (or etp, then ep)."""
+    """Return how many devices of a group lie in one scale-up domain; ranks fill it tp, then cp (or etp, then ep)."""
     return near_of(symbol(way), _INNER[way])
 
 

@@ -53,7 +53,7 @@ def _longest(known: Mapping) -> dict:
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent words: selective recompute of fused attention, interleaving of one chunk."""
+    """Return conditions that drop equivalent words, such as interleaving of one chunk, which is 1F1B."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),
