@@ -121,6 +121,7 @@ def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
+    """Return all formulas outside the block."""
     parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     return parts + (_training(choices, tables, mended) if choices.training else _inference())
 
@@ -162,6 +163,7 @@ def _nothing(*letters):
 
 
 def _shared():
+    """Return the formulas that no choice changes."""
     t = totals
     return [
         stages.rounded_stage_blocks,
@@ -342,6 +344,7 @@ def _hidden_gradients(choices, network, kinds):
 
 
 def _inference():
+    """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
     zeros = (
         "step_again",

@@ -123,7 +123,10 @@ class Strategies:
         }
 
     def _within(self, problem) -> tuple:
-        """Return the conditions of Calculon's own search space.  Raises ValueError for a value that no network has."""
+        """Return the conditions of Calculon's own search space.
+
+        Raises ValueError for a value that the machine does not allow.
+        """
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
         for name, most in known.items():
@@ -248,7 +251,10 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """Return one sheet for all choices that are not words; choices by letters become cases of a formula."""
+    """Return one sheet for all choices that are not words.
+
+    If a letter or a count decides, a formula holds both cases.
+    """
     choices = Choices(
         **dict(words),
         tiers=tuple(map(symbol, _TIERS)),

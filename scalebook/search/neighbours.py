@@ -118,6 +118,7 @@ def _inputs(sheet, letter: str) -> tuple[str, ...]:
 
 
 def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
+    """Evaluate all letters of a sheet at `size` rows."""
     sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, size)
     letters = dict(sums.letters)
     with np.errstate(all="ignore"):
@@ -128,7 +129,11 @@ def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """Yield each step (a factor moved, a letter's next value, another word) and the strategy after it."""
+    """Yield what each step changes and the strategy after it.
+
+    A step moves a prime factor from one parallel dimension to another, moves a letter to its next value, or changes one
+    word.
+    """
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
     primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()

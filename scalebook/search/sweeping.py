@@ -50,6 +50,8 @@ _NONE = np.empty((0, 5))
 
 
 class _Asked(NamedTuple):
+    """The arguments that are the same at every size."""
+
     sheet: Any
     rows: tuple
     minimize: str | None
@@ -275,6 +277,7 @@ class _Swept:
             self._join()
 
     def _join(self):
+        """Merge the waiting strategies into the best of each size, in order."""
         found = np.concatenate([self.best, *self._waiting])
         found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 5]))]
         size = found[:, 5].astype(int)
@@ -304,6 +307,8 @@ class _Spread(NamedTuple):
 
 
 class _Pricing(Pricing):
+    """Price one sheet on rows of several sizes."""
+
     def __init__(self, sizes: np.ndarray, *of):
         super().__init__(*of)
         self.sizes = sizes
@@ -312,7 +317,7 @@ class _Pricing(Pricing):
         rejected.count(name, self.sizes[rows], numbers)
 
     def price(self, rows, swept):
-        """Check all strategies against the limits, then price the ones that could be among the best."""
+        """Check all strategies against the limits, then fully price those that could be among the best."""
         if not len(rows):  # the rules allow no row with these words
             return
         places, count = self._alike(rows)
@@ -330,7 +335,11 @@ class _Pricing(Pricing):
             self._best(Block(self.evaluated, rows[some]), fits[..., places[some]], swept)
 
     def _alike(self, rows):
-        """Number the rows so that rows with equal inputs to the limits share a number; return the count of numbers."""
+        """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there
+        are.
+
+        Only one row of each number is then checked against the limits.
+        """
         letters, bits = self.sheet.letters, 0
         rest = [
             letters[x] for y in self.problem.limits if y.letter in letters for x in (y.letter, y.bound) if x in letters

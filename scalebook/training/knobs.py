@@ -100,6 +100,7 @@ def _listed(letters: Mapping) -> str:
 
 
 def _framework(name: str) -> Knobs:
+    """Return the flags of a framework whose configurations can be read."""
     if name not in _READ:
         raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
     return frameworks()[name]

@@ -1,4 +1,8 @@
-"""The table of flags (`knobs.toml`): every flag as an object, by framework."""
+"""The table of flags (`knobs.toml`): every flag as an object, by framework.
+
+>>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
+'microbatches'
+"""
 
 import tomllib
 from collections.abc import Mapping

@@ -49,11 +49,15 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
 
 
 def _longest(known: Mapping) -> dict:
+    """Return the default sequence length, the same as `training_step`'s."""
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent words, such as interleaving of one chunk, which is 1F1B."""
+    """Return conditions that drop equivalent combinations of words.
+
+    Fused attention already recomputes itself, and one interleaved chunk is 1F1B.
+    """
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),

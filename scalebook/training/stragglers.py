@@ -2,6 +2,9 @@
 
 `any_slow` and `slowest_normal` of `scalebook.inference.tail` give the chance that a group has a slow member, and the
 time of its slowest member if delays follow a distribution.
+
+>>> round(paced_by_slowest(slow_excess=0.1), 3), round(paced_at_times(slow_excess=0.1, any_slow=0.5), 3)
+(0.909, 0.952)
 """
 
 from scalebook.language import formula
