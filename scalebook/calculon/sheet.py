@@ -121,7 +121,7 @@ def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas outside the block."""
+    """Return all formulas except those of the block."""
     parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     return parts + (_training(choices, tables, mended) if choices.training else _inference())
 
