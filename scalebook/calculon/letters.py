@@ -11,7 +11,7 @@ __all__ = ["KINDS", "PASSES", "WAYS"]
 
 _ZERO = "nonnegative"
 
-# The passes over a block, and how Calculon's outputs abbreviate them.
+# The passes over a block, with Calculon's abbreviations.
 PASSES = {
     "forward": ("one block's forward pass", "fw"),
     "again": ("one block's recomputation", "re"),

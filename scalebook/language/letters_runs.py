@@ -6,7 +6,7 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# Training at several sites, far from each other.
+# Training at several distant sites (local SGD).
 letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
 letter("local_steps", "", "local steps between two exchanges of a site", r"H_{\mathrm{local}}", whole=True)
 letter("exchange_bits", "bit", "bits exchanged per parameter", r"\beta_x")
@@ -63,7 +63,7 @@ letter(
 letter("grown_latency_wall", "FLOP", "largest training run that latency allows if the batch grows", r"Q_{\lambda}^{+}")
 letter("grown_bandwidth_wall", "FLOP", "largest training run that bandwidth allows if the batch grows", r"Q_W^{+}")
 
-# Training a part of a model: adapters of low rank beside frozen weights.
+# Training low-rank adapters of frozen weights (LoRA).
 letter("lora_rank", "", "rank of LoRA adapters", r"r_{\mathrm{LoRA}}")
 letter("adapter_params", "", "adapter parameters per block and device", r"N_{\mathrm{LoRA}/L}")
 letter("trained_share", "%", "trained share of the parameters", r"\phi_{\mathrm{tr}}", "share")
