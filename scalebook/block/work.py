@@ -102,7 +102,6 @@ def launched(block: Block) -> list[list[Kernel]]:
 
 
 def _ways(weight: Tensor) -> list[str]:
-    """Return the ways that split a weight."""
     return sorted({w for i in weight.indices for w in ways(i)})
 
 
@@ -136,10 +135,7 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 
 
 def _is_wide(tensors: list[Tensor]) -> bool:
-    """Return True if a product stays in 16 bits when others are quantized.
-
-    Attention's scores and weighted values have no weights, and logits are fp32.
-    """
+    """Return True if a product stays in 16 bits when others are quantized: no weights (attention), or fp32 logits."""
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 

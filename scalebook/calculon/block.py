@@ -30,9 +30,8 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds for some work, at the share of a rate that work of its size reaches.
-
-    Cached, because most choices leave an operation unchanged.
+    """Seconds for some work at the rate that work of its size reaches; cached, because most choices change few
+    operations.
     """
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 

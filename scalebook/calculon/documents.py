@@ -52,10 +52,7 @@ _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
 def fields(document, kind: str, known) -> dict:
-    """Return the fields of a document, given as a dict or as the path of a JSON file.
-
-    `known` lists all field names.
-    """
+    """Return the fields of a document, given as a dict or as the path of a JSON file. `known` lists all field names."""
     if not isinstance(document, Mapping):
         if not isinstance(document, (str, PathLike)):
             raise TypeError(f"{kind} is given as a path or a dict, not as {type(document).__name__}")

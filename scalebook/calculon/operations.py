@@ -99,7 +99,7 @@ def listing(choices: Choices) -> Block:
 
 
 def _one_key_head(op: Op) -> Op:
-    """Replace keys and values by those of a single head, which every device computes in full."""
+    """Replace keys and values by a single head's, which every device computes in full."""
 
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t

@@ -49,7 +49,7 @@ class Article:
         return [x for x in claims.of(self.key).values() if x.section == heading.heading]
 
     def chapters(self, heading: Heading) -> list[str]:
-        """Return the chapters that follow a heading, and those that judge a claim under it."""
+        """Return the chapters that follow a heading or judge a claim under it."""
         return list(dict.fromkeys([*heading.chapters, *(x.chapter for x in self.claims(heading) if x.chapter)]))
 
     def __repr__(self):

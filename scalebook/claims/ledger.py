@@ -76,7 +76,7 @@ class Claim:
     def recomputed(self) -> str:
         """Return the verdict that follows from the current numbers, or "" for a claim without checks.
 
-        Of several verdicts, the gravest counts.
+        If there are several verdicts, the gravest counts.
         """
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 

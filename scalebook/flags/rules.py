@@ -250,7 +250,6 @@ def _torchtitan_chunks(given, pp, layers) -> int:
 
 
 def _torchtitan_batch(given, pp, out) -> None:
-    """Set the sequences per pass and the passes per step."""
     local = "training.batch_size" if "training.batch_size" in given else "training.local_batch_size"
     flag, split = "training.global_batch_size", "parallelism.pipeline_parallel_microbatch_size"
     own = number(local, given[local]) if local in given else _usual(given, local)

@@ -3,16 +3,6 @@
 An engine sorts tokens by expert, quantizes them if the products run in low precision, multiplies them expert by expert
 in one grouped kernel, and sums the results. Efficiencies come from the device's row, unless the device runs a library
 that has cells for experts (`trtllm_experts`).
-
->>> from scalebook.tables import accelerators
->>> h100 = accelerators.h100.at("fp8").running("trtllm_experts")
->>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, activation_bits=8, weight_bits=8)
->>> round(1e6 * experts_layer(h100, **shape, layer_tokens=4096).expert_layer_time)
-278
->>> deepgemm = accelerators.h800.at("fp8").running("deepgemm")
->>> shape = dict(experts=32, expert_rows=256, columns=4096, inner=7168, activation_bits=8, weight_bits=8)
->>> round(1e6 * grouped_product(deepgemm, **shape, load_spread=0.3).matmul_time)
-501
 """
 
 from sympy import Max, Min, Piecewise, ceiling, floor
@@ -142,10 +132,7 @@ def expert_blocks_even(assigned_tokens, local_experts, block_rows):
 
 
 def _mean_blocks(expert_rows, load_spread, height):
-    """Return the mean number of blocks of an expert.
-
-    Its rows are a whole number between (1 - spread) and (1 + spread) times the expected rows, uniformly.
-    """
+    """Return the mean blocks of an expert with rows uniform between (1 - spread) and (1 + spread) times the mean."""
 
     def below(most):  # the integral of the blocks from 0 to `most` rows
         whole = floor((most - 1) / height, evaluate=False)

@@ -101,7 +101,7 @@ def grouped_read_launch():
 
 @formula("read_efficiency_grouped", _HERE)
 def grouped_read_share():
-    """Default share of the bandwidth at which cached keys and values are read: TensorRT-LLM's on the H100.
+    """Default share of the bandwidth that reads of cached keys and values reach: TensorRT-LLM's on the H100.
 
     >>> grouped_read_share()
     0.72
@@ -131,7 +131,7 @@ def latent_read_launch():
 
 @formula("read_efficiency_latent", _HERE)
 def latent_read_share():
-    """Default share of the bandwidth at which cached latents are read: TensorRT-LLM's on the H100.
+    """Default share of the bandwidth that reads of cached latents reach: TensorRT-LLM's on the H100.
 
     >>> latent_read_share()
     0.83

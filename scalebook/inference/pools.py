@@ -134,7 +134,7 @@ class _Layouts:
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
         """Return the fewest copies that meet the target for `tpot`, and the step time then.
 
-        By Little's law an answer is in progress for as many steps as it has tokens.
+        An answer is in progress for one step per token, and Little's law gives the answers in progress.
         """
 
         def at(letter, users, places=None):
@@ -230,9 +230,8 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """Return the best prefill layout, the best decode layout, and the number of prefill copies.
-
-    Raises ValueError if there is no such pair.
+    """Return the best prefill and decode layouts and the number of prefill copies.  Raises ValueError if there are
+    none.
     """
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]

@@ -257,7 +257,7 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
 
 @formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
 def ridge_batch(ridge_intensity, weight_bits):
-    """Batch at which reading a dense model's weights takes as long as multiplying by them; caches are left out.
+    """Batch for which reading a dense model's weights takes as long as multiplying by them; caches are left out.
 
     >>> from scalebook.tables import accelerators
     >>> round(ridge_batch(accelerators.h100, weight_bits=16))

@@ -1,4 +1,4 @@
-"""The letters of frameworks: what a program that trains adds to the work of the devices, one line each."""
+"""The letters of training frameworks: overlap, kernel libraries and host time."""
 
 from .notation import letter
 

@@ -1,4 +1,4 @@
-"""The letters of data sheets, silicon, bills of a run, number formats, operating, and rare exchanges."""
+"""The letters of data sheets, silicon, run costs, number formats, cluster operation and compressed gradients."""
 
 from .notation import letter
 
@@ -6,7 +6,7 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# A data sheet: what it prints, and what of that a step may count on.
+# Data sheets: printed figures, and the rates that a step can use.
 letter("directions", "", "link directions added up (1 or 2)", r"n_{\leftrightarrow}", whole=True)
 letter("clock", "/s", "clock frequency at which the peak is stated", r"f_{\mathrm{clock}}")
 letter("sparsity_gain", "", "sparsity factor of a printed peak: 2 with 2:4 sparsity, else 1", r"g_{2:4}")
@@ -42,7 +42,7 @@ letter("cost_growth", "", "yearly growth factor of the largest runs' cost", r"g_
 letter("fleet_growth", "", "yearly growth factor of the largest runs without faster devices", r"g_n")
 letter("bargain_growth", "", "yearly growth factor of the arithmetic per dollar", r"g_{Q/c}")
 
-# Systolic arrays, and what a watt and a dollar buy.
+# Systolic arrays; arithmetic and bytes per watt and dollar.
 letter("array_side", "", "multipliers per side of a systolic array", r"s_{\mathrm{arr}}", whole=True)
 letter("arrays", "", "systolic arrays per device", r"n_{\mathrm{arr}}", whole=True)
 letter(
@@ -85,7 +85,7 @@ letter(
 letter("flops_per_joule", "FLOP/J", "peak over thermal design power", r"F/P")
 letter("flops_per_dollar", "FLOP/$", "arithmetic at peak per dollar of rent", r"F/c_{\mathrm{h}}")
 letter("bytes_per_dollar", "B/$", "memory reads at full bandwidth per dollar of rent", r"W/c_{\mathrm{h}}")
-# What a run costs: hours of devices, rent or purchase, electricity, carbon.
+# The cost of a run: device hours, rent or purchase, electricity, carbon.
 letter("device_hours", "h", "device hours of a run", r"H_d")
 letter("device_price", "$", "purchase price of a device, with its share of host and network", r"c_{\mathrm{buy}}")
 letter("service_life", "h", "depreciation period of a purchased device", r"H_{\mathrm{life}}")
@@ -99,7 +99,7 @@ letter("run_energy", "MWh", "energy of a run, cooling included", r"E_D")
 letter("carbon_intensity", "t/MWh", "carbon intensity of electricity (CO2 equivalent)", r"g_{\mathrm{el}}")
 letter("run_carbon", "t", "carbon emissions of a run's electricity (CO2 equivalent)", r"G_D")
 
-# Number formats, and weights that are left out.
+# Number formats, block scales and pruning.
 letter("element_bits", "bit", "bits per value, without its share of a scale", r"\beta_{\mathrm{el}}")
 letter("scale_bits", "bit", "bits of the scale shared by a block of values", r"\beta_{\mathrm{sc}}", _ZERO)
 letter("zero_bits", "bit", "bits of the zero point shared by a block of values", r"\beta_{\mathrm{zp}}", _ZERO)
@@ -116,7 +116,7 @@ letter("faster_share", "%", "share of a step's time that is accelerated", r"\sig
 letter("part_gain", "", "speedup of the accelerated share", r"G_{\mathrm{part}}")
 letter("step_gain", "", "speedup of the step", r"G_{\mathrm{step}}")
 
-# Floating point: what a format can hold, and how a loss is scaled so that its gradients can be held.
+# Floating-point formats and loss scaling.
 letter("exponent_bits", "", "exponent bits of a number format", r"n_{\exp}", whole=True)
 letter("exponent_bias", "", "exponent bias of a number format", r"b_{\exp}", _ZERO)
 letter("mantissa_bits", "", "fraction bits of a number format", r"n_{\mathrm{man}}", whole=True)
@@ -127,7 +127,7 @@ letter("least_gradient", "", "smallest gradient magnitude that matters to traini
 letter("largest_gradient", "", "largest gradient magnitude of a step", r"g_{\max}")
 letter("loss_scale", "", "loss scale", r"S_{\mathrm{loss}}")
 
-# Accumulation and recomputation: what a micro-batch costs beside its arithmetic, what is run again instead of kept.
+# Gradient accumulation and recomputation.
 letter("accumulation_share", "%", "time of gradient accumulation over a micro-batch's products", r"\sigma_{+}", _ZERO)
 letter("again_share", "%", "recomputed arithmetic over the model's", r"\sigma_R", _ZERO)
 letter("block_input", "B", "input activations of a block", r"M_{\mathrm{in}/L}")
@@ -136,12 +136,12 @@ letter("rerun_blocks", "", "recomputed blocks per stage", r"L_R", _ZERO)
 letter("segment_blocks", "", "blocks per recomputed segment", r"L_{\mathrm{seg}}")
 letter("segment_memory", "B", "activations of a stage with one saved input per segment", r"M_{\mathrm{seg}}")
 
-# Operating a cluster: what checkpoints write, and whom a group waits for.
+# Operating a cluster: checkpoints and slow devices.
 letter("checkpoint_bytes", "B", "size of a checkpoint", r"M_{\mathrm{ckpt}}")
 letter("storage_bandwidth", "B/s", "storage bandwidth for all devices together", r"W_{\mathrm{store}}")
 letter("slow_share", "%", "share of devices or hosts that are slow", r"p_{\mathrm{slow}}", "share")
 letter("any_slow", "%", "probability that a group includes a slow device", r"P_{\mathrm{slow}}", "share")
-# Fewer synchronisations: compressed gradients, late ones, and devices of unequal speed.
+# Compressed gradients, late gradients, and devices of unequal speed.
 letter("compression", "", "compression ratio of the exchanged gradients", r"\rho_g")
 letter("top_share", "%", "share of the gradients that is exchanged (top-k)", r"\phi_k", "share")
 letter("entry_bits", "bit", "index bits per exchanged gradient", r"\beta_i")

@@ -6,7 +6,7 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# Training at several sites, far from each other.
+# Training at several distant sites (local SGD).
 letter("sites", "", "sites that train one model together", r"n_{\mathrm{site}}", whole=True)
 letter("local_steps", "", "local steps between two exchanges of a site", r"H_{\mathrm{local}}", whole=True)
 letter("exchange_bits", "bit", "bits exchanged per parameter", r"\beta_x")
@@ -73,7 +73,7 @@ letter("orthogonal_flops", "FLOP", "arithmetic that orthogonalizes matrices in a
 letter("orthogonal_time", "s", "time to orthogonalize a device's matrices in a step", r"T_{\mathrm{NS}}", _ZERO)
 letter("orthogonal_exchange", "s", "time to exchange matrices that are orthogonalized", r"T_{x,\mathrm{NS}}", _ZERO)
 
-# Training a part of a model: adapters of low rank beside frozen weights.
+# Training low-rank adapters of frozen weights (LoRA).
 letter("lora_rank", "", "rank of LoRA adapters", r"r_{\mathrm{LoRA}}")
 letter("adapter_params", "", "adapter parameters per block and device", r"N_{\mathrm{LoRA}/L}")
 letter("trained_share", "%", "trained share of the parameters", r"\phi_{\mathrm{tr}}", "share")

@@ -6,7 +6,7 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# What users ask for, and what they get.
+# Requests, and the latency and speed that users see.
 letter("prompt", "", "tokens of a prompt", r"n_P")
 letter("output", "", "tokens of an answer", r"n_{\mathrm{out}}")
 letter("users", "", "concurrent requests: each user sends the next when the last has ended", r"n_u")
@@ -24,7 +24,7 @@ letter("added_time", "s", "time that each sequence adds to a decode step", r"\al
 letter("prompt_time", "s", "time to read one prompt", r"t_P", _ZERO)
 letter("load", "%", "share of the time in which a server is busy", r"\rho_s", "share")
 
-# Queues: requests that wait for a server, and what it can take.
+# Queues and capacity.
 letter("tpot_target", "s", "target for the time per output token", r"T_{\mathrm{out}}^{\star}")
 letter("capacity", "request/s", "highest request rate that meets the target", r"\lambda^{\star}")
 letter("headroom", "%", "unused share of the capacity", r"\chi_{\lambda}", "share")
@@ -38,7 +38,7 @@ letter("response_time", "s", "response time of a request with dynamic batching",
 letter("met_batch", "", "mean size of the batch that serves a request", r"b_{\mathrm{met}}")
 letter("half_price_batch", "", "batch at which a token costs twice the minimum", r"b_{1/2}")
 
-# Disaggregation: prompts are read in one pool of devices, answers written in another.
+# Disaggregation: prefill in one pool of devices, decoding in another.
 letter("prefill_devices", "", "prefill devices", r"n_{\mathrm{pre}}")
 letter("prefill_price", "$/h", "hourly price of a prefill device", r"c_{\mathrm{pre}}")
 letter("decode_price", "$/h", "hourly price of a decode device", r"c_{\mathrm{dec}}")
@@ -50,7 +50,7 @@ letter("handover_time", "s", "delay of a request by its cache transfer", r"T_{kv
 letter("disaggregation_gain", "", "request rate of two pools over one pool, under a target", r"G_{\mathrm{pd}}")
 letter("disaggregation_bound", "", "upper bound of the gain from two pools", r"\bar G_{\mathrm{pd}}")
 
-# Speculation: tokens are drafted, and checked in one step.
+# Speculative decoding: drafted tokens are checked in one step.
 letter("acceptance", "%", "acceptance probability of a drafted token", r"p_a", "share")
 letter("drafted", "", "drafted tokens per step", r"\gamma")
 letter("draft_cost", "", "time to draft a token over the time of a checking step", r"c_{\gamma}", _ZERO)
@@ -58,12 +58,12 @@ letter("step_tokens", "", "mean tokens per step and sequence", r"n_{\gamma}")
 letter("speculation_gain", "", "speedup from speculative decoding", r"G_{\gamma}")
 letter("speculation_batch", "", "batch above which speculation no longer pays", r"b_{\gamma}")
 
-# Prefixes that are cached.
+# Prefix caching.
 letter("hit_share", "%", "cache hit rate of prompt tokens", r"h_{kv}", "share")
 letter("whole_prompt_time", "s", "time to read a prompt without cache hits", r"P_0")
 letter("computed_rate", "token/s", "rate of computed prompt tokens, cache hits excluded", r"R_{\mathrm{miss}}", _ZERO)
 
-# Tails: a group waits for its slowest.
+# Stragglers: a group waits for its slowest device.
 letter("mean_delay", "s", "mean delay of a device per synchronisation", r"\bar d")
 letter("delay_spread", "s", "standard deviation of a device's delay", r"\sigma_d", _ZERO)
 letter("least_delay", "s", "minimum delay of a device per synchronisation", r"d_{\min}", _ZERO)
@@ -74,7 +74,7 @@ letter("waiting_time", "s", "time per step waiting for the slowest device", r"T_
 letter("saved_waiting", "s", "waiting time saved per step", r"\Delta T_{\mathrm{sync}}", _ZERO)
 letter("traded_bandwidth", "B/s", "memory bandwidth that gives the same step with less waiting", r"W'_{\mathrm{hbm}}")
 
-# Failures, and the checkpoints against them.
+# Failures and checkpoints.
 letter("interruptions", "", "failures that interrupt a run", r"n_{\mathrm{fail}}")
 letter("run_time", "s", "duration of a run or a rental", r"T_{\mathrm{run}}")
 letter("mtbf", "s", "mean time between failures of all devices together", "M")
@@ -92,13 +92,13 @@ letter("near_failures", "%", "share of failures that a nearby checkpoint survive
 letter("near_checkpoint_time", "s", "pause of training per nearby checkpoint", r"\delta_{\mathrm{near}}")
 letter("near_checkpoint_interval", "s", "working time between two nearby checkpoints", r"\tau_{\mathrm{near}}^{\star}")
 
-# Collectives that a host issues; blocks of a stage; what is run again.
+# Collectives issued by a host; recomputation; expert blocks of a stage.
 letter("issue_time", "s", "host time to issue a collective", r"t_h")
 letter("issued_time", "s", "time per collective as the host issues them", r"T_h")
 letter("unread_rerun", "%", "share of unneeded results that recomputation repeats", r"\chi_u", "share")
 letter("stage_moe_blocks", "", "blocks with experts in the stage that has the most", r"L_{E/i}", _ZERO)
 
-# More devices for a token, or more copies of the model.
+# Scaling up (more devices per token) or out (more replicas).
 letter("way_time", "s", "time that each further device adds to a step", r"\beta")
 letter("doubling_time", "s", "time that doubling the devices adds to a step", r"\beta_2")
 letter("best_tp", "", "tensor-parallel size with the shortest step", r"t^{\star}")
@@ -115,7 +115,7 @@ letter("token_energy", "J", "energy per output token at thermal design power", r
 letter("day_tokens", "token", "output tokens per day", r"D_{\mathrm{day}}")
 letter("day_cost", "$", "cost per day", r"c_{\mathrm{day}}")
 
-# What an engine adds to the work, and what it reserves.
+# Engines: host overheads and reserved memory.
 letter("step_overhead", "s", "engine's host time per step", r"\tau_s", _ZERO)
 letter("layer_overhead", "s", "engine's host time per step and block", r"\tau_{\ell}", _ZERO)
 letter("first_overhead", "s", "engine's time before the first token: parsing, scheduling, replying", r"\tau_1", _ZERO)
@@ -151,7 +151,7 @@ letter("heads_time", "s", "time of attention if each query head reads by itself"
 letter("own_sum_time", "s", "extra time of an engine's own all-reduces over the library's", r"T_{\Sigma}^{e}", _ZERO)
 letter("own_sum_rate", "B/s", "bytes over the extra time of an engine's own all-reduces", r"W_{\Sigma}^{e}")
 
-# Requests that are all there at once.
+# Offline batches: all requests arrive at once.
 letter("requests", "", "requests sent at once", r"n_{\mathrm{req}}")
 letter("full_batch", "", "sequences per group while requests wait", r"b_{\mathrm{full}}")
 letter("whole_generations", "", "full batches of requests per group", r"n_{\mathrm{whole}}", _ZERO)
@@ -163,7 +163,7 @@ letter("tpot_p99", "s", "99th percentile of the time per output token", r"T_{\ma
 letter("tpot_tail", "", "99th percentile over the mean time per output token", r"r_{99}")
 letter("wait_steps", "", "mean steps before an engine looks for new requests", r"n_{\mathrm{wait}}", _ZERO)
 
-# How far to trust it.
+# Ends of prediction intervals.
 letter("band_low", "", "10th percentile of measured over predicted time per output token", r"\epsilon_{-}")
 letter("band_high", "", "90th percentile of measured over predicted time per output token", r"\epsilon_{+}")
 letter("first_band_low", "", "10th percentile of measured over predicted time to first token", r"\epsilon_{1-}")
@@ -182,7 +182,7 @@ letter("million_cost_high", "$", "cost of a million output tokens, high end of t
 letter("fleet_tokens", "token", "output tokens of a fleet", r"D_{\mathrm{out}}")
 letter("fleet_cost", "$", "cost of renting a fleet", r"c_{\mathrm{fleet}}")
 
-# A new generation of devices, beside the old.
+# A new generation of devices against the old.
 letter("next_bandwidth", "B/s", "memory bandwidth of the new device", r"B'")
 letter("next_flops", "FLOP/s", "peak arithmetic rate of the new device", r"F'")
 letter("bandwidth_ratio", "", "memory bandwidth of the new device over the old", r"r_B")
@@ -191,7 +191,7 @@ letter("reading_share", "%", "share of a step spent on memory", r"\sigma_B", "sh
 letter("computing_share", "%", "share of a step spent on arithmetic beyond reading", r"\sigma_F", "share")
 letter("generation_gain", "", "speedup of a step on the new device", r"r_{\mathrm{step}}")
 
-# Sums over the devices that share a model, by kernels that engines bring along.
+# All-reduces by an engine's own kernels.
 letter("sum_launch", "s", "launch time of an engine's own all-reduce", r"\tau_{\Sigma}", _ZERO)
 letter("sum_share", "", "launch time of an engine's own all-reduce over the engines' median", r"\chi_{\Sigma}")
 letter("sum_peer", "s", "time per further device in an engine's own all-reduce", r"\tau_{\Sigma+}", _ZERO)

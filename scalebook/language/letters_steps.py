@@ -1,4 +1,4 @@
-"""The letters of kernels, and of a step of serving: parts, experts, memory, attention that does not read all caches."""
+"""The letters of kernels and of a serving step: parts, experts, memory, linear and sparse attention."""
 
 from .notation import letter
 
@@ -6,7 +6,7 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# A step: what passes the blocks, and how it is split.
+# A serving step: its tokens, and how they are split over devices.
 letter("pass_tokens", "", "tokens per forward pass", r"n_T")
 letter("read_chunk", "", "tokens read per step of each prompt", r"n_{P,k}")
 letter("past", "", "prompt tokens already cached", r"n_p", _ZERO)
@@ -40,10 +40,10 @@ letter("expert_layer_time", "s", "time of an expert layer on one device", r"T_{\
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
 letter("fullest_group", "", "sequences of the fullest attention group over the mean", r"\phi_a")
 
-# What the kernels of serving take besides data sheets.
+# Measured launch times and efficiencies of serving kernels.
 letter("read_launch", "s", "launch time of decode attention", r"\tau_r")
 letter("read_efficiency", "%", "share of the bandwidth that decode attention reaches", r"\eta_r", "share")
-# The same of a device's own kernels, by what a cache holds.
+# The same for a device's own kernels, by kind of cache.
 for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "latents", r"\ell")):
     letter(f"read_launch_{_kind}", "s", f"launch time of decode attention to {_of}", rf"\tau_r^{{{_mark}}}")
     letter(
@@ -54,7 +54,7 @@ for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "laten
         "share",
     )
     letter(f"item_time_{_kind}", "s", f"minimum time of a core per item of cached {_of}", rf"\tau_i^{{{_mark}}}")
-# Of kernels that give each core one sequence and key-value head at a time.
+# Attention kernels that give each core one sequence and key-value head at a time.
 letter("core_bandwidth", "B/s", "rate at which one core reads the cache", r"W_{\mathrm{core}}")
 letter("split_tokens", "", "fewest cached tokens per core that shares a sequence", r"n_{\mathrm{split}}")
 letter("join_time", "s", "time to join the results of cores that share a sequence", r"\tau_{\mathrm{join}}", _ZERO)
@@ -80,7 +80,7 @@ letter("launches_time", "s", "time of kernel launches", r"T_0", _ZERO)
 letter("engine_time", "s", "engine time between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
 letter("pass_time", "s", "time of a serving step", r"T_{\mathrm{pass}}")
 
-# Memory where a model serves.
+# Memory in serving.
 letter("held_weights", "B", "weights per device", r"M_{w,d}")
 letter("token_cache", "B", "cache per token and device", r"m_{kv}")
 letter("workspace", "B", "workspace of an engine per device", r"M_a", _ZERO)
@@ -99,7 +99,7 @@ letter(
 )
 letter("request_rate", "request/s", "request throughput of all devices", r"X")
 
-# The same of a step that reads a part of a prompt.
+# Mixed steps, which also read a part of a prompt.
 letter("mixed_tokens", "", "tokens per forward pass of a mixed step", r"n_T'")
 letter("mixed_layer_tokens", "", "tokens per expert layer of a mixed step", r"n_E^{\Sigma\prime}")
 letter("mixed_visited", "", "routed experts visited in a mixed step", r"E_v'", _ZERO)
@@ -108,7 +108,7 @@ letter("mixed_rows", "", "tokens per visited expert in a mixed step", r"n_e'")
 letter("mixed_fullest", "", "load of the fullest device over the mean in a mixed step", r"\phi_E'")
 letter("mixed_assigned", "", "token copies for the experts of a device in a mixed step", r"n_{\mathrm{as}}'")
 
-# The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.
+# The model: linear attention (a state instead of a cache) and sparse attention (keys selected by an indexer).
 letter("linear_layers", "", "blocks with linear attention (a state, no cache)", r"L_{\ell}", _ZERO, whole=True)
 letter("linear_key_heads", "", "query and key heads of linear attention", r"a_{\ell k}", whole=True)
 letter("linear_value_heads", "", "value heads of linear attention", r"a_{\ell v}", whole=True)
@@ -125,7 +125,7 @@ letter("index_dim", "", "width of an indexer head", r"d_{\mathrm{idx}}", whole=T
 letter("index_tokens", "", "cached tokens that sparse attention selects", r"n_{\mathrm{idx}}", whole=True)
 letter("index_params", "", "indexer parameters per block", r"N_{\mathrm{idx}}")
 
-# Attention to what an indexer picks, linear attention that serves, and half batches.
+# Sparse and linear attention in serving, and two-batch overlap.
 letter("index_peak", "FLOP/s", "peak arithmetic rate of the indexer", r"F_{\mathrm{idx}}")
 letter("index_bits", "bit", "bits per value of the indexer's cached keys", r"\beta_{\mathrm{idx}}")
 letter("dense_tokens", "", "prompt length up to which attention is dense", r"n_{\mathrm{idx}}^{0}", _ZERO)
@@ -145,7 +145,7 @@ letter("exchange_cores", "", "cores occupied by messages in flight", r"C_X", _ZE
 letter("slowing", "", "slowdown of computing by overlapped messages", r"\sigma_C", _ZERO)
 letter("exposed_messages", "s", "exposed message time per block with two-batch overlap", r"X_{2/2}", _ZERO)
 
-# Products in training: what a device's reach, by precision, and the range over the sources.
+# Efficiency of products in training, by precision, with the range over sources.
 letter(
     "training_efficiency",
     "%",
@@ -240,7 +240,7 @@ letter(
 )
 letter("dummy_gradients", "B", "dummy gradients that a library keeps", r"M_{g\Box}", _ZERO)
 
-# Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.
+# Kernels: `copies` matrix products of [rows, inner] by [inner, columns], and streams through memory.
 letter("rows", "", "rows of a matrix product: tokens, in a forward pass", r"n_{\mathrm{row}}")
 letter("columns", "", "columns of a matrix product", r"n_{\mathrm{col}}")
 letter("inner", "", "inner dimension of a matrix product", r"n_{\mathrm{in}}")

@@ -31,7 +31,7 @@ letter("aspect", "", "aspect ratio: hidden width over layers", r"\alpha_{hL}")
 letter("held_microbatches", "", "micro-batches in flight on a pipeline stage", r"m_i")
 letter("devices", "", "devices that share the work", "n_d")
 
-# Collectives: a group of devices, of which some share a scale-up domain ("near"); the others are "far".
+# Collectives: devices of a group in one scale-up domain are "near", the others "far".
 letter("ways", "", "devices in a collective", r"n_c")
 letter("near_ways", "", "devices of a collective per scale-up domain", r"n_{\mathrm{near}}^{c}")
 letter(
@@ -326,7 +326,7 @@ letter("train_tokens", "token", "training tokens", r"D")
 letter("train_time", "s", "training time for all tokens", r"T_D")
 letter("train_cost", "$", "training cost for all tokens", r"c_D")
 
-# Data parallelism: what hides under arithmetic, and the batch that training tolerates.
+# Data parallelism: hidden collectives and the critical batch.
 letter(
     "hiding_tokens",
     "token",

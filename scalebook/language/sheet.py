@@ -72,7 +72,7 @@ class Sheet:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that the sheet needs: those that none of its formulas gives."""
+        """The letters that the sheet needs because none of its formulas gives them."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
@@ -134,7 +134,7 @@ class Sheet:
         return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
-        """End the sentence about a formula that does not hold: name each letter's nearest value at which it would."""
+        """End the sentence about a formula that does not hold: name each letter's nearest value that would work."""
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
@@ -267,11 +267,7 @@ class Sheet:
 
 
 class _Outputs(tuple):
-    """The letters that a plan computes.
-
-    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no further
-    check.
-    """
+    """The letters that a plan computes; `steps` has each letter's formula, inputs and range of surely valid values."""
 
     def __new__(cls, steps):
         steps = tuple(steps)

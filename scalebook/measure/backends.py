@@ -2,11 +2,6 @@
 
 All offer the same methods to make, multiply, copy and add tensors, and to wait until that is done. PyTorch and JAX are
 imported only on use and never required.
-
->>> numpy = backend("numpy")
->>> a = numpy.tensor((2, 3), "fp32")
->>> numpy.product(a, numpy.tensor((3, 4), "fp32"))().shape
-(2, 4)
 """
 
 import os

@@ -135,10 +135,7 @@ def _copies(on, quick, times=_TIMES):
 
 
 def _collectives(on, quick, times=_TIMES):
-    """Time all-gathers from sizes dominated by latency to sizes dominated by bandwidth.
-
-    The traffic counts the bytes that a device receives from the others.
-    """
+    """Time all-gathers from latency-bound to bandwidth-bound sizes; traffic is the bytes received from others."""
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
     return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]

@@ -1,8 +1,8 @@
 """Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
 Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
-over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: the per cent by
-which it moves if the cause moves by one per cent.
+over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: its change in per
+cent if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.leans if str(x) == "a100 matmul_fp16")

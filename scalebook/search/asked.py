@@ -87,8 +87,8 @@ def asked(sheet, knowns, minimize, maximize, against, subject_to, lift, best, le
 def each(knowns: tuple) -> list[tuple[tuple, str]]:
     """Split a list of devices among the known rows.
 
-    Returns one pair per device: the rows with that device, and its name.  Without a list, returns the rows once, with
-    "".
+    Returns one pair per device: the rows with that device, and its name.  If there is no list, returns the rows once,
+    with "".
     """
     lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
     if not lists:
@@ -123,7 +123,7 @@ def joined(letters: Mapping, choices) -> dict[str, Any]:
 
 
 def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
-    """Split letters into those that have a single value, and all others: lists of values, words and layout letters."""
+    """Split letters into single values and all others (lists of values, words and layout letters)."""
     several, fixed = {}, {}
     for name, x in letters.items():
         if name in space.elsewhere:

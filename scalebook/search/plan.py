@@ -33,8 +33,8 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 class Plan:
     """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
 
-    `columns` are letters with a value in each row.  `axes` are letters with few values, all of which are tried in every
-    row.  `solved` are letters whose values are found later.  `letters` maps all of these to their places.
+    `columns` are letters with a value in each row.  `axes` are letters with few values; every row tries all of them.
+    `solved` are letters whose values are found later.  `letters` maps all of these to their places.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):

@@ -42,15 +42,12 @@ class Priced(NamedTuple):
 
 
 def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """Return the `number` strategies with the lowest values.
-
-    Ties keep the order of the space: words, then rows, then axes.
-    """
+    """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
 def _front(found: np.ndarray) -> np.ndarray:
-    """Return the Pareto front, sorted by the second objective.  Of equal strategies it keeps the first."""
+    """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
     found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]
@@ -352,10 +349,7 @@ class Pricing:
         return own.view(np.uint8).sum(0, dtype=kind).astype(np.intp) * (math.prod(self.plan.shape) // len(own))
 
     def _conditions(self, block):
-        """Yield a name, where the condition holds, and whether it is a limit.
-
-        Domains and signs of formulas that depend on the axes come first, then the limits.
-        """
+        """Yield a name, where the condition holds, and whether it is a limit; limits come last."""
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
                 yield name, self._holds(condition, places, block), False
@@ -368,7 +362,6 @@ class Pricing:
 
 
 def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
-    """Prepend dimensions of length 1 until the array has `axes` dimensions."""
     return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
 
 

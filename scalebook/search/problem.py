@@ -108,7 +108,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return the combinations of words in order, without those that repeat another one for every layout."""
+    """Return the combinations of words in order; a combination that repeats another for every layout is left out."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
@@ -172,7 +172,7 @@ def layouts(problem: Problem) -> np.ndarray:
 
     The last letter takes the devices that the others leave.
 
-    Without a layout, return one empty row.
+    If there is no layout, return one empty row.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
@@ -214,7 +214,7 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 def ruled(problem: Problem, slab: Slab, words: Mapping):
     """Yield each rule that some rows break, with the rows where it holds.
 
-    With empty `words`, only rules that mention no word are checked; otherwise only those that mention one.
+    If `words` is empty, only rules without words are checked; otherwise only rules with words.
     """
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)

@@ -48,10 +48,10 @@ _ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in anothe
 class Sweep(Mapping):
     """The result of a sweep: a mapping from number of devices to its `Search`, whose Pareto front is not kept.
 
-    `values` maps each size to the best value of the objective.  A size at which no strategy is within all limits has
-    neither a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are within
-    all limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is empty if
-    the sweep `is_whole`.
+    `values` maps each size to the best value of the objective.  A size without a strategy within all limits has neither
+    a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are within all
+    limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is empty if the
+    sweep `is_whole`.
     """
 
     def __init__(self, question: Callable, found: Iterable[tuple[float, Priced]], problem: Problem, seconds, note):
@@ -109,12 +109,12 @@ def sweep(
 ) -> Sweep:
     """Search at each number of devices, pricing what does not depend on it only once.
 
-    The best strategies equal those of separate searches to the last digit.
+    The best strategies are the same as in separate searches, to the last digit.
 
-    Arguments are those of `search`, with a row of one device.  The thing searched must have a layout, as a training
-    step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only those that
-    could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are priced in
-    full.
+    Takes the arguments of `search`, with a row of one device.  The thing searched must have a layout, as a training
+    step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only strategies
+    that could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are
+    priced in full.
 
     `executor` is any executor in the style of concurrent.futures (for Dask, `client.get_executor()`).  If the sweep is
     interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`

@@ -57,11 +57,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 
 
 def _device(key, cells):
-    """Add default cells to a device's row.
-
-    Without a precision a device computes in bf16, or fp16 if it has no bf16. Kernel launch and communication always
-    have values.
-    """
+    """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)

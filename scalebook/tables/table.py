@@ -236,9 +236,7 @@ def _cell(row, name):
 
 
 def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
-    """Return a stanza's key followed by the chain of keys it is `like`. Raises ValueError for a circle or a missing
-    one.
-    """
+    """Return a stanza's key and the chain of keys it is `like`.  Raises ValueError for a circle or a missing key."""
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:

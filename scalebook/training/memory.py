@@ -3,9 +3,6 @@
 The last norm, the batch itself, fragmentation and communication buffers are left out because they are small.
 TransformerEngine's dummy gradients, libraries' work space and tensors gathered by tensor parallelism count if the row
 of a framework or a library gives them.
-
->>> {f.letter: f for f in memory_formulas()}["memory"]
-memory = Max(first_memory, last_memory)
 """
 
 from functools import cache
@@ -118,7 +115,6 @@ def _where(condition: Boolean, value: Expr = S.One) -> Expr:
 
 
 def _at_start(stage: Expr) -> Expr:
-    """Return 1 if a stage is the first, else 0."""
     alone = _where(Le(symbol("pp"), 1, evaluate=False))
     return {S.One: S.One, symbol("pp"): alone}.get(stage) or _where(Le(stage, 1, evaluate=False))
 
@@ -140,17 +136,13 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
 
 
 def _held(schedule: Schedule, stage: Expr) -> Expr:
-    """Micro-batches that a stage keeps."""
     held = schedule.held
     return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Return the parameters on a device of a stage as a pair: without routed experts, and routed.
-
-    A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
-    """
+    """Return the parameters on a device of a stage, as a pair: all except routed experts, and routed experts."""
     blocks, matrices, _ = _stage(stage, schedule)
     blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
@@ -163,11 +155,7 @@ def _positions(stage: Expr) -> Expr:
 
 
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
-    """Bytes gathered temporarily if weights are sharded: the larger of the blocks at work and a vocabulary matrix.
-
-    For blocks, these are the weights of the present block and the next, and one block's gradients. For a vocabulary
-    matrix, these are its weights and gradients.
-    """
+    """Bytes gathered temporarily if weights are sharded: for two blocks and one's gradients, or a vocabulary matrix."""
     if not sharding.is_gathered:
         return S.Zero
     x = symbol

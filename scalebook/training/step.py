@@ -162,7 +162,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
 
     Words of the strategy that are not given take their defaults. Stages may be unequal, because no rule is checked:
-    give the blocks per stage and those of the last.
+    give the blocks per stage and in the last stage.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
@@ -191,16 +191,11 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    """Return the offload letters that are not zero."""
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the share of query-key pairs that fused attention computes.
-
-    It depends on whether some of the model's blocks have windows, and on whether the device's tiles are so large that
-    the masked pairs they compute count.
-    """
+    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
@@ -261,12 +256,10 @@ def usual_at(bits: float) -> dict[str, Cell]:
 
 
 def _is_quantized(device: Mapping) -> bool:
-    """Return True if a device's products have 8 bits or fewer at its precision."""
     return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
-    """Return True if a value is the letter's default."""
     return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
 
 

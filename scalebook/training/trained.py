@@ -50,7 +50,9 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """What is trained in a model. `beside` names the frozen matrices with adapters; it is empty if all is trained."""
+    """What is trained in a model. The argument `beside` names the frozen matrices with adapters; it is empty if all
+    weights are trained.
+    """
 
     name: str
     source: str
