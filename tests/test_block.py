@@ -37,7 +37,6 @@ from scalebook.block.transformations import (
     cached,
     flash,
     full,
-    fuse,
     recompute,
     selective,
     unbiased,
@@ -635,59 +634,6 @@ def test_a_listing_reads_back(name):
 
 
 # --- What goes wrong is said
-
-READ = [
-    ("y[batch seq]", ValueError, "line 1: expected 'out[indices] = in[indices] In[indices]'"),
-    ("y[batch seq = x[batch seq] W[seq]", ValueError, "line 1: expected"),
-    ("\n\ny[seq] = x[seq] W[seq] V[seq]", ValueError, "line 3: expected"),
-    ("y[seq] = x[seq] W[hiden]", LookupError, "line 1: 'hiden' is no index; did you mean 'hidden'?"),
-    ("y[seq/tpp] = x[seq] W[seq]", LookupError, "line 1: 'tpp' is no index; did you mean"),
-    ("y[seq] = softmx(x[seq])", LookupError, "line 1: 'softmx' is no function; did you mean 'softmax'?"),
-    ("y[seq] = all_reduce(x[seq])", ValueError, "line 1: all_reduce needs 'over <ways>'"),
-    ("y[seq] = gelu(x[seq]) over tp", ValueError, "line 1: gelu takes no 'over <ways>'"),
-    ("y[seq] = all_reduce(x[seq]) over tpp", LookupError, "line 1: 'tpp' is no letter to split over; did you mean"),
-    ("y[seq ffn] = x[seq] W[seq]", ValueError, "'ffn' stands in the result but in no operand"),
-    ("y[seq] = gelu(x[seq])\ny[seq] = gelu(x[seq])", ValueError, "y is made twice"),
-    ("y[seq] = gelu(x[seq])\nz[ffn] = gelu(y[ffn])", ValueError, "y is first y[seq] and then read as y[ffn]"),
-    ("x[seq] = gelu(x[seq])", ValueError, "x is made twice, or read before it is made"),
-]
-
-
-@pytest.mark.parametrize("listing, error, message", READ)
-def test_reading_errors(listing, error, message):
-    with pytest.raises(error) as caught:
-        parse(listing)
-    assert message in str(caught.value)
-
-
-DONE = [
-    (lambda: shard(LLAMA, "tp", "fnf"), LookupError, "the block has no index 'fnf'; did you mean 'ffn'?"),
-    (lambda: shard(LLAMA, "tpp", "ffn"), LookupError, "no letter is called 'tpp'"),
-    (lambda: shard(LLAMA, "tp", "hidden"), ValueError, "hidden cannot be split: rmsnorm needs all of it"),
-    (lambda: shard(LLAMA, "cp", "context"), ValueError, "context cannot be split: softmax needs all of it"),
-    (lambda: LLAMA.then(tensor_parallel, tensor_parallel), ValueError, "cannot be split over tp twice"),
-    (lambda: sequence_parallel(LLAMA), ValueError, "apply tensor_parallel first"),
-    (lambda: expert_parallel(LLAMA), ValueError, "no routed experts to spread"),
-    (lambda: fuse(LLAMA, "score", kernel="k"), LookupError, "no line of the block makes 'score'; did you mean"),
-    (lambda: recompute(LLAMA), ValueError, "name the lines of the group"),
-    (lambda: recompute(LLAMA, "Wq"), LookupError, "no line of the block makes 'Wq'"),
-    (lambda: flash(HEAD), ValueError, "no softmax"),
-    (lambda: cached(HEAD), ValueError, "attends to nothing"),
-    (lambda: context_parallel(cached(LLAMA)), ValueError, "a block with a cache decodes"),
-    (lambda: backward(cached(LLAMA)), ValueError, "has no backward pass"),
-    (lambda: biased(LLAMA, "q_turned"), ValueError, "'q_turned' is made by rope"),
-    (lambda: LLAMA["scoers"], LookupError, "did you mean 'scores'?"),
-    (lambda: block("grouped", "gatd"), LookupError, "did you mean 'gated'?"),
-    (lambda: block("groupd", "gated"), LookupError, "did you mean 'grouped'?"),
-    (lambda: model_params({"layers": 2, "gating": 1, "hidden": 8}), LookupError, "the row lacks embeddings, ffn,"),
-]
-
-
-@pytest.mark.parametrize("act, error, message", DONE, ids=[message for *_, message in DONE])
-def test_errors(act, error, message):
-    with pytest.raises(error) as caught:
-        act()
-    assert message in str(caught.value)
 
 
 def test_blocks_of_a_model():

@@ -243,29 +243,6 @@ def test_neighbours_say_why(found):
     )
 
 
-def test_words_and_values_are_checked():
-    with pytest.raises(ValueError, match="recompute is 'none', 'attn_only' or 'full', not 'selective'"):
-        search(Strategies(H100), MODEL, **SMALL, recompute="selective")
-    for asked, said in [
-        (dict(tp_tier=2), "tp_tier is 2; on h100_80g_nvl8 it is 0 or 1"),
-        (dict(dp_overlap=[0, 0.5]), "dp_overlap is 0.5; on h100_80g_nvl8 it is 0 or 1"),
-    ]:
-        with pytest.raises(ValueError, match=said):
-            search(Strategies(H100), MODEL, **SMALL, **asked)
-    with pytest.raises(ValueError, match="weight_offload is 1; on h100_80g_nvl8_nomem2 without a second tier it is 0"):
-        search(Strategies(library.systems["h100_80g_nvl8_nomem2"]), MODEL, **SMALL, weight_offload=1)
-    with pytest.raises(
-        ValueError, match="datatype is 'float8', for which a100_80g has no matrix rate: 'float16' would do"
-    ):
-        Strategies(A100, "float8")
-    with pytest.raises(TypeError, match="a search needs global_batch"):
-        search(Strategies(H100), MODEL, devices=16)
-    with pytest.raises(ValueError, match="no layout of the 16 devices goes with global_batch=8, batch=3, chunks=1"):
-        search(
-            Strategies(H100), MODEL, **SMALL, batch=3, chunks=1, **dict.fromkeys(("tp_tier", "pp_tier", "dp_tier"), 0)
-        )
-
-
 def test_words_that_say_nothing_are_left_out():
     """A call may ask for what Calculon refuses where it says nothing:
     there it is left out, in the price as in the row.
