@@ -48,30 +48,18 @@ from scalebook.tables.shapes import used_params
 from .every import every
 
 BLOCKS = {
-    "GPT": GPT,
-    "LLAMA": LLAMA,
-    "MOE": MOE,
-    "MLA": MLA,
-    "MLA_ABSORBED": MLA_ABSORBED,
-    "MLA_MOE": MLA_MOE,
-    "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED,
-    "MLA, plain queries": block("latent, plain queries", "gated"),
-    "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"),
-    "plain": block("grouped", "plain"),
-    "plain experts": block("grouped", "plain experts"),
-    "gated experts": block("grouped", "gated experts"),
-}
+    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
+    "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
+    "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"), "plain": block("grouped", "plain"),
+    "plain experts": block("grouped", "plain experts"), "gated experts": block("grouped", "gated experts"),
+}  # fmt: skip
 every_block = pytest.mark.parametrize("name", BLOCKS)
 
 b, s, h, a, L, p, m, V, t = map(symbol, ["batch", "seq", "hidden", "heads", "layers", "pp", "chunks", "vocab", "tp"])
 BITS = {
-    symbol("activation_bits"): 16,
-    symbol("weight_bits"): 16,
-    symbol("gradient_bits"): 16,
-    symbol("kv_bits"): 16,
-    symbol("mask_bits"): 8,
-    symbol("fp32_bits"): 32,
-}
+    symbol("activation_bits"): 16, symbol("weight_bits"): 16, symbol("gradient_bits"): 16, symbol("kv_bits"): 16,
+    symbol("mask_bits"): 8, symbol("fp32_bits"): 32,
+}  # fmt: skip
 
 
 def megatron(expr):
@@ -222,19 +210,9 @@ def test_tensor_parallelism_reduces_twice_a_pass(name):
 
 
 WHOLE = {
-    "Gain1",
-    "Gain2",
-    "Shift1",
-    "Shift2",
-    "Bo",
-    "Bdown",
-    "Wrouter",
-    "Wkv_down",
-    "Wq_down",
-    "Wk_rope",
-    "Gain_kv",
+    "Gain1", "Gain2", "Shift1", "Shift2", "Bo", "Bdown", "Wrouter", "Wkv_down", "Wq_down", "Wk_rope", "Gain_kv",
     "Gain_q",
-}
+}  # fmt: skip
 
 
 @every_block
@@ -490,14 +468,11 @@ def values(expr, row):
     return float(expr.subs({x: row[x.name] for x in expr.free_symbols if x.name in row}))
 
 
-@pytest.mark.parametrize(
-    ("key", "kind", "plain", "f"),
-    [
-        ("qwen3_5_397b", "linear", "", shapes.linear_params),
-        ("glm_5", "latent, indexed", "latent", shapes.index_params),
-        ("deepseek_v3_2", "latent, indexed", "latent", shapes.index_params),
-    ],
-)
+@pytest.mark.parametrize(("key", "kind", "plain", "f"), [
+    ("qwen3_5_397b", "linear", "", shapes.linear_params),
+    ("glm_5", "latent, indexed", "latent", shapes.index_params),
+    ("deepseek_v3_2", "latent, indexed", "latent", shapes.index_params),
+])  # fmt: skip
 def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f):
     """Beside the feed-forward layer and two gains, and beside latent attention where an indexer is added to it."""
     row = models[key]

@@ -33,15 +33,9 @@ from .support import calculators, live, some_states
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
     "also": ["kv_cache", "max_batch", "idle_fraction", "decode_rate", "ridge_context", "latency_floor"],
-    "curve": ["batch"],
-    "precision": PRECISIONS,
-    "device": accelerators,
-    "model": models,
-    "batch": (1, 512),
-    "context": (1024, 131072),
-    "weight_bits": [4, 8, 16],
-    "kv_bits": [4, 8, 16],
-}
+    "curve": ["batch"], "precision": PRECISIONS, "device": accelerators, "model": models, "batch": (1, 512),
+    "context": (1024, 131072), "weight_bits": [4, 8, 16], "kv_bits": [4, 8, 16],
+}  # fmt: skip
 TOKEN = calculator(
     decoding.using(token_time),  # as if all of it fitted
     "token_time",
@@ -242,13 +236,9 @@ def test_a_link_gives_the_state_back_and_takes_nothing_else():
         found = DECODE(f"((spec) => read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start))({spec})")
         assert found == {"next": state, "refused": []}
     hostile = [
-        ["device", "<script>"],
-        ["batch", "-1"],
-        ["batch", "Infinity"],
-        ["__proto__", "1"],
-        ["constructor", "x"],
+        ["device", "<script>"], ["batch", "-1"], ["batch", "Infinity"], ["__proto__", "1"], ["constructor", "x"],
         ["batch", ""],
-    ]
+    ]  # fmt: skip
     found = DECODE(f"((spec) => read(spec, {json.dumps(hostile)}, spec.start))({spec})")
     assert found == {"next": TOKEN.spec["start"], "refused": [x for x, _ in hostile]}
 

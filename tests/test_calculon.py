@@ -207,14 +207,11 @@ def test_a_wrong_output_is_seen(tmp_path):
     assert outputs["sizes of exchanges"]["worst"] == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"model": "gpt9"}, "of a model or system that does not come with the package"),
-        ({"error": "Llm.Error: something"}, "refused by Calculon alone"),
-        ({"pipeline_interleaving": "5"}, r"refused by us alone (chunks)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"model": "gpt9"}, "of a model or system that does not come with the package"),
+    ({"error": "Llm.Error: something"}, "refused by Calculon alone"),
+    ({"pipeline_interleaving": "5"}, r"refused by us alone (chunks)"),
+])  # fmt: skip
 def test_rows_left_out_say_why(changes, said, tmp_path):
     rows = [ROWS["calculon-010"], {**ROWS["calculon-011"], **changes}]
     file = tmp_path / "two.csv"

@@ -345,18 +345,15 @@ def test_a_changed_field_changes_its_letters(key, change, expected):
     assert {letter: read.get(letter) for letter in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "change, expected",
-    [
-        ({"attention_chunk_size": None}, {"window_layers": None, "window": None}),
-        ({"no_rope_layers": None}, {"window_layers": 36}),
-        ({"no_rope_layers": None, "no_rope_layer_interval": 2}, {"window_layers": 24}),
-        ({"no_rope_layers": [1] * 40 + [0] * 8}, {"window_layers": 40}),
-        ({"layer_types": ["chunked_attention"] * 12 + ["full_attention"] * 36}, {"window_layers": 12}),
-        ({"moe_layers": [1, 3]}, {"moe_layers": 2, "ffn": 16384}),
-        ({"moe_layers": []}, {"moe_layers": 0, "experts": None}),
-    ],
-)
+@pytest.mark.parametrize("change, expected", [
+    ({"attention_chunk_size": None}, {"window_layers": None, "window": None}),
+    ({"no_rope_layers": None}, {"window_layers": 36}),
+    ({"no_rope_layers": None, "no_rope_layer_interval": 2}, {"window_layers": 24}),
+    ({"no_rope_layers": [1] * 40 + [0] * 8}, {"window_layers": 40}),
+    ({"layer_types": ["chunked_attention"] * 12 + ["full_attention"] * 36}, {"window_layers": 12}),
+    ({"moe_layers": [1, 3]}, {"moe_layers": 2, "ffn": 16384}),
+    ({"moe_layers": []}, {"moe_layers": 0, "experts": None}),
+])  # fmt: skip
 def test_a_changed_field_of_llama_4(change, expected):
     config = CONFIGS["llama4_scout"]
     for nested in (config["text_config"] | change, config | {"text_config": config["text_config"] | change}):
@@ -364,14 +361,11 @@ def test_a_changed_field_of_llama_4(change, expected):
         assert {letter: read.get(letter) for letter in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "change, expected",
-    [
-        ({"layer_types": None}, {"linear_layers": 45}),
-        ({"layer_types": None, "full_attention_interval": 2}, {"linear_layers": 30}),
-        ({"layer_types": ["full_attention"] * 60}, {"linear_layers": None, "linear_conv": None, "output_gate": 1}),
-    ],
-)
+@pytest.mark.parametrize("change, expected", [
+    ({"layer_types": None}, {"linear_layers": 45}),
+    ({"layer_types": None, "full_attention_interval": 2}, {"linear_layers": 30}),
+    ({"layer_types": ["full_attention"] * 60}, {"linear_layers": None, "linear_conv": None, "output_gate": 1}),
+])  # fmt: skip
 def test_a_changed_field_of_qwen_3_5(change, expected):
     config = CONFIGS["qwen3_5_397b"]
     read = from_config(config | {"text_config": config["text_config"] | change})
@@ -418,15 +412,10 @@ def test_what_is_neither_path_nor_dict(config):
         from_config(config)
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        (json.dumps(LLAMA), "give a path or a dict"),
-        ("x" * 5000, "cannot read"),
-        ("\0", "config.json"),
-        ("", "config.json"),
-    ],
-)
+@pytest.mark.parametrize("text, message", [
+    (json.dumps(LLAMA), "give a path or a dict"), ("x" * 5000, "cannot read"), ("\0", "config.json"),
+    ("", "config.json"),
+])  # fmt: skip
 def test_a_text_that_is_no_path(text, message):
     with pytest.raises(ValueError, match=message):
         from_config(text)

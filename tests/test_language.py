@@ -158,53 +158,11 @@ def test_months(month):
 
 
 EDGES = [
-    0,
-    1,
-    999.95,
-    999.949,
-    999.95e3,
-    999949,
-    1e6,
-    999999.9,
-    123456,
-    1234567,
-    1234.5,
-    12345,
-    0.5,
-    0.00099995,
-    1e-3,
-    1e-13,
-    5e-324,
-    1e-12,
-    9.9995e-13,
-    1e15,
-    1e18,
-    9.9995e17,
-    1e20,
-    1e21,
-    1e22,
-    9.9995e21,
-    1e24,
-    1.7e308,
-    119.95,
-    120,
-    120.05,
-    7199,
-    7200,
-    172800,
-    59.5,
-    0.1 + 0.2,
-    2.0005,
-    1.0005,
-    10.005,
-    2**53,
-    2**53 + 2,
-    -1,
-    -1234.5,
-    -0.00012345,
-    8e12,
-    3.35e12,
-]
+    0, 1, 999.95, 999.949, 999.95e3, 999949, 1e6, 999999.9, 123456, 1234567, 1234.5, 12345, 0.5, 0.00099995, 1e-3,
+    1e-13, 5e-324, 1e-12, 9.9995e-13, 1e15, 1e18, 9.9995e17, 1e20, 1e21, 1e22, 9.9995e21, 1e24, 1.7e308, 119.95, 120,
+    120.05, 7199, 7200, 172800, 59.5, 0.1 + 0.2, 2.0005, 1.0005, 10.005, 2**53, 2**53 + 2, -1, -1234.5, -0.00012345,
+    8e12, 3.35e12,
+]  # fmt: skip
 
 
 def samples():
@@ -225,26 +183,12 @@ def test_a_page_writes_numbers_as_python_does(unit):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1234.5, "", "1,235"),
-        (0, "B", "0 B"),
-        (999.95e3, "B", "1 MB"),
-        (1e21, "B", "1,000 EB"),
-        (1e-13, "s", "0.1 ps"),
-        (1e-16, "s", "1×10⁻¹⁶ s"),
-        (119, "s", "119 s"),
-        (120, "s", "2 min"),
-        (3.35e12, "B/s", "3.35 TB/s"),
-        (295.3432, "FLOP/B", "295.3 FLOP/B"),
-        (123456, "", "123,456"),
-        (6.738e9, "", "6.738 billion"),
-        (16, "bit", "16 bit"),
-        (700, "W", "700 W"),
-        (1e-7, "", "1×10⁻⁷"),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "text"), [
+    (1234.5, "", "1,235"), (0, "B", "0 B"), (999.95e3, "B", "1 MB"), (1e21, "B", "1,000 EB"), (1e-13, "s", "0.1 ps"),
+    (1e-16, "s", "1×10⁻¹⁶ s"), (119, "s", "119 s"), (120, "s", "2 min"), (3.35e12, "B/s", "3.35 TB/s"),
+    (295.3432, "FLOP/B", "295.3 FLOP/B"), (123456, "", "123,456"), (6.738e9, "", "6.738 billion"),
+    (16, "bit", "16 bit"), (700, "W", "700 W"), (1e-7, "", "1×10⁻⁷"),
+])  # fmt: skip
 def test_shown(value, unit, text):
     assert show(value, unit) == text
 
@@ -386,13 +330,10 @@ def test_solving_for_every_letter_gives_it_back(f):
         assert f(**others, **{name: found}) == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "unknown", "known"),
-    [
-        ("met_batch", "load", dict(batch=64, base_time=0.01, rate=100)),
-        ("ttft_beside", "prompt_load", dict(prompt_time=0.3, tpot=0.1)),
-    ],
-)
+@pytest.mark.parametrize(("name", "unknown", "known"), [
+    ("met_batch", "load", dict(batch=64, base_time=0.01, rate=100)),
+    ("ttft_beside", "prompt_load", dict(prompt_time=0.3, tpot=0.1)),
+])  # fmt: skip
 def test_of_two_roots_the_right_one_is_taken(name, unknown, known):
     """SymPy may hand over a single root, and that the wrong one: each is tried out."""
     f = FORMULAS[name]
@@ -597,37 +538,26 @@ def test_worked_view_of_every_formula(f):
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "words"),
-    [
-        ("80 GB", ValueError, "is not a number with the unit B/s"),
-        ("fast", ValueError, "'fast' is not a number"),
-        ("nan B/s", ValueError, "is not a number with the unit B/s"),
-        (0, ValueError, "must be positive, not 0"),
-        (-1, ValueError, "must be positive, not -1"),
-        (math.nan, ValueError, "not nan"),
-        (math.inf, ValueError, "not inf"),
-        (sympy.oo, ValueError, "not inf"),
-        ([1, math.nan], ValueError, "not nan"),
-        ([1, -2], ValueError, "not -2"),
-        (True, TypeError, "must be a number, not True"),
-        ([True], TypeError, "must be a number"),
-        (None, TypeError, "must be a number, not None"),
-        ([None], TypeError, "must be a number"),
-        (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
-        (np.array(["1"]), TypeError, "must be a number"),
-        ([[1], [1, 2]], TypeError, "must be a number"),
-        (1j, TypeError, "must be a number, not 1j"),
-        (sympy.I, TypeError, "must be a number, not I"),
-        (sympy.true, TypeError, "must be a number"),
-        ({}, TypeError, "must be a number"),
-        (ridge_intensity, TypeError, "must be a number"),
-        (10**400, ValueError, "must be a finite number, not 1000"),
-        (-(10**400), ValueError, "must be a finite number, not -1000"),
-        (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
-        (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
-    ],
-)
+@pytest.mark.parametrize(("value", "error", "words"), [
+    ("80 GB", ValueError, "is not a number with the unit B/s"),
+    ("fast", ValueError, "'fast' is not a number"),
+    ("nan B/s", ValueError, "is not a number with the unit B/s"), (0, ValueError, "must be positive, not 0"),
+    (-1, ValueError, "must be positive, not -1"), (math.nan, ValueError, "not nan"),
+    (math.inf, ValueError, "not inf"), (sympy.oo, ValueError, "not inf"), ([1, math.nan], ValueError, "not nan"),
+    ([1, -2], ValueError, "not -2"),
+    (True, TypeError, "must be a number, not True"), ([True], TypeError, "must be a number"),
+    (None, TypeError, "must be a number, not None"), ([None], TypeError, "must be a number"),
+    (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
+    (np.array(["1"]), TypeError, "must be a number"),
+    ([[1], [1, 2]], TypeError, "must be a number"), (1j, TypeError, "must be a number, not 1j"),
+    (sympy.I, TypeError, "must be a number, not I"), (sympy.true, TypeError, "must be a number"),
+    ({}, TypeError, "must be a number"),
+    (ridge_intensity, TypeError, "must be a number"),
+    (10**400, ValueError, "must be a finite number, not 1000"),
+    (-(10**400), ValueError, "must be a finite number, not -1000"),
+    (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
+    (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
+])  # fmt: skip
 def test_values_that_are_refused(value, error, words):
     for call in (ridge_intensity, roofline):
         with pytest.raises(error, match=words) as refused:

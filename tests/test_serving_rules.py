@@ -126,16 +126,13 @@ def test_arrays_name_the_first_that_cannot_run():
     assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
 
 
-@pytest.mark.parametrize(
-    ("step", "letters"),
-    [
-        (decode_step, dict(tp=8, batch=1, context=4096)),
-        (decode_step, dict(tp=8, pp=2, batch=3, context=4096)),
-        (mixed_step, dict(tp=8, batch=1, context=4096, read_chunk=512)),
-        (serve, dict(tp=8, users=1, prompt=1024, output=256)),
-        (serve, dict(tp=8, replicas=4, users=7, prompt=1024, output=256)),
-    ],
-)
+@pytest.mark.parametrize(("step", "letters"), [
+    (decode_step, dict(tp=8, batch=1, context=4096)),
+    (decode_step, dict(tp=8, pp=2, batch=3, context=4096)),
+    (mixed_step, dict(tp=8, batch=1, context=4096, read_chunk=512)),
+    (serve, dict(tp=8, users=1, prompt=1024, output=256)),
+    (serve, dict(tp=8, replicas=4, users=7, prompt=1024, output=256)),
+])  # fmt: skip
 def test_half_batches_need_two_sequences(step, letters):
     assert "are too few for its pp=" in refused(step, DENSE, H200, **letters, overlap="half_batches")
     fewer = {n: 16 if n in ("batch", "users") else x for n, x in letters.items()}
@@ -209,12 +206,9 @@ def test_what_a_call_says_of_reading_caches_stands_before_a_device_s_own():
 def test_a_device_read_from_a_file_may_say_how_it_reads_caches(tmp_path):
     """Of no kind, of one, or nothing, which is as on the H100."""
     cells = [
-        'source = "scalebook-measure"',
-        'hbm_capacity = "96 GB"',
-        'hbm_bandwidth = "4 TB/s"',
-        'peak_bf16 = "1 PFLOP/s"',
-        "cores = 100",
-    ]
+        'source = "scalebook-measure"', 'hbm_capacity = "96 GB"', 'hbm_bandwidth = "4 TB/s"',
+        'peak_bf16 = "1 PFLOP/s"', "cores = 100",
+    ]  # fmt: skip
     own = {"plain": [], "own": ['read_efficiency_latent = "50 %"'], "any": ['read_efficiency = "60 %"']}
     found = {}
     for key, more in own.items():
