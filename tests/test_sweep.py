@@ -52,14 +52,11 @@ def test_training_is_swept_too(asked):
         assert same(found[n], search(*things, devices=n, best=1, **known))
 
 
-@pytest.mark.parametrize(
-    "things, known",
-    [
-        ((MACHINE, (MODEL,)), dict(global_batch=96)),
-        ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
-        ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
-    ],
-)
+@pytest.mark.parametrize("things, known", [
+    ((MACHINE, (MODEL,)), dict(global_batch=96)),
+    ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
+    ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
+])  # fmt: skip
 def test_nothing_is_below_its_bound(things, known):
     """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
     space = things[0].space

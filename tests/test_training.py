@@ -87,13 +87,8 @@ def test_a_step_is_the_sum_of_its_parts_and_its_memory_too(model, device, letter
     run = training_step(model, device, **letters)
     assert run.step_time == pytest.approx(sum(run[x] for x in PARTS))
     parts = (
-        "weight_memory",
-        "gradient_memory",
-        "optimizer_memory",
-        "activation_memory",
-        "logits_memory",
-        "buffer_memory",
-    )
+        "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",
+    )  # fmt: skip
     assert run.memory == pytest.approx(sum(run[x] for x in parts))
     assert run.memory == max(run.first_memory, run.last_memory)
     assert 0 < run.mfu <= run.hfu < 1

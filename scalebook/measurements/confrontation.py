@@ -132,6 +132,17 @@ class Confrontation:
         """The result for the package's file, cached because neither rows nor formulas change while the program runs."""
         return self._confronted(None)
 
+    @cached_property
+    def first(self) -> Measured:
+        """The first row of the package's file that is kept; no row is priced for it.
+
+        >>> from scalebook.measurements import CONFRONTATIONS
+        >>> CONFRONTATIONS["gemm"].first["row_id"]
+        'op_gemm_aiconfigurator-000000'
+        """
+        rows, _ = read_rows(files("scalebook.measurements") / self.file)
+        return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
+
     def _confronted(self, path):
         own, columns = read_rows(files("scalebook.measurements") / self.file)
         rows, where = own, self.file

@@ -96,7 +96,7 @@ def each(knowns: tuple) -> list[tuple[tuple, str]]:
     place, *others = lists
     for x in knowns[place] if not others else ():
         if not isinstance(x, Row) or "hbm_bandwidth" not in x:
-            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {x!r} is none")
+            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {quoted(x)} is none")
     if others or not knowns[place]:
         raise TypeError("a search takes one list of devices by position, of one device or more")
     return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]

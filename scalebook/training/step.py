@@ -220,6 +220,7 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     return [by_device.get(f.letter, f) for f in assumptions.MEASURED] + going_back
 
 
+@cache
 def _going_back(attended: Formula) -> list[Formula]:
     """Return the formulas for attention's backward rate if its backward kernels have tiles of their own."""
     rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
