@@ -17,15 +17,9 @@ from scalebook.training.step import OFFLOADS, training_step
 from scalebook.training.strategy import CHOICES
 
 MODELS = [
-    "qwen3_0_6b",
-    "llama3_8b",
-    "llama3_70b",
-    "gpt3_175b",
-    "megatron_1t",
-    "mixtral_8x7b",
-    "gpt_oss_120b",
+    "qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "megatron_1t", "mixtral_8x7b", "gpt_oss_120b",
     "deepseek_v3",
-]
+]  # fmt: skip
 DEVICES = ["a100", "h100", "h200", "b200", "mi300x", "gb200"]
 EACH, KINDS = 20, 30  # strategies of one kind of sheet, and kinds
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.inference import any_slow
-from scalebook.tables import models, precisions
-from scalebook.training import (
+from scalebook.runs import (
     checkpoint_bytes,
     checkpoint_interval_daly,
     lost_share_at_best,
@@ -14,6 +13,7 @@ from scalebook.training import (
     near_checkpoint_time_sent,
     operating,
 )
+from scalebook.tables import models, precisions
 
 
 def test_a_checkpoint_is_twelve_bytes_a_parameter_with_adam():

@@ -180,16 +180,13 @@ def test_a_mistake_stops_the_load(tmp_path, stanza, words):
         assert word in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[a]\ncores = 4\n", "mine.toml, [a], cores: no source, neither of the cell nor of the stanza"),
-        ("[a]\ncores = \n", "mine.toml: "),
-        ("cores = 4\n", "mine.toml: cores = 4 stands before the first stanza"),
-        ("[a]\nsource = 5\ncores = 4\n", "mine.toml, [a], source: text belongs here, not 5"),
-        ("[a]\ncores = 4\nsource = 5\n", "mine.toml, [a], cores, source: text belongs here, not 5"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("[a]\ncores = 4\n", "mine.toml, [a], cores: no source, neither of the cell nor of the stanza"),
+    ("[a]\ncores = \n", "mine.toml: "),
+    ("cores = 4\n", "mine.toml: cores = 4 stands before the first stanza"),
+    ("[a]\nsource = 5\ncores = 4\n", "mine.toml, [a], source: text belongs here, not 5"),
+    ("[a]\ncores = 4\nsource = 5\n", "mine.toml, [a], cores, source: text belongs here, not 5"),
+])  # fmt: skip
 def test_other_mistakes(tmp_path, text, words):
     (path := tmp_path / "mine.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError) as refused:
@@ -253,20 +250,9 @@ def test_a_source_unlike_all_lists_none(tmp_path):
 def test_words_and_counts(table, key):
     row = table[key]
     known = {
-        "vendor",
-        "fabric",
-        "kind",
-        "peak",
-        "attention",
-        "family",
-        "norm",
-        "windows",
-        "model",
-        "device",
-        "precision",
-        "kernel",
-        "exchange",
-    }
+        "vendor", "fabric", "kind", "peak", "attention", "family", "norm", "windows", "model", "device", "precision",
+        "kernel", "exchange",
+    }  # fmt: skip
     assert set(row.words) <= known, f"{key} has words that no table knows: {set(row.words) - known}"
     assert all(row.words.values()), f"{key} has an empty word"
     for name, cell in row.cells.items():

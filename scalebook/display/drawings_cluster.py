@@ -11,7 +11,7 @@ from math import prod
 from scalebook.display.schematic import Scene
 from scalebook.language import Row, show
 from scalebook.memory.formats import weight_bits_pruned, weight_bits_scaled
-from scalebook.training.largest_run import groups_of_batch
+from scalebook.runs import groups_of_batch
 
 __all__ = ["layouts_of_devices", "node_and_ports", "one_scale", "split_in_two", "two_of_four", "two_walls"]
 

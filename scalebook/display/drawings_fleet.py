@@ -182,7 +182,7 @@ def two_sites(trained: Row, device: Row) -> Scene:
     trained: what `training_apart` says of them.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training.apart import training_apart
+    >>> from scalebook.runs import training_apart
     >>> h100 = accelerators.h100.at("bf16")
     >>> row = training_apart(models.llama3_405b, h100, sites=2, devices=8192, mfu=0.4, batch_tokens=16e6,
     ...                      exchange_bits=16, site_bandwidth="10 GB/s", site_distance=1000, local_steps=1)

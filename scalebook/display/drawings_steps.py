@@ -10,13 +10,13 @@ What stands on a drawing is computed from what it is called with, by the formula
 from collections.abc import Sequence
 
 from scalebook.display.schematic import Scene
+from scalebook.flags import Setup, frameworks
 from scalebook.language import Row, show
 from scalebook.language.meanings import PARTS
-from scalebook.training.apart import sites_lost_waiting
-from scalebook.training.knobs import Setup, frameworks
+from scalebook.runs import sites_lost_waiting
 from scalebook.training.shapes import block_params_wide, hidden_of_size, layers_of_size
 
-__all__ = ["chain_of_costs", "deep_and_wide", "knobs_of_a_step", "steps_and_sums", "time_of_a_step"]
+__all__ = ["chain_of_costs", "deep_and_wide", "flags_of_a_step", "steps_and_sums", "time_of_a_step"]
 
 # A step's parts in the order in which a device comes to them, and what each is.
 ORDER = {
@@ -64,7 +64,7 @@ def chain_of_costs(run: Row) -> Scene:
     """From parameters and tokens to hours of devices, and from these to dollars, electricity and carbon.
 
     >>> from scalebook.tables import accelerators, models, ranges
-    >>> from scalebook.training.costs import run_costs
+    >>> from scalebook.runs import run_costs
     >>> h100 = {x: accelerators.h100[x] for x in ("peak_flops", "tdp")}
     >>> run = run_costs(models.llama3_405b, h100, ranges.usual, train_tokens=15.6e12, devices=16384)
     >>> "× 2.95 $/h" in chain_of_costs(run).description
@@ -96,14 +96,15 @@ def chain_of_costs(run: Row) -> Scene:
     return scene
 
 
-def knobs_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
+def flags_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
     """Flags of a configuration, the letter that each sets, the formula that this enters first, and the step.
 
     >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import knobs, training_step
-    >>> setup = knobs.read("--tensor-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 64 --lr 1e-4")
+    >>> from scalebook.flags import read
+    >>> from scalebook.training import training_step
+    >>> setup = read("--tensor-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 64 --lr 1e-4")
     >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), **setup.knowns, dp=1, seq=8192)
-    >>> "--micro-batch-size; batch = 1" in knobs_of_a_step(setup, run, ["--micro-batch-size", "--lr"]).description
+    >>> "--micro-batch-size; batch = 1" in flags_of_a_step(setup, run, ["--micro-batch-size", "--lr"]).description
     True
     """
     scene = Scene(
@@ -114,8 +115,8 @@ def knobs_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
     known = frameworks()[setup.framework]
     step = scene.device((284, 20), "a step", size=(54, 50 * len(shown) - 28))
     for k, flag in enumerate(shown):
-        y, knob = 13 + 50 * k, known.find(flag.removeprefix("--"))
-        names = [x for x in knob.names if x in setup.knowns] if knob else []
+        y, entry = 13 + 50 * k, known.find(flag.removeprefix("--"))
+        names = [x for x in entry.names if x in setup.knowns] if entry else []
         scene.note((2, y), flag, bold=True)
         if not names:
             scene.tensor((2, y + 7), (0,), size=(122, 22), texts=("no letter",), name="no letter")
@@ -123,7 +124,7 @@ def knobs_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
         value = setup.knowns[names[0]]
         said = f"{names[0]} = {value:g}" if isinstance(value, int | float) else f"{names[0]} = {value}"
         letter = scene.tensor((2, y + 7), (0.35,), "waiting", (122, 22), (said,), name=said)
-        formula = knob.formulas()[0]
+        formula = entry.formulas()[0]
         enters = scene.tensor((140, y + 7), (0.5,), "arithmetic", (128, 22), (formula,), name=formula)
         scene.arrow(letter, enters, kind="waiting")
         scene.arrow(enters.point(1, 0.5), (step.x, y + 18), kind="arithmetic")

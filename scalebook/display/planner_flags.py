@@ -1,4 +1,4 @@
-"""A planner's layouts as flags of frameworks: what `scalebook.training.knobs` and `scalebook.inference.flags` write.
+"""A planner's layouts as flags of frameworks: what `scalebook.flags` writes.
 
 Numbers are written as primes that stand for letters and are then taken out, so that no flag is stated twice.
 """
@@ -7,9 +7,8 @@ import itertools
 import re
 from graphlib import TopologicalSorter
 
-from scalebook.inference.flags import SERVERS
+from scalebook.flags import SERVERS, write
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.training.knobs import flags
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.strategy import CHOICES
 
@@ -113,7 +112,7 @@ def _text(framework, precision, recompute, sharding, schedule, ways) -> str:
         said["sequence_parallel"] = True
     if framework == "torchtitan":
         said.pop("global_batch")
-    text = flags(said, framework)
+    text = write(said, framework)
     known = {x: y for x, y in said.items() if isinstance(y, int) and not isinstance(y, bool) and y > 1}
     for letter, number in sorted(known.items(), key=lambda x: -x[1]):
         text = re.sub(rf"(?<![\d.]){number}(?![\d.])", f"⟦{letter}⟧", text)

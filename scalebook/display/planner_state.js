@@ -133,7 +133,7 @@ function planState({ engine, cases, words, rows }) {
     return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "a word of the strategy", "given"])]);
   }
 
-  // A layout as flags: filled into texts that the package's own knobs wrote.
+  // A layout as flags: filled into texts that `scalebook.flags` wrote.
   function flags(state, chosen, framework) {
     const known = { ...state.letters, ...chosen.letters };
     if ("rate" in known) known.users = cases.serving.answer(plan(state), chosen).values.users;

@@ -5,6 +5,8 @@ The sheets go from simple to complete: lower bounds (`decoding`, `sharing`); one
 latency, scaling and cost); and a simulation in which requests arrive and wait.
 """
 
+from scalebook.language.renamed import renamed
+
 from . import (
     assumptions,
     batches,
@@ -65,3 +67,5 @@ _ROOM = (
     tail, tokens,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
+
+__getattr__ = renamed(__name__)

@@ -110,11 +110,7 @@ def parse(quantity: str, unit: str) -> float:
 
 
 def _round(value: float) -> float:
-    """Round to four significant digits, halves away from zero, like JavaScript's toPrecision.
-
-    The value is first rounded to twelve digits, so that values near a half round the same way whatever the order of
-    summation.
-    """
+    """Round to four significant digits, halves away from zero; twelve digits first, against the noise of summation."""
     return float(_DIGITS.create_decimal(float(f"{value:.12g}")))
 
 

@@ -3,12 +3,6 @@
 vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
 vLLM spreads the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server
 uses its own default.
-
->>> print(server_flags("sglang", tp=1, attention_dp=8, ep=8))
-python -m sglang.launch_server --model-path MODEL --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8
->>> print(server_flags("vllm", tp=2, attention_dp=4, ep=4))
-vllm serve MODEL --tensor-parallel-size 2 --data-parallel-size 4 --enable-expert-parallel
-# vLLM deals experts to all 8 devices: no flag deals them to 4 and splits each over 2
 """
 
 import math
@@ -16,12 +10,15 @@ from typing import NamedTuple
 
 from scalebook.inference.step import SERVING
 from scalebook.language.notation import either, quoted
+from scalebook.language.renamed import renamed
 from scalebook.language.row import quantity
 
-__all__ = ["SERVERS", "Flag", "Server", "server_flags"]
+__all__ = ["SERVERS", "Server", "ServerFlag", "server_flags"]
+
+__getattr__ = renamed(__name__)
 
 
-class Flag(NamedTuple):
+class ServerFlag(NamedTuple):
     """A flag, the number it takes, and when it is written.
 
     The number is `of`, an operation on letters; an empty `of` means a flag without a number. The flag is written only
@@ -43,7 +40,7 @@ class Server(NamedTuple):
     name: str
     command: str
     source: str
-    flags: tuple[Flag, ...]
+    flags: tuple[ServerFlag, ...]
     all_experts: bool = False
 
 
@@ -53,16 +50,16 @@ SERVERS = {
         "vllm serve MODEL",
         "vllm-parallel",
         (
-            Flag("--tensor-parallel-size", ("*", "tp")),
-            Flag("--pipeline-parallel-size", ("*", "pp"), above="pp"),
-            Flag("--data-parallel-size", ("*", "attention_dp"), above="attention_dp"),
-            Flag("--enable-expert-parallel", above="ep"),
-            Flag("--all2all-backend deepep_low_latency", above="ep", equal=("exchange", "all_to_all")),
-            Flag("--max-model-len", ("+", "prompt", "output")),
-            Flag("--max-num-seqs", ("/", "users", "replicas", "attention_dp")),  # of each group
-            Flag("--max-num-batched-tokens", ("*", "chunk_tokens")),
-            Flag("--gpu-memory-utilization", ("*", "cache_share")),
-            Flag("--kv-cache-dtype fp8", equal=("kv_bits", 8)),
+            ServerFlag("--tensor-parallel-size", ("*", "tp")),
+            ServerFlag("--pipeline-parallel-size", ("*", "pp"), above="pp"),
+            ServerFlag("--data-parallel-size", ("*", "attention_dp"), above="attention_dp"),
+            ServerFlag("--enable-expert-parallel", above="ep"),
+            ServerFlag("--all2all-backend deepep_low_latency", above="ep", equal=("exchange", "all_to_all")),
+            ServerFlag("--max-model-len", ("+", "prompt", "output")),
+            ServerFlag("--max-num-seqs", ("/", "users", "replicas", "attention_dp")),  # of each group
+            ServerFlag("--max-num-batched-tokens", ("*", "chunk_tokens")),
+            ServerFlag("--gpu-memory-utilization", ("*", "cache_share")),
+            ServerFlag("--kv-cache-dtype fp8", equal=("kv_bits", 8)),
         ),
         all_experts=True,
     ),
@@ -71,17 +68,17 @@ SERVERS = {
         "python -m sglang.launch_server --model-path MODEL",
         "sglang",
         (
-            Flag("--tp-size", ("*", "tp", "attention_dp")),
-            Flag("--pp-size", ("*", "pp"), above="pp"),
-            Flag("--dp-size", ("*", "attention_dp"), above="attention_dp"),
-            Flag("--enable-dp-attention", above="attention_dp"),
-            Flag("--ep-size", ("*", "ep"), above="ep"),
-            Flag("--moe-a2a-backend deepep", above="ep", equal=("exchange", "all_to_all")),
-            Flag("--context-length", ("+", "prompt", "output")),
-            Flag("--max-running-requests", ("/", "users", "replicas")),  # of all groups
-            Flag("--chunked-prefill-size", ("*", "chunk_tokens")),
-            Flag("--mem-fraction-static", ("*", "cache_share")),
-            Flag("--kv-cache-dtype fp8_e4m3", equal=("kv_bits", 8)),
+            ServerFlag("--tp-size", ("*", "tp", "attention_dp")),
+            ServerFlag("--pp-size", ("*", "pp"), above="pp"),
+            ServerFlag("--dp-size", ("*", "attention_dp"), above="attention_dp"),
+            ServerFlag("--enable-dp-attention", above="attention_dp"),
+            ServerFlag("--ep-size", ("*", "ep"), above="ep"),
+            ServerFlag("--moe-a2a-backend deepep", above="ep", equal=("exchange", "all_to_all")),
+            ServerFlag("--context-length", ("+", "prompt", "output")),
+            ServerFlag("--max-running-requests", ("/", "users", "replicas")),  # of all groups
+            ServerFlag("--chunked-prefill-size", ("*", "chunk_tokens")),
+            ServerFlag("--mem-fraction-static", ("*", "cache_share")),
+            ServerFlag("--kv-cache-dtype fp8_e4m3", equal=("kv_bits", 8)),
         ),
     ),
 }
@@ -129,7 +126,7 @@ def _one(name: str, value) -> float:
     return number
 
 
-def _said(flag: Flag, known) -> str:
+def _said(flag: ServerFlag, known) -> str:
     operation, *of = flag.of or ("",)
     if any(x not in known for x in of) or (flag.above and not known.get(flag.above, 1) > 1):
         return ""

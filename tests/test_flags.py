@@ -7,33 +7,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import tables
+from scalebook import flags, tables
+from scalebook.flags.table import first_formulas, frameworks
+from scalebook.flags.text import guess
 from scalebook.language import FORMULAS, NOTATION, SOURCES
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search import search
 from scalebook.tables import accelerators, models
-from scalebook.training import knobs, overlap, training_step
-from scalebook.training.knobs_data import first_formulas, frameworks
+from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 
 from .every import every
 
 assert overlap  # whose formulas the table names
-EVERY = [y for knobs_of in frameworks().values() for y in knobs_of.values()]
+EVERY = [y for flags_of in frameworks().values() for y in flags_of.values()]
 
 
 @every(EVERY, name=lambda x: f"{x.framework}: {x.flag}")
-def test_a_line_of_the_table(knob):
-    assert all(x in NOTATION or x in WORDS or x == "precision" for x in knob.names)
-    for means in knob.means.values():
+def test_a_line_of_the_table(flag):
+    assert all(x in NOTATION or x in WORDS or x == "precision" for x in flag.names)
+    for means in flag.means.values():
         for name, value in means.items():
             assert name in NOTATION or WORDS[name].value(value) is not None
-    assert knob.source.partition(" ")[0] in SOURCES
-    assert knob.subject in (*knobs.SUBJECTS, "shape")
-    assert all(x in frameworks()[knob.framework] for x in knob.needs)
-    assert not knob.usual or knob.usual in knob.means or (not knob.means and knob.usual.isdigit())
-    assert all(name in FORMULAS for name in knob.formulas())
+    assert flag.source.partition(" ")[0] in SOURCES
+    assert flag.subject in (*flags.SUBJECTS, "shape")
+    assert all(x in frameworks()[flag.framework] for x in flag.needs)
+    assert not flag.usual or flag.usual in flag.means or (not flag.means and flag.usual.isdigit())
+    assert all(name in FORMULAS for name in flag.formulas())
 
 
 @every((x, y) for x, y in first_formulas().items() if x in NOTATION)
@@ -42,17 +43,17 @@ def test_the_formula_of_a_letter(letter, name):
     assert letter in {x for f in (formula, *formula.given) for x in f.inputs}
 
 
-@pytest.mark.parametrize("subject", knobs.SUBJECTS)
+@pytest.mark.parametrize("subject", flags.SUBJECTS)
 def test_the_table_of_a_subject(subject):
-    table = knobs.subject(subject)
+    table = flags.subject(subject)
     page = table._repr_html_()
-    assert len(table.knobs) >= 8 and page.count("<tr>") == len(table.knobs) + 1 and "nan" not in repr(table)
-    assert all(knob.shown in repr(table) for knob in table.knobs)
+    assert len(table.flags) >= 8 and page.count("<tr>") == len(table.flags) + 1 and "nan" not in repr(table)
+    assert all(flag.shown in repr(table) for flag in table.flags)
 
 
 def test_a_subject_that_is_none():
     with pytest.raises(ValueError, match=r"^a subject is splitting, .* or network, not 'spliting'$"):
-        knobs.subject("spliting")
+        flags.subject("spliting")
 
 
 SCRIPT = """#!/bin/bash
@@ -72,7 +73,7 @@ torchrun --nproc_per_node 8 --nnodes=16 pretrain_gpt.py ${GPT_ARGS[@]} \\
 
 
 def test_a_script_of_megatron():
-    setup = knobs.read(SCRIPT)
+    setup = flags.read(SCRIPT)
     assert setup.framework == "megatron" and setup.precision == "bf16"
     expected = dict(
         tp=8, pp=8, chunks=3, batch=1, global_batch=256, seq=2048, sharding="zero1", sequence_parallel=True,
@@ -100,7 +101,7 @@ def test_yaml_of_megatron():
       micro_batch_size: 1
       global_batch_size: 128
     """
-    setup = knobs.read(text)
+    setup = flags.read(text)
     assert setup.framework == "megatron"
     assert {**setup.knowns, "tp": 4, "pp": 2, "recompute": "full", "seq": 8192, "batch": 1} == setup.knowns
     assert setup.knowns["sequence_parallel"] is True and "chunks" not in setup.knowns
@@ -117,7 +118,7 @@ def test_deepspeed(tmp_path):
     }  # fmt: skip
     (path := tmp_path / "ds_config.json").write_text(json.dumps(config), "utf-8")
     for source in (path, str(path), config, json.dumps(config)):
-        setup = knobs.read(source)
+        setup = flags.read(source)
         assert setup.framework == "deepspeed" and setup.precision == "bf16"
         assert setup.knowns == dict(
             global_batch=256, batch=4, microbatches=2, sharding="zero3_hpz", shard_group=8, dp=32, dp_overlap=1,
@@ -128,7 +129,7 @@ def test_deepspeed(tmp_path):
 
 
 def test_what_others_fill_in():
-    setup = knobs.read({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})
+    setup = flags.read({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})
     assert setup.notes == ("train_micro_batch_size_per_gpu is left open: give batch",)
     assert setup.knowns == dict(sharding="zero2", dp_overlap=0)
 
@@ -152,7 +153,7 @@ mode = "selective"
 
 
 def test_torchtitan():
-    setup = knobs.read(TITAN, devices=512)
+    setup = flags.read(TITAN, devices=512)
     expected = dict(
         devices=512, tp=8, pp=4, dp=16, sharding="hybrid", shard_group=8, schedule="interleaved", chunks=2, seq=8192,
         batch=1, microbatches=8, tp_overlap=0.4375, tp_beside=0, dp_overlap=1, sequence_parallel=True,
@@ -164,7 +165,7 @@ def test_torchtitan():
 
 def test_what_torchtitan_does_where_nothing_is_said():
     """Eight sequences of 2,048 tokens a device, and every second block run again, which is said and no word."""
-    setup = knobs.read("[parallelism]\ntensor_parallel_degree = 2", devices=16)
+    setup = flags.read("[parallelism]\ntensor_parallel_degree = 2", devices=16)
     expected = dict(
         devices=16, tp=2, dp=8, sharding="zero3", schedule="1f1b", seq=2048, batch=8, microbatches=1, dp_overlap=1,
         sequence_parallel=True,
@@ -172,21 +173,14 @@ def test_what_torchtitan_does_where_nothing_is_said():
     assert setup.knowns == expected and setup.precision == "bf16"
     [note] = setup.notes
     assert note.startswith("activation_checkpoint.mode selective, since it is not given: ")
-    said = knobs.read('[activation_checkpoint]\nmode = "none"\n[training]\nlocal_batch_size = 2')
+    said = flags.read('[activation_checkpoint]\nmode = "none"\n[training]\nlocal_batch_size = 2')
     assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
 
 
-@pytest.mark.parametrize(
-    ("layers", "each", "ends", "chunks"),
-    [
-        (126, 8, None, 4),
-        (126, 16, None, 2),
-        (32, 4, (0, 0), 2),
-        (32, 4, None, None),
-        (30, 4, (0, 2), 2),
-        (80, 0, None, None),
-    ],
-)
+@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), [
+    (126, 8, None, 4), (126, 16, None, 2), (32, 4, (0, 0), 2), (32, 4, None, None), (30, 4, (0, 2), 2),
+    (80, 0, None, None),
+])  # fmt: skip
 def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
     given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")
@@ -194,73 +188,20 @@ def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     if ends:
         given |= dict(zip((f"pipeline_parallel_{x}_stage_less_layers" for x in ("first", "last")), ends, strict=True))
     if chunks:
-        assert knobs.read({"parallelism": given}, layers=layers).knowns["chunks"] == chunks
+        assert flags.read({"parallelism": given}, layers=layers).knowns["chunks"] == chunks
     else:
         with pytest.raises(ValueError, match=r"for the ends, no multiple of pp=4$"):
-            knobs.read({"parallelism": given}, layers=layers)
+            flags.read({"parallelism": given}, layers=layers)
 
 
 def test_equal_chunks_are_written_without_ends():
-    text = knobs.flags(dict(pp=4, chunks=4, schedule="interleaved"), "torchtitan", layers=128)
+    text = flags.write(dict(pp=4, chunks=4, schedule="interleaved"), "torchtitan", layers=128)
     assert "layers_per_stage = 8" in text and text.count("_stage_less_layers = 0") == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "known", "said"),
-    [
-        ("--bf16 --fp16", {}, "--bf16 and --fp16 contradict each other: leave one of them out"),
-        ("--micro-batch-size 1 --micro-batch-size 2", {}, "--micro-batch-size is given twice, as 1 and as 2: leave one "
-                                                          "of them out"),
-        ("--recompute-activations --recompute-granularity full", {},
-         "--recompute-activations says recompute = selective and --recompute-granularity recompute = full: "
-         "leave one of them out"),
-        ("--tensor-model-parallel-size $TP", {},
-         "--tensor-model-parallel-size is '$TP', a variable: write its value"),
-        ("--tensor-model-parallel-size eight", {}, "--tensor-model-parallel-size is 'eight': a number belongs here"),
-        ("--recompute-granularity some", {},
-         "--recompute-granularity is 'some', of which nothing is known; known are full or selective"),
-        ("--num-layers-per-virtual-pipeline-stage 4 --pipeline-model-parallel-size 8", {},
-         "--num-layers-per-virtual-pipeline-stage says how many blocks a chunk has: give the model's layers too"),
-        ("--num-layers-per-virtual-pipeline-stage 5 --pipeline-model-parallel-size 8", {"layers": 96},
-         "--num-layers-per-virtual-pipeline-stage 5 does not divide the 12 blocks of each of 8 stages"),
-        ("--data-parallel-sharding-strategy optim", {},
-         "--data-parallel-sharding-strategy does nothing without --use-megatron-fsdp"),
-        ("--micro-batch-size 4 --global-batch-size 100", {"devices": 8},
-         "--global-batch-size 100 is no multiple of the 32 sequences that 8 devices in replicas of 1 take at once"),
-        ('{"bf16": {"enabled": true}, "fp16": {"enabled": true}}', {},
-         "bf16.enabled and fp16.enabled contradict each other: leave one of them out"),
-        ('{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}', {},
-         "zero_optimization.offload_param needs zero_optimization.stage 3"),
-        ('{"train_batch_size": 30, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}', {},
-         "train_batch_size 30 is not train_micro_batch_size_per_gpu 4 times gradient_accumulation_steps 2 times "
-         "a number of replicas"),
-        ("[parallelism]\ndata_parallel_replicate_degree = 2", {},
-         "parallelism.data_parallel_shard_degree -1 beside 2 copies: give devices too"),
-        ("[parallelism]\ntensor_parallel_degree = ", {}, "this is no TOML: "),
-        ("{1}", {}, "this is no JSON: "),
-        ("nothing.json", {}, "no text can be read from 'nothing.json': "),
-        ("hello", {}, "'hello' is no argument list, YAML, JSON or TOML: say framework="),
-    ],
-)  # fmt: skip
-def test_what_contradicts_is_one_sentence(text, known, said):
-    with pytest.raises(ValueError) as refused:
-        knobs.read(text, **known)
-    assert str(refused.value).startswith(said) and "\n" not in str(refused.value).strip()
-
-
-@pytest.mark.parametrize(
-    ("source", "known", "said"),
-    [(5, {}, "a configuration is text, the path of a file or a dict, not 5"),
-     ("--bf16", {"device": 8}, "a configuration is read with devices or layers, not 'device'")],
-)  # fmt: skip
-def test_what_is_no_configuration(source, known, said):
-    with pytest.raises(TypeError, match=f"^{said}$"):
-        knobs.read(source, **known)
 
 
 def test_nothing_is_executed(tmp_path):
     path = tmp_path / "made"
-    knobs.read(f"--lr $(touch {path}) --bf16 `touch {path}`")
+    flags.read(f"--lr $(touch {path}) --bf16 `touch {path}`")
     assert not path.exists()
 
 
@@ -307,12 +248,12 @@ def test_what_is_written_is_read_back(framework, strategies):
             wanted.pop("chunks", None)
         if framework == "torchtitan" and wanted["sharding"] == "replicated":
             wanted["cp"] = 1  # context ways always shard there
-        text = knobs.flags(wanted, framework=framework)
-        assert knobs.guess(text) == framework
-        back = knobs.read(text, framework)
+        text = flags.write(wanted, framework=framework)
+        assert guess(text) == framework
+        back = flags.read(text, framework)
         assert not back.unknown and not back.without
-        again = knobs.flags({**back.knowns, "precision": back.precision}, framework=framework)
-        assert knobs.read(again, framework).knowns == back.knowns
+        again = flags.write({**back.knowns, "precision": back.precision}, framework=framework)
+        assert flags.read(again, framework).knowns == back.knowns
 
     round_trip()
 
@@ -323,25 +264,25 @@ def test_a_schedule_is_written_or_refused(framework, schedule):
     wanted = dict(pp=4, schedule=schedule, **({"chunks": 2} if SCHEDULES[schedule].chunks is None else {}))
     able = dict(megatron=("1f1b", "interleaved"), torchtitan=("1f1b", "interleaved", "gpipe", "zb_v"))[framework]
     if schedule in able:
-        assert knobs.flags(wanted, framework=framework)
+        assert flags.write(wanted, framework=framework)
     else:
         with pytest.raises(ValueError, match=f"has no flags for schedule='{schedule}'$"):
-            knobs.flags(wanted, framework=framework)
+            flags.write(wanted, framework=framework)
 
 
 def test_a_strategy_and_a_row():
-    assert "--use-distributed-optimizer" in knobs.flags(Strategy(recompute="full"))
+    assert "--use-distributed-optimizer" in flags.write(Strategy(recompute="full"))
     run = training_step(
         models.llama3_70b, accelerators.h100.at("bf16"), tp=8, pp=4, dp=2, microbatches=16, recompute="full"
     )
-    text = knobs.flags(run, sharding="zero1", recompute="full")
+    text = flags.write(run, sharding="zero1", recompute="full")
     assert "--tensor-model-parallel-size 8" in text and "--global-batch-size 32" in text
     with pytest.raises(TypeError, match=r"^a strategy has no letter 'tpp'; did you mean "):
-        knobs.flags(dict(tpp=8))
+        flags.write(dict(tpp=8))
     with pytest.raises(
         ValueError, match=r"^configurations are read of megatron, deepspeed or torchtitan, not of 'jax'"
     ):
-        knobs.flags(dict(tp=8), framework="jax")
+        flags.write(dict(tp=8), framework="jax")
 
 
 def test_what_a_search_found_and_what_another_says():
@@ -349,26 +290,26 @@ def test_what_a_search_found_and_what_another_says():
         training_step, models.llama3_8b, accelerators.h100.at("bf16"), tables.frameworks.megatron, devices=16,
         global_batch=64, seq=4096, progress=False,
     )  # fmt: skip
-    text = knobs.flags(found.best[0])
+    text = flags.write(found.best[0])
     assert "--global-batch-size 64" in text and "--seq-length 4096" in text
-    setup = knobs.read(text, devices=16)
+    setup = flags.read(text, devices=16)
     again = training_step(models.llama3_8b, accelerators.h100.at("bf16"), setup.row, **setup.knowns)
     assert again.step_time == pytest.approx(found.best[0].step_time, rel=0.02)  # what overlaps is the program's usual
-    fsdp = knobs.read("--tensor-model-parallel-size 2 --sequence-parallel --use-torch-fsdp2 --bf16")
-    other = knobs.flags(fsdp, "torchtitan", dp_overlap=1)
+    fsdp = flags.read("--tensor-model-parallel-size 2 --sequence-parallel --use-torch-fsdp2 --bf16")
+    other = flags.write(fsdp, "torchtitan", dp_overlap=1)
     assert "tensor_parallel_degree = 2" in other and 'fsdp_reshard_after_forward = "always"' in other
     with pytest.raises(TypeError, match=r"^a strategy is letters and words, or what a search found, not 5$"):
-        knobs.flags(5)
+        flags.write(5)
 
 
 def test_the_module_is_small():
-    for path in Path(knobs.__file__).parent.glob("knobs*.py"):
+    for path in Path(flags.__file__).parent.glob("*.py"):
         assert path.stat().st_size < 20_000
 
 
 @pytest.mark.parametrize("value", ["0", "2.5", "nan", "inf", "-8"])
 def test_ways_are_whole(value):
     with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
-        knobs.read(f"--tensor-model-parallel-size {value}")
+        flags.read(f"--tensor-model-parallel-size {value}")
     with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
-        knobs.flags(dict(tp=float(value)))
+        flags.write(dict(tp=float(value)))

@@ -5,7 +5,7 @@ No part of a configuration is executed. For a flag that the table lacks, the err
 >>> setup = read("--tensor-model-parallel-size 8 --sequence-parallel --micro-batch-size 2 --lr 1e-4 --bf16")
 >>> setup.knowns["tp"], setup.knowns["sharding"], setup.precision, setup.without
 (8, 'replicated', 'bf16', ('--lr',))
->>> flags(dict(tp=8, sequence_parallel=True, sharding="zero1"))
+>>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
 '--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
 """
 
@@ -20,18 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from scalebook import tables
+from scalebook.flags.rules import complete, follow
+from scalebook.flags.table import Flag, Flags, frameworks, text_of
+from scalebook.flags.text import guess, parsed, written
 from scalebook.language import Row
 from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.renamed import renamed
 from scalebook.language.sources import cite
 from scalebook.language.tabular import Markup, aligned, page_table, styled
 from scalebook.training.host import USUAL as HOST
-from scalebook.training.knobs_data import Knob, Knobs, frameworks, text_of
-from scalebook.training.knobs_rules import complete, follow
-from scalebook.training.knobs_text import guess, parsed, written
 from scalebook.training.step import USUAL
 from scalebook.training.strategy import WORDS, Strategy
 
-__all__ = ["SUBJECTS", "Setup", "Subject", "flags", "frameworks", "read", "subject"]
+__all__ = ["SUBJECTS", "Setup", "Subject", "read", "subject", "write"]
+
+__getattr__ = renamed(__name__)
 
 SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
@@ -99,7 +102,7 @@ def _listed(letters: Mapping) -> str:
     return ", ".join(f"{x} = {y:.4g}" if isinstance(y, float) else f"{x} = {y}" for x, y in letters.items())
 
 
-def _framework(name: str) -> Knobs:
+def _framework(name: str) -> Flags:
     """Return the flags of a framework whose configurations can be read."""
     if name not in _READ:
         raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
@@ -127,31 +130,33 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
         raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
     text = source if isinstance(source, Mapping) else _text(source)
     framework = framework or guess(text)
-    knobs = _framework(framework)
+    table = _framework(framework)
     given, notes, without, unknown = {}, [], [], []
     for flag, value in parsed(text, framework).items():
-        knob = knobs.find(flag)
-        if knob is None:
-            unknown.append(_unknown(knobs, flag))
-        elif value is None or (text_of(value) == "auto" and "auto" not in knob.means):
-            notes += [f"{knob.shown} is left open: give {' and '.join(knob.names)}"] if knob.names else []
-        elif knob.names:
+        entry = table.find(flag)
+        if entry is None:
+            unknown.append(_unknown(table, flag))
+        elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
+            notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
+        elif entry.names:
             given[flag] = value
-        elif knob.note:
-            notes.append(f"{_shown(knobs, flag)}: {knob.note}")
+        elif entry.note:
+            notes.append(f"{_shown(table, flag)}: {entry.note}")
         else:
-            without.append(_shown(knobs, flag))
-    _check_needs(knobs, given)
-    said = {flag: dict(knobs[flag].says(value)) for flag, value in given.items()}
-    found = _joined(knobs, said)
-    for flag, knob in knobs.items():
-        if knob.usual and flag not in given:
-            found = {**knob.says(knob.usual), **found}
-            notes += [f"{knob.shown} {knob.usual}, since it is not given: {knob.note}"] * _is_unsaid(knob, knob.usual)
+            without.append(_shown(table, flag))
+    _check_needs(table, given)
+    said = {flag: dict(table[flag].says(value)) for flag, value in given.items()}
+    found = _joined(table, said)
+    for flag, entry in table.items():
+        if entry.usual and flag not in given:
+            found = {**entry.says(entry.usual), **found}
+            notes += [f"{entry.shown} {entry.usual}, since it is not given: {entry.note}"] * _is_unsaid(
+                entry, entry.usual
+            )
     found |= follow(framework, given, found, known)
     precision = found.pop("precision", None)
-    shape = {x.letter for x in knobs.values() if x.subject == "shape"}
-    notes += [f"{knobs[x].shown} {text_of(given[x])}: {knobs[x].note}" for x in given if _is_unsaid(knobs[x], given[x])]
+    shape = {x.letter for x in table.values() if x.subject == "shape"}
+    notes += [f"{table[x].shown} {text_of(given[x])}: {table[x].note}" for x in given if _is_unsaid(table[x], given[x])]
     return Setup(
         framework,
         {x: y for x, y in (known | found).items() if x not in shape},
@@ -182,68 +187,68 @@ def _text(source: str | PathLike) -> str:
     return source
 
 
-def _shown(knobs: Knobs, flag: str) -> str:
-    return Knob(knobs.key, flag).shown
+def _shown(table: Flags, flag: str) -> str:
+    return Flag(table.key, flag).shown
 
 
-def _unknown(knobs: Knobs, flag: str) -> str:
-    near = get_close_matches(flag, knobs, n=1, cutoff=0.65)
-    return f"{_shown(knobs, flag)}: did you mean {knobs[near[0]].shown}?" if near else _shown(knobs, flag)
+def _unknown(table: Flags, flag: str) -> str:
+    near = get_close_matches(flag, table, n=1, cutoff=0.65)
+    return f"{_shown(table, flag)}: did you mean {table[near[0]].shown}?" if near else _shown(table, flag)
 
 
-def _is_unsaid(knob: Knob, value) -> bool:
+def _is_unsaid(entry: Flag, value) -> bool:
     """Return True if this value sets nothing by itself, other values of the flag do, and a note says why."""
-    return bool(knob.means and knob.note and not knob.says(value) and text_of(value) not in ("false", "none"))
+    return bool(entry.means and entry.note and not entry.says(value) and text_of(value) not in ("false", "none"))
 
 
-def _check_needs(knobs: Knobs, given: Mapping) -> None:
+def _check_needs(table: Flags, given: Mapping) -> None:
     on = {x for x, y in given.items() if text_of(y) != "false"}
     for flag in on:
-        if (needs := knobs[flag].needs) and on.isdisjoint(needs):
-            raise ValueError(f"{knobs[flag].shown} does nothing without {either(knobs[x].shown for x in needs)}")
+        if (needs := table[flag].needs) and on.isdisjoint(needs):
+            raise ValueError(f"{table[flag].shown} does nothing without {either(table[x].shown for x in needs)}")
 
 
-def _joined(knobs: Knobs, said: Mapping[str, Mapping]) -> dict[str, Any]:
+def _joined(table: Flags, said: Mapping[str, Mapping]) -> dict[str, Any]:
     """Join what all flags set. Raises ValueError if two of them set a letter to different values."""
     found, by = {}, {}
     for flag, letters in said.items():
         for name, value in letters.items():
             if found.get(name, value) != value:
                 raise ValueError(
-                    f"{knobs[by[name]].shown} says {name} = {found[name]} and {knobs[flag].shown} {name} = {value}: "
+                    f"{table[by[name]].shown} says {name} = {found[name]} and {table[flag].shown} {name} = {value}: "
                     "leave one of them out"
                 )
             found[name], by[name] = value, flag
     return found
 
 
-def flags(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
+def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. From a training step's row,
-    only the letters and words of a strategy are used. What the model's code sets, and not flags, is left out. The text
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Only the letters and words
+    of a strategy are taken from a training step's row. What the model's code sets, and not flags, is left out. The text
     is read back as a check: raises ValueError naming any letter or word that the framework has no flag for.
 
-    >>> print(flags(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
+    >>> print(write(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
     [parallelism]
     tensor_parallel_degree = 4
     pipeline_parallel_degree = 2
     fsdp_reshard_after_forward = "always"
     pipeline_parallel_schedule = "GPipe"
-    >>> flags(dict(schedule="zb_v", pp=8))
+    >>> write(dict(schedule="zb_v", pp=8))
     Traceback (most recent call last):
         ...
     ValueError: Megatron-LM has no flags for schedule='zb_v'
     """
-    knobs = _framework(framework)
+    table = _framework(framework)
     wanted = _wanted(strategy) | letters
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
-    found = _simple(knobs, wanted)
+    found = _simple(table, wanted)
     complete(framework, wanted, found, layers)
-    text = written({x: found[x] for x in knobs if x in found}, framework)
-    _check_same(knobs, wanted, text, layers)
+    text = written({x: found[x] for x in table if x in found}, framework)
+    _check_same(table, wanted, text, layers)
     return text
 
 
@@ -272,38 +277,38 @@ def _plain(value):
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _simple(knobs: Knobs, wanted: Mapping) -> dict[str, Any]:
+def _simple(table: Flags, wanted: Mapping) -> dict[str, Any]:
     """Return the flags that set one letter alone, or a value of a word."""
     found, done = {}, set()
-    for flag, knob in knobs.items():
-        if knob.letter in wanted and knob.letter not in done and knob.subject != "shape":
-            done.add(knob.letter)
-            if knob.letter not in _WAYS or wanted[knob.letter] != 1:
-                found[flag] = wanted[knob.letter]
-        for value, means in knob.means.items():
+    for flag, entry in table.items():
+        if entry.letter in wanted and entry.letter not in done and entry.subject != "shape":
+            done.add(entry.letter)
+            if entry.letter not in _WAYS or wanted[entry.letter] != 1:
+                found[flag] = wanted[entry.letter]
+        for value, means in entry.means.items():
             if means and done.isdisjoint(means) and all(x in wanted and wanted[x] == y for x, y in means.items()):
                 done |= means.keys()
-                if value != knob.usual:
+                if value != entry.usual:
                     found[flag] = {"true": True, "false": False}.get(value, value)
     return found
 
 
-def _check_same(knobs: Knobs, wanted: Mapping, text: str, layers: int | None) -> None:
+def _check_same(table: Flags, wanted: Mapping, text: str, layers: int | None) -> None:
     """Raise ValueError for letters and words that are lost when the text is read back."""
     ours = {x: wanted[x] for x in ("devices", "dp") if x in wanted} | ({"layers": layers} if layers else {})
-    back = read(text, knobs.key, **ours) if text else None
+    back = read(text, table.key, **ours) if text else None
     found = USUAL | Strategy().words | (back.knowns if back else {})
     found["precision"] = back.precision if back else None
     found = {"etp": found["tp"], "microbatches": 1} | found | ({} if back else ours)
     for name, value in wanted.items():
-        if name in (*_FOLLOWING, *knobs.elsewhere) or (name in WORDS and not _matters(name, wanted)):
+        if name in (*_FOLLOWING, *table.elsewhere) or (name in WORDS and not _matters(name, wanted)):
             continue
         if name == "microbatches" and {"global_batch", "dp"} <= found.keys():
             found[name] = found["global_batch"] / (found["dp"] * found["batch"])
         if name == "global_batch" and name not in back.knowns and {"microbatches", "dp"} <= found.keys():
             found[name] = found["microbatches"] * found["dp"] * found["batch"]
         if found.get(name) != value:
-            raise ValueError(f"{knobs.name} has no flags for {name}={value!r}")
+            raise ValueError(f"{table.name} has no flags for {name}={value!r}")
 
 
 def _matters(name: str, wanted: Mapping) -> bool:
@@ -313,15 +318,15 @@ def _matters(name: str, wanted: Mapping) -> bool:
     return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
 
 
-def _what(knob: Knob) -> str:
+def _what(entry: Flag) -> str:
     """Return the letters and words of a flag, with the flag's value for each if it has several."""
-    values = {x: y for x, y in knob.means.items() if y}
-    if not values or knob.letter:
-        return knob.letter or ", ".join(knob.about) or "–"
+    values = {x: y for x, y in entry.means.items() if y}
+    if not values or entry.letter:
+        return entry.letter or ", ".join(entry.about) or "–"
     if set(values) == {"true"}:
         return _listed(values["true"])
     if len(names := {tuple(y) for y in values.values()}) == 1 and len(next(iter(names))) == 1:
-        return f"{knob.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
+        return f"{entry.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
     return "; ".join(f"{_listed(y)} ({x})" for x, y in values.items())
 
 
@@ -332,21 +337,21 @@ class Subject:
         if name not in SUBJECTS:
             raise ValueError(f"a subject is {either(SUBJECTS)}, not {quoted(name)}")
         self.name = name
-        self.knobs = [y for x in frameworks().values() for y in x.values() if y.subject == name]
+        self.flags = [y for x in frameworks().values() for y in x.values() if y.subject == name]
 
     def _lines(self, formulas) -> list[list[str]]:
-        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.knobs]
+        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.flags]
 
     def __repr__(self):
-        lines = self._lines(lambda knob: ", ".join(knob.formulas()))
+        lines = self._lines(lambda entry: ", ".join(entry.formulas()))
         return aligned([["flag", "of", "letter or word", "formula", "note"], *lines], gap="  ")
 
     def _repr_html_(self):
-        def linked(knob):
-            made = [f'<a href="{_PAGE}#formula-{x.replace("_", "-")}">{x}</a>' for x in knob.formulas()]
+        def linked(entry):
+            made = [f'<a href="{_PAGE}#formula-{x.replace("_", "-")}">{x}</a>' for x in entry.formulas()]
             return Markup(f"<td>{', '.join(made)}</td>")
 
-        sources = dict.fromkeys(cite(x.source) for x in self.knobs)
+        sources = dict.fromkeys(cite(x.source) for x in self.flags)
         heads = ["flag", "of", "letter or word", "formula", "note"]
         return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
 
@@ -354,7 +359,7 @@ class Subject:
 def subject(name: str) -> Subject:
     """Return the table of one subject.
 
-    >>> subject("schedule").knobs[0].shown
+    >>> subject("schedule").flags[0].shown
     '--num-virtual-stages-per-pipeline-rank'
     """
     return Subject(name)

@@ -14,7 +14,7 @@ electricity from a grid gives carbon. Each step multiplies, so relative ranges m
 
 from scalebook.language import Sheet, formula
 
-from .largest_run import run_flops
+from .walls import run_flops
 
 __all__ = [
     "carbon_of_run", "device_hours_of_arithmetic", "device_power_of_system", "mfu_of_hours", "power_hour_of_device",

@@ -1,4 +1,4 @@
-"""The table of flags (`knobs.toml`): every flag as an object, by framework.
+"""The table of flags (`flags.toml`): every flag as an object, by framework.
 
 >>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
 'microbatches'
@@ -13,14 +13,18 @@ from importlib.resources import files
 from typing import Any
 
 from scalebook.language.notation import either, quoted
+from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, not_whole
 
-__all__ = ["Knob", "Knobs", "first_formulas", "frameworks", "number", "text_of"]
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
+
+__getattr__ = renamed(__name__)
 
 
 @dataclass(frozen=True)
-class Knob:
+class Flag:
     """One flag: its subject, and the letter that it sets or the meaning of each of its values."""
 
     framework: str
@@ -98,17 +102,34 @@ def number(flag: str, value) -> float:
     return int(found) if found == int(found) else found
 
 
-class Knobs(Mapping):
+def optimizer_named(name, mode: str = "duplicated") -> str | None:
+    """Return the word of an optimizer that a framework calls `name`. Muon's `mode` says how devices share a matrix.
+
+    Returns None for an optimizer that is priced as Adam. Raises ValueError for an unknown mode.
+
+    >>> optimizer_named("dist_muon"), optimizer_named("muon", "distributed"), optimizer_named("AdamW")
+    ('muon', 'muon_distributed', None)
+    """
+    name = text_of(name).lower().removeprefix("dist_")
+    if name != "muon":
+        return "sgd" if name == "sgd" else None
+    modes = {x.mode: word for word, x in OPTIMIZERS.items() if x.mode}
+    if mode not in modes:
+        raise ValueError(f"--muon-tp-mode is {quoted(mode)}, of which nothing is known; known are {either(modes)}")
+    return modes[mode]
+
+
+class Flags(Mapping):
     """The flags of one framework by name. `find` also matches flags by pattern."""
 
     def __init__(self, key: str, stanza: Mapping):
         self.key, self.name, self.source = key, stanza["name"], stanza["source"]
         self.rows = tuple(map(tuple, stanza.get("rows", ())))  # a flag, and the framework's row if it is given
         self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code sets
-        self._lines, self._begun = {}, {x: Knob(key, x) for x in stanza.get("without", ())}
+        self._lines, self._begun = {}, {x: Flag(key, x) for x in stanza.get("without", ())}
         for flag, cells in stanza["flags"].items():
             said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
-            line = Knob(key, flag, **{"source": self.source, **said})
+            line = Flag(key, flag, **{"source": self.source, **said})
             if "*" in flag:
                 self._begun = {flag: line, **self._begun}  # patterns with a note come first
             else:
@@ -123,16 +144,16 @@ class Knobs(Mapping):
     def __len__(self):
         return len(self._lines)
 
-    def find(self, flag: str) -> Knob | None:
+    def find(self, flag: str) -> Flag | None:
         """Return the entry of a flag, or of a pattern that matches it; None if there is neither."""
         return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
 
 
 @cache
-def _table() -> tuple[dict[str, str], dict[str, Knobs]]:
-    stanzas = tomllib.loads((files(__package__) / "knobs.toml").read_text("utf-8"))
+def _table() -> tuple[dict[str, str], dict[str, Flags]]:
+    stanzas = tomllib.loads((files(__package__) / "flags.toml").read_text("utf-8"))
     first = stanzas.pop("formulas")
-    return first, {x: Knobs(x, y) for x, y in stanzas.items()}
+    return first, {x: Flags(x, y) for x, y in stanzas.items()}
 
 
 def first_formulas() -> dict[str, str]:
@@ -144,7 +165,7 @@ def first_formulas() -> dict[str, str]:
     return _table()[0]
 
 
-def frameworks() -> dict[str, Knobs]:
+def frameworks() -> dict[str, Flags]:
     """Return the flags of every framework, by its name.
 
     >>> [x.name for x in frameworks().values()]

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from scalebook.language.domain import OutsideDomain
 from scalebook.machine.collectives import all_reduce
+from scalebook.runs import walls
 from scalebook.tables import accelerators
-from scalebook.training import largest_run as walls
 
 H100 = accelerators.h100.at("bf16")
 QUARTER = 90 * 86400

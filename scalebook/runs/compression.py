@@ -1,26 +1,24 @@
-"""Less synchronisation: compressed or late gradients, and a batch shared by devices of unequal speed.
+"""Less synchronisation: compressed or late gradients.
 
-Training at several sites with local steps is in `apart`; there, compression enters as fewer bits per parameter
+Training at several sites with local steps is in `local_sgd`; there, compression enters as fewer bits per parameter
 (`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
 statement about learning here is the bound under which descent on a quadratic is stable.
-
->>> rank = compression_rank(gradient_rows=4096, gradient_columns=4096, gradient_rank=32)
->>> rank, exchange_bits_compressed(gradient_bits=32, compression=rank)
-(64.0, 0.5)
 """
 
-from sympy import Integer, ceiling, floor, pi, sin
+from sympy import Integer, ceiling, pi, sin
 
 from scalebook.language import formula
+from scalebook.language.renamed import renamed
 
 __all__ = [
     "compression_bits", "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
-    "exchange_bits_compressed", "passes_of_bits", "passes_of_rank", "paying_bandwidth_ring", "pool_gain_equal",
-    "pool_gain_whole", "pool_lost_equal", "pool_lost_whole", "stable_rate_delayed", "staleness_exchange",
-    "staleness_workers", "top_ways_gathered",
+    "exchange_bits_compressed", "passes_of_bits", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed",
+    "staleness_exchange", "staleness_workers", "top_ways_gathered",
 ]  # fmt: skip
 
 _RANK, _TOP = "vogels2019", "lin2018-dgc"
+
+__getattr__ = renamed(__name__)
 
 
 # Compressed gradients
@@ -70,10 +68,10 @@ def exchange_bits_compressed(gradient_bits, compression):
 
 @formula("top_ways", _TOP)
 def top_ways_gathered(compression):
-    """Number of devices at which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
+    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
 
-    Each device's largest gradients are different, so they are gathered and not summed: every device forwards those of
-    all the others. A ring all-reduce sends all gradients twice, however many devices take part.
+    Each device's largest gradients are different, so they are gathered and not summed: every device forwards all other
+    devices' gradients. A ring all-reduce sends all gradients twice, however many devices take part.
 
     >>> top_ways_gathered(compression=500)
     1000.0
@@ -151,7 +149,7 @@ def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
 
 @formula("staleness", "koloskova2022")
 def staleness_workers(ways):
-    """Updates by which a gradient is late if workers exchange asynchronously.
+    """Delay of a gradient, in updates, if workers exchange asynchronously.
 
     On average every other worker applies one update between a gradient's start and its use.
 
@@ -183,53 +181,3 @@ def stable_rate_delayed(staleness):
     (2.0, 0.209)
     """
     return 2 * sin(pi / (4 * staleness + 2))
-
-
-# Devices of unequal speed
-
-
-@formula("pool_lost", "jia2022-whale")
-def pool_lost_equal(fast_devices, slow_devices, speed_ratio):
-    """Share of time lost if all devices get the same number of tokens: the faster ones wait for the slower ones.
-
-    >>> pool_lost_equal(fast_devices=8, slow_devices=8, speed_ratio=0.5).__round__(3)
-    0.333
-    """
-    return fast_devices * (1 - speed_ratio) / (fast_devices + slow_devices * speed_ratio)
-
-
-@formula("pool_lost", "jia2022-whale")
-def pool_lost_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
-    """Share of time lost if devices get whole micro-batches in proportion to their speed.
-
-    The loss is what slower devices could have done in the faster devices' time.
-
-    >>> pool_lost_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8).__round__(3)
-    0.053
-    """
-    own = floor(speed_ratio * fast_microbatches)
-    left = slow_devices * (speed_ratio - own / fast_microbatches)
-    return left / (fast_devices + slow_devices * speed_ratio)
-
-
-@formula("pool_gain", "jia2022-whale")
-def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
-    """Speedup over the faster devices alone, with equal tokens. Below 1 the slower devices should stay out.
-
-    >>> pool_gain_equal(fast_devices=8, slow_devices=8, speed_ratio=0.32)
-    0.64
-    """
-    return speed_ratio * (fast_devices + slow_devices) / fast_devices
-
-
-@formula("pool_gain", "jia2022-whale")
-def pool_gain_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
-    """Speedup over the faster devices alone, with whole micro-batches in proportion to speed.
-
-    Slower devices that get no micro-batch should stay out.
-
-    >>> pool_gain_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8)
-    1.25
-    """
-    own = floor(speed_ratio * fast_microbatches)
-    return 1 + slow_devices * own / (fast_devices * fast_microbatches)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.language import OutsideDomain
-from scalebook.tables import accelerators, frameworks, models
-from scalebook.training import training_step
-from scalebook.training.apart import (
+from scalebook.runs import (
     half_site_bandwidth,
     site_bytes_ring,
     site_exchange_ring,
@@ -15,6 +13,8 @@ from scalebook.training.apart import (
     sites_lost_waiting,
     training_apart,
 )
+from scalebook.tables import accelerators, frameworks, models
+from scalebook.training import training_step
 
 H100 = accelerators.h100.at("bf16")
 RUN = {"devices": 8192, "mfu": 0.4, "batch_tokens": 16e6, "exchange_bits": 16, "site_distance": 1000}
