@@ -15,7 +15,5 @@ def test_a_text_that_is_gone_is_a_sentence(tmp_path, monkeypatch):
     stanza = '[gone]\nfile = "scalebook/training/memory.py"\nold = "no such code"\nnew = ""\n'
     (tmp_path / "mutations.toml").write_text(stanza, "utf-8")
     monkeypatch.setattr(mutations, "__file__", str(tmp_path / "mutations.py"))
-    with pytest.raises(
-        ValueError, match=r"mutations.toml, \[gone\]: 'no such code' occurs 0 times in "
-    ):
+    with pytest.raises(ValueError, match=r"mutations.toml, \[gone\]: 'no such code' occurs 0 times in "):
         mutations.listed()

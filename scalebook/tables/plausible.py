@@ -57,7 +57,7 @@ def refuse_faster(file: str, key: str, device: Row, known: Mapping[str, Row]) ->
     Slow machines are welcome: a laptop may be a thousand times slower than the slowest device of the table.
 
     >>> from scalebook.tables import accelerators
-    >>> refuse_faster("my.toml", "mine", Row("mine", {"hbm_bandwidth": Cell(5e10)}), accelerators)
+    >>> refuse_faster("my.toml", "mine", accelerators.h100, accelerators)
     """
     for letter, cell in device.cells.items():
         others = [row[letter] for row in known.values() if letter in row]
