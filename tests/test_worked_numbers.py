@@ -78,7 +78,7 @@ def answered(row):
         return sheet(model, **asked), known
     if row["call"] == "training_step":
         letters = TRAINED | letters
-        return training_step(model, device, **limits | letters), USUAL | known
+        return training_step(model, device, **limits | letters), USUAL | dict(microbatches=8) | known
     step = STEPS[row["call"]]
     sheet = step.plan((model, device), letters)[0]
     return step(model, device, **{x: y for x, y in SERVED.items() if x in sheet.letters} | limits | letters), known
