@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SITE := book/_build/html
-QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/found.py README.md \
+QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/results.py README.md \
   tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
 .PHONY: help lab test package interpreters setup site notebooks bench confront lint constraints clean

@@ -21,7 +21,7 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
 from scalebook.language.rules import not_whole
-from scalebook.search.space import Space, divisors, told
+from scalebook.search.space import Space, called_with, divisors
 from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
 from scalebook.training.step import OFFLOADS
@@ -154,7 +154,7 @@ class Strategies:
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
-                told(x, values) for x in _WITHIN
+                called_with(x, values) for x in _WITHIN
             ]
             if not all(holds):
                 shape = ("hidden", "ffn", "heads", "layers", "seq")
@@ -191,9 +191,10 @@ class Strategies:
         """
         plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
-        known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
+        idle = [n for n, says in _IDLE.items() if n != "chunks" and not called_with(says, known)]
+        known |= {n: plain_words.get(n, 0) for n in idle}
         for name, follows in _FOLLOWS.items():
-            known[name] = told(follows, known)
+            known[name] = called_with(follows, known)
         counts = {n: int(known[x]) for n, x in _COUNTS.items()}
         flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
         words = {

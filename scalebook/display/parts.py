@@ -44,7 +44,7 @@ def _rows(name, formulas, letter):
     if not all(pieces) or not _short(several):
         return []
     return [
-        dict(label=_called(x, letter).word, title=_said(x, letter), pieces=_ordered(own, letter))
+        dict(label=_called(x, letter).word, title=_word(x, letter), pieces=_ordered(own, letter))
         for x, own in zip(several, pieces, strict=True)
     ]
 
@@ -59,7 +59,7 @@ def _ordered(pieces, letter):
 def _piece(js, place, letter):
     """A piece as a bar shows it: a short name, its colour, and in full what it is."""
     part = _called(js, letter, place)
-    return dict(js=js, label=part.word, title=_said(js, letter), kind=part.kind, shade=part.shade)
+    return dict(js=js, label=part.word, title=_word(js, letter), kind=part.kind, shade=part.shade)
 
 
 def _called(js, letter, place=0) -> Part:
@@ -75,7 +75,7 @@ def _short(expressions):
     return expressions if all(len(x) <= LONGEST for x in expressions) else []
 
 
-def _said(js, letter):
+def _word(js, letter):
     """A letter's meaning; an expression by its word where it has one, else as it is written."""
     if re.fullmatch(r"\w+", js):
         return letter(js).meaning

@@ -28,7 +28,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import USUAL, usual_at
+from scalebook.training.step import DEFAULT_LETTERS, default_letters_at
 from scalebook.training.strategy import CHOICES
 
 from .planner_flags import flag_texts
@@ -84,8 +84,8 @@ def planner_data() -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
-    wide = {n: x.value / 32 for n, x in usual_at(32).items() if x.note}
-    said["usual"] = dict(train=USUAL, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
+    wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
+    said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))

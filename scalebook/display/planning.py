@@ -25,7 +25,7 @@ _HERE = files(__name__.rpartition(".")[0])
 _PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
           "evidence", "side", "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
-USUAL = {
+DEFAULT_PLANS = {
     "train": dict(
         job="train", model="llama3_405b", device="h100", precision="bf16", framework="unnamed", targets={}, fixed={},
         beside=[],
@@ -93,9 +93,9 @@ def planner(
         ...
     ValueError: a planner is asked to 'train' or to 'serve', not 'server'
     """
-    if job not in USUAL:
+    if job not in DEFAULT_PLANS:
         raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
-    plan = json.loads(json.dumps(USUAL[job]))
+    plan = json.loads(json.dumps(DEFAULT_PLANS[job]))
     named = (
         ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
         ("framework", framework, frameworks),

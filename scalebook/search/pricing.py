@@ -19,7 +19,7 @@ from scalebook.language.row import gather, strays
 
 from .bounds import least_of
 from .plan import Block, Evaluated, Plan
-from .problem import Problem, Rows, Slab, counts, distinct, ruled, slabs, some
+from .problem import Problem, Rows, Slab, counts, distinct, nonempty, ruled, slabs
 
 __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
@@ -148,7 +148,7 @@ def each_sheet(planned: "Planned", slab: Slab, rejected, make: Callable | None =
     for place, sheet in [*((None, planned.sheets[i]) for i in first), *enumerate(planned.sheets)]:
         if place not in first:
             parts = distinct(problem, sheet.words, slab, said)
-            kept = np.flatnonzero(some(parts))
+            kept = np.flatnonzero(nonempty(parts))
             if len(kept):
                 pricing = (make or Pricing)(problem, sheet, evaluated, slab, parts)
                 yield pricing, pricing.allowed(kept, rejected, said)

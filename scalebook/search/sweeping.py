@@ -24,9 +24,8 @@ from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
 from . import pricing
-from .asked import asked, joined, one_number
+from .arguments import joined, one_number, problem_of
 from .columns import firsts, numbered
-from .found import Search
 from .parts import gathered
 from .plan import Block
 from .pricing import Priced, Pricing, each_sheet, planned_for
@@ -40,6 +39,7 @@ from .problem import (
     together,
     word_combinations,
 )
+from .results import Search
 
 __all__ = ["Sweep", "sweep"]
 
@@ -49,7 +49,7 @@ _ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in anothe
 _NONE = np.empty((0, 5))
 
 
-class _Asked(NamedTuple):
+class _Arguments(NamedTuple):
     """The arguments that are the same at every size."""
 
     sheet: Any
@@ -63,7 +63,7 @@ class _Asked(NamedTuple):
 
     def problem(self, devices: float) -> Problem:
         letters = {**self.letters, "devices": devices}
-        return asked(
+        return problem_of(
             self.sheet,
             self.rows,
             self.minimize,
@@ -95,7 +95,7 @@ class Sweep(Mapping):
     the sweep `is_whole`.
     """
 
-    def __init__(self, question: _Asked, sizes: list[Sized], seconds: float, note: str):
+    def __init__(self, question: _Arguments, sizes: list[Sized], seconds: float, note: str):
         self._question, self.seconds, self.note, self.is_whole = question, seconds, note, not note
         self._sizes = {x.devices: x for x in sorted(sizes, key=lambda x: x.devices)}
         self.count = sum(x.count for x in sizes)
@@ -174,7 +174,7 @@ def sweep(
     sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
-    question = _Asked(sheet, knowns, minimize, maximize, subject_to, lift, best, joined(letters, choices))
+    question = _Arguments(sheet, knowns, minimize, maximize, subject_to, lift, best, joined(letters, choices))
     start, first = time.perf_counter(), question.problem(sizes[0])
     if not first.space.layout or first.space.solve:
         raise TypeError(
@@ -197,7 +197,7 @@ def sweep(
     return result
 
 
-def priced_sizes(question: _Asked, sizes: list[float]) -> list[Sized]:
+def priced_sizes(question: _Arguments, sizes: list[float]) -> list[Sized]:
     """Price one task: a number of sizes.  Sizes that share the same sheets are priced together."""
     problems = [question.problem(n) for n in sizes]
     groups: dict = {}

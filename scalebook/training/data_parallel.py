@@ -276,7 +276,7 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
+def _exchanged(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
     """Return what a device exchanges: repetitions, bytes, devices, and the ways of inner dimensions.
 
     Dense and routed parameters are separate entries, because fewer devices share an expert. Parameters are exchanged as
@@ -306,7 +306,7 @@ def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
     device with its share.
     """
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(exchange, copies):
+    for often, held, ways, inner in _exchanged(exchange, copies):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner),

@@ -129,7 +129,7 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
-def _held(schedule: Schedule, stage: Expr) -> Expr:
+def _microbatches_held(schedule: Schedule, stage: Expr) -> Expr:
     """Micro-batches that a stage keeps."""
     held = schedule.held
     return held.of(stage=stage) if "stage" in held.inputs else held.rhs
@@ -226,7 +226,7 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload, is_frozen).values())
+        return Add(*_parts(sharding, _microbatches_held(schedule, at), at, schedule, offload, is_frozen).values())
 
     parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen)
     first, last = symbol("first_memory"), symbol("last_memory")
@@ -247,7 +247,7 @@ def memory_formulas(
     }
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen)
-        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule, is_frozen).values())
+        most = Add(*_away(sharding, _microbatches_held(schedule, S.One), S.One, schedule, is_frozen).values())
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()

@@ -23,12 +23,12 @@ from .plain import searchable
 from .problem import Limit, Problem
 from .space import Searchable, Space
 
-__all__ = ["asked", "each", "joined", "limit", "one_number"]
+__all__ = ["each", "joined", "limit", "one_number", "problem_of"]
 
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
-def asked(
+def problem_of(
     sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping
 ) -> Problem:
     """Build the `Problem` from the arguments of a call of `search`."""
