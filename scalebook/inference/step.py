@@ -41,7 +41,7 @@ OVERLAPS = ("none", "half_batches")
 # Default values of letters
 DEFAULT_LETTERS = {
     "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
-    "fullest_share": 1, "fullest_group": 1,  # engines that balance loads
+    "fullest_share": 1, "fullest_group": 1,  # balanced
 }  # fmt: skip
 _DOCS = {
     "weights_time": "Time to read the dense weights on a device, each once.",
@@ -262,7 +262,7 @@ class Step:
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
         engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
-        overlap = _checked_word("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
+        overlap = _checked("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -379,10 +379,10 @@ def _exchange(said, groups, ep) -> str:
     widths.
     """
     usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
-    return _checked_word("exchange", said, EXCHANGES) or usual
+    return _checked("exchange", said, EXCHANGES) or usual
 
 
-def _checked_word(name: str, said, known: tuple[str, ...]) -> str | None:
+def _checked(name: str, said, known: tuple[str, ...]) -> str | None:
     """Return a word after checking that it is one of `known`; None stays None."""
     if said is not None and (not isinstance(said, str) or said not in known):
         raise ValueError(f"{name} is {either(map(repr, known))}, not {quoted(said)}")
