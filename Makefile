@@ -24,7 +24,7 @@ lab: setup ## open the book in JupyterLab
 # cores: one often waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook book/drawings book/planner README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv

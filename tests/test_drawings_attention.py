@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from scalebook.display.drawings_attention import KEYS, QUERIES, VALUES, WORDS, attention_weights, result_of, weights_of
+from scalebook.book.drawings.attention import KEYS, QUERIES, VALUES, WORDS, attention_weights, result_of, weights_of
 
 from .test_schematics import (  # noqa: F401 (run here too)
     test_it_has_the_colours_of_the_vocabulary_in_both_schemes,

@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from scalebook.book.drawings import cluster as drawings_cluster
+from scalebook.book.drawings.cluster import layouts_of_devices, node_and_ports, one_scale, two_of_four
 
-from scalebook.display import drawings_cluster
-from scalebook.display.drawings_cluster import layouts_of_devices, node_and_ports, one_scale, two_of_four
 from scalebook.tables import accelerators, precisions
 from tests.test_schematics import (  # noqa: F401 (what every drawing must be)
     test_it_has_the_colours_of_the_vocabulary_in_both_schemes,

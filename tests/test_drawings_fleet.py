@@ -4,9 +4,9 @@ from collections import OrderedDict
 from itertools import pairwise
 
 import pytest
+from scalebook.book.drawings import fleet as drawings_fleet
+from scalebook.book.drawings.fleet import _asked, _found, _schedule
 
-from scalebook.display import drawings_fleet
-from scalebook.display.drawings_fleet import _asked, _found, _schedule
 from scalebook.inference import next_generation
 from scalebook.machine.tiles import tile_efficiency
 from scalebook.runs import training_apart

@@ -4,9 +4,9 @@ import re
 from collections import Counter
 
 import pytest
+from scalebook.book.drawings import machine as drawings_machine
+from scalebook.book.drawings.machine import fat_tree, headline_factors, score_tiles, state_and_memory, systolic_array
 
-from scalebook.display import drawings_machine
-from scalebook.display.drawings_machine import fat_tree, headline_factors, score_tiles, state_and_memory, systolic_array
 from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.tables import accelerators, models
 from tests.test_schematics import (  # noqa: F401 (what every drawing must be)

@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 import pytest
+from scalebook.book.drawings.run import LOST, _parts, checkpoint_timelines
 
-from scalebook.display.drawings_run import LOST, _parts, checkpoint_timelines
 from tests.test_schematics import (  # noqa: F401 (what every drawing must be)
     test_it_has_the_colours_of_the_vocabulary_in_both_schemes,
     test_it_is_well_formed_and_says_what_it_shows,

@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from scalebook.book.drawings import serving as drawings
 
-from scalebook.display import drawings_serving as drawings
 from scalebook.inference.step import decode_step
 from scalebook.tables import accelerators, models
 from tests.test_schematics import (  # noqa: F401 (what every drawing must be)

@@ -5,9 +5,8 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-
-from scalebook.display import drawings_steps
-from scalebook.display.drawings_steps import (
+from scalebook.book.drawings import steps as drawings_steps
+from scalebook.book.drawings.steps import (
     ORDER,
     chain_of_costs,
     deep_and_wide,
@@ -15,6 +14,7 @@ from scalebook.display.drawings_steps import (
     steps_and_sums,
     time_of_a_step,
 )
+
 from scalebook.display.steps import TIME
 from scalebook.flags import read
 from scalebook.runs import run_costs

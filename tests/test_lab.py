@@ -11,8 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-
-from scalebook.display.planner_data import planner_json
+from scalebook.book.planner import planner_json
 
 from .browser import PATIENCE, answered, chosen, drag, open_page, settled
 from .support import calculators, python_says
@@ -56,7 +55,7 @@ def lab(chromium, tmp_path_factory):
         shutil.copy(book, home / "root")
     cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None)
     cell["source"] = (
-        'from scalebook.display import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
+        'from scalebook.book.planner import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
     )
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
     book = dict(cells=[cell], metadata=kernel, nbformat=4, nbformat_minor=5)

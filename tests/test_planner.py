@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 import sympy
 from py_mini_racer import MiniRacer
+from scalebook.book.planner import planner, planner_json, planner_script, planner_style
+from scalebook.book.planner import widget as made
+from scalebook.book.planner.sheets import Graph, kind_of
 
-from scalebook.display import planning as made
-from scalebook.display.planner_data import planner_json
-from scalebook.display.planner_sheets import Graph, kind_of
-from scalebook.display.planning import planner, planner_script, planner_style
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND

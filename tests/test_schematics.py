@@ -4,14 +4,15 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from scalebook.book.drawings import recompute
 
-from scalebook.display import drawings, drawings_recompute
+from scalebook.book import drawings
 from scalebook.display.figures import COLOURS
 from scalebook.display.schematic import LEAST, PHONE, SIZE, Scene, text_width
 from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.tables import accelerators, links, models
 
-DRAWINGS = {name: getattr(room, name) for room in (drawings, drawings_recompute) for name in room.__all__}
+DRAWINGS = {name: getattr(room, name) for room in (drawings, recompute) for name in room.__all__}
 KNOWN = {
     "kept_and_run_again": dict(model=models.gpt3_175b, seq=2048),
     "block_tensors": dict(model=models.llama3_8b, weight_bits=16, kv_bits=16, context=8192),
@@ -84,7 +85,7 @@ def test_the_bytes_on_zeros_drawing_are_those_of_the_formulas():
 @pytest.mark.parametrize(("seq", "said"), [(2048, ["114 B", "34 B", "2 B"]), (8192, ["354 B", "34 B", "2 B"])])
 def test_what_a_block_keeps_is_what_korthikanti_et_al_print(seq, said):
     """34 bytes a token and unit of width and 5 a s / h for the scores; 34; 2."""
-    drawn = drawings_recompute.kept_and_run_again(models.gpt3_175b, seq)
+    drawn = recompute.kept_and_run_again(models.gpt3_175b, seq)
     assert re.findall(r"\d+ B", drawn.description) == said
 
 

@@ -25,7 +25,22 @@ __all__ = ["MODULES", "NAMES", "renamed", "resolved"]
 # Old names are deleted here, and nowhere else, with the next release.
 MODULES = {
     "scalebook.calculon.reached": "scalebook.calculon.rows",
+    "scalebook.display.drawings": "scalebook.book.drawings.mechanisms",
+    "scalebook.display.drawings_attention": "scalebook.book.drawings.attention",
+    "scalebook.display.drawings_cluster": "scalebook.book.drawings.cluster",
+    "scalebook.display.drawings_fleet": "scalebook.book.drawings.fleet",
+    "scalebook.display.drawings_machine": "scalebook.book.drawings.machine",
+    "scalebook.display.drawings_recompute": "scalebook.book.drawings.recompute",
+    "scalebook.display.drawings_run": "scalebook.book.drawings.run",
+    "scalebook.display.drawings_serving": "scalebook.book.drawings.serving",
+    "scalebook.display.drawings_steps": "scalebook.book.drawings.steps",
     "scalebook.display.likely": "scalebook.display.intervals",
+    "scalebook.display.planner_data": "scalebook.book.planner.data",
+    "scalebook.display.planner_flags": "scalebook.book.planner.flags",
+    "scalebook.display.planner_rules": "scalebook.book.planner.rules",
+    "scalebook.display.planner_sheets": "scalebook.book.planner.sheets",
+    "scalebook.display.planner_trust": "scalebook.book.planner.trust",
+    "scalebook.display.planning": "scalebook.book.planner.widget",
     "scalebook.inference.flags": "scalebook.flags.servers",
     "scalebook.inference.halves": "scalebook.inference.two_batch_overlap",
     "scalebook.inference.picked": "scalebook.inference.efficient_attention",
@@ -53,6 +68,7 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
 
 
 NAMES = {
+    "scalebook.display.planner": "scalebook.book.planner.planner",
     "scalebook.inference.room_formulas": "scalebook.inference.memory_formulas",
     "scalebook.machine.kernels.USUAL": "scalebook.machine.kernels.DEFAULT_FORMULAS",
     "scalebook.training.USUAL": "scalebook.training.DEFAULT_LETTERS",

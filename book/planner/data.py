@@ -31,10 +31,10 @@ from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS, default_letters_at
 from scalebook.training.strategy import CHOICES
 
-from .planner_flags import flag_texts
-from .planner_rules import configurations, rules
-from .planner_sheets import SIGNS, Graph, serving, training
-from .planner_trust import measured, trained, trust
+from .flags import flag_texts
+from .rules import configurations, rules
+from .sheets import SIGNS, Graph, serving, training
+from .trust import measured, trained, trust
 
 __all__ = ["planner_data", "planner_json"]
 
@@ -187,13 +187,12 @@ def _number(x: float):
 
 @cache
 def planner_json() -> str:
-    """The same as text, from the cache where the package has not changed since."""
-    own = Path(str(files(scalebook)))
+    """The same as text, from the cache where neither the package nor the planner has changed since."""
     digest = hashlib.sha256()
-    for path in sorted(x for x in own.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
-        if path.parent.name == "display" and not path.name.startswith("planner_"):
-            continue  # what is drawn changes no formula
-        digest.update(path.relative_to(own).as_posix().encode() + path.read_bytes())
+    for folder in (Path(str(files(scalebook))), Path(__file__).parent):
+        for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
+            if path.parent.name != "display":  # what is drawn changes no formula
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalebook"
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"
     if kept.exists():
