@@ -17,7 +17,7 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
     "training", "runs", "flags", "calculon", "shell", "measurements", "measure", "claims",
-    "display",
+    "display", "book",
 )  # fmt: skip
 
 # The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a

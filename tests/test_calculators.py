@@ -18,7 +18,7 @@ from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
 from scalebook.training import (
-    USUAL,
+    DEFAULT_LETTERS,
     Strategy,
     attention_peak_same,
     devices_of_ways,
@@ -356,7 +356,7 @@ def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():
         LLAMA, None, strategy, microbatches_of_batch, devices_of_ways, attention_peak_same, *MEASURED
     )
     needed = sheet.only("step_time").inputs
-    usual = {k: v for k, v in USUAL.items() if k in needed}
+    usual = {k: v for k, v in DEFAULT_LETTERS.items() if k in needed}
     made = calculator(
         sheet,
         "step_time",

@@ -17,7 +17,7 @@ from scalebook.calculon import Strategies, application, calculon_step, library, 
 from scalebook.calculon.cases import by, by_tier, pick, plain
 from scalebook.language.notation import symbol
 from scalebook.search import search
-from scalebook.search.asked import asked as problem_of
+from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, counts, distinct, layouts, slabs, word_combinations
 
 H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import sympy
 from py_mini_racer import MiniRacer
+from scalebook.book.planner import planner, planner_script, planner_style
+from scalebook.book.planner import widget as made
+from scalebook.book.planner.sheets import Graph, kind_of
 
-from scalebook.display import planning as made
-from scalebook.display.planner_sheets import Graph, kind_of
-from scalebook.display.planning import planner, planner_script, planner_style
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
@@ -197,7 +197,8 @@ RANGED = [
 
 @pytest.mark.parametrize(("job", "model", "device", "precision", "layout", "schedule"), RANGED)
 def test_ranges_are_the_intervals_of_the_package(page, job, model, device, precision, layout, schedule):
-    state = json.loads(json.dumps(made.USUAL[job])) | dict(model=model, device=device, precision=precision, fixed={})
+    state = json.loads(json.dumps(made.DEFAULT_PLANS[job]))
+    state |= dict(model=model, device=device, precision=precision, fixed={})
     rows = models[model], accelerators[device].at(precision)
     if job == "train":
         state["letters"] |= dict(devices=math.prod(layout[x] for x in ("tp", "pp", "cp", "dp")))
@@ -521,7 +522,7 @@ def test_flags_of_servers_are_those_of_python(page, engine):
         (1, 8, 4, 1, "gather"),
     ):
         layout, words = dict(tp=tp, pp=1, ep=ep, attention_dp=attention_dp, replicas=replicas), dict(exchange=exchange)
-        state = json.loads(json.dumps(made.USUAL["serve"]))
+        state = json.loads(json.dumps(made.DEFAULT_PLANS["serve"]))
         asked = state["letters"] | layout | words | dict(kv_bits=precisions.fp8.kv_bits)
         assert page("flags", [state, dict(letters=layout, words=words), engine]) == server_flags(engine, **asked)
 

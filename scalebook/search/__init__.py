@@ -24,11 +24,11 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .asked import asked, each, joined
-from .found import Devices, Search
+from .arguments import each, joined, problem_of
 from .parts import run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
+from .results import Devices, Search
 from .space import Searchable, Space
 from .sweeping import Sweep, sweep
 
@@ -91,7 +91,7 @@ def search(
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
     for rows, device in cases:
-        problem = asked(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
+        problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
         try:
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:

@@ -22,9 +22,8 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-from .asked import asked, joined, one_number
+from .arguments import joined, one_number, problem_of
 from .columns import firsts, numbered
-from .found import Search
 from .parts import gathered
 from .plan import Block
 from .pricing import Priced, each_sheet, planned_for
@@ -37,6 +36,7 @@ from .problem import (
     together,
     word_combinations,
 )
+from .results import Search
 
 __all__ = ["Sweep", "sweep"]
 
@@ -130,7 +130,7 @@ def sweep(
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
     given = sheet, knowns, minimize, maximize, None, subject_to, lift, best, joined(letters, choices)
-    question = partial(asked, *given)
+    question = partial(problem_of, *given)
     start, first = time.perf_counter(), question(devices=sizes[0])
     if not first.space.layout or first.space.solve:
         raise TypeError(f"a sweep goes over devices in a layout, and {first.sheet.name} has none: search it instead")

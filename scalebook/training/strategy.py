@@ -32,7 +32,7 @@ from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
-from scalebook.training.trained import TRAINED, Trained
+from scalebook.training.trained_weights import TRAINED, Trained
 
 __all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 

@@ -1,6 +1,6 @@
 """Steps, drawn: what they wait for, what their time goes into, what a run costs, what a deep model is and a wide one.
 
->>> from scalebook.display.drawings_steps import steps_and_sums
+>>> from scalebook.book.drawings.steps import steps_and_sums
 >>> steps_and_sums(step_time=4, site_exchange=4.8).title
 'Steps, and the sums between them'
 

@@ -42,10 +42,10 @@ class Found:
     def knowns(self) -> dict:
         """Letters and words to pass to the sheet by keyword.  Letters that the sheet does not use are left out."""
         solved = self._problem.space.solved
-        return self._known | {n: float(self.row[n]) for n in solved}
+        return self._call_letters | {n: float(self.row[n]) for n in solved}
 
     @cached_property
-    def _known(self) -> dict:
+    def _call_letters(self) -> dict:
         letters = {**self._problem.fixed, **self.letters}
         rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
         sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
@@ -54,7 +54,7 @@ class Found:
     @cached_property
     def row(self) -> Row:
         """Everything that the sheet computes for this strategy."""
-        return self._problem.sheet(*self._problem.knowns, **self._known)
+        return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
     @property
     def call(self) -> str:

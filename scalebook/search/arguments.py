@@ -23,12 +23,12 @@ from .plain import searchable
 from .problem import Limit, Problem
 from .space import Searchable, Space
 
-__all__ = ["asked", "each", "joined", "limit", "one_number"]
+__all__ = ["each", "joined", "limit", "one_number", "problem_of"]
 
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
-def asked(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
+def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
     """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
     if isinstance(best, bool) or not isinstance(best, Integral):
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
