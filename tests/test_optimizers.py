@@ -182,6 +182,8 @@ def test_the_default_is_adam_and_knows_nothing_of_muon():
     sheet = training_sheet(LLAMA, None, Strategy())
     assert not {"moment_bits", "newton_steps", "orthogonal_time"} & {*sheet.letters}
     assert run(optimizer="adam").step_time == run().step_time
+    adapters = [run(optimizer=x, trained="lora").optimizer_memory for x in ("sgd", "adam")]
+    assert adapters[0] == pytest.approx(adapters[1] * 64 / 96)
     assert run(optimizer="sgd").step_time < run().step_time < run(optimizer="muon").step_time
     assert USUAL["optimizer_bits"] == 3 * USUAL["moment_bits"]
 
