@@ -17,14 +17,14 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from numbers import Real
 from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .asked import asked, each, joined
+from .asked import asked, each
 from .found import Devices, Search
 from .parts import run, tasks
 from .pricing import built
@@ -42,7 +42,6 @@ def search(
     maximize: str | None = None,
     against: str | None = None,
     subject_to: str | Iterable[str] = (),
-    choices: Mapping[str, Iterable] | None = None,
     lift: str | Iterable[str] = (),
     best: int = 10,
     most: float = 1e9,
@@ -54,8 +53,7 @@ def search(
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
     are rows (a model, a device) and formulas that replace the sheet's own.  `letters` gives everything else that is
-    known, by keyword.  A letter or word whose value is a list is searched over that list; `choices` takes such lists
-    too.
+    known, by keyword.  A letter or word whose value is a list is searched over that list.
 
     For a plain sheet, only the listed letters are searched, and `minimize` or `maximize` names the objective.
     Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device holds,
@@ -86,7 +84,6 @@ def search(
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
-    letters = joined(letters, choices)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []

@@ -23,7 +23,7 @@ from .plain import searchable
 from .problem import Limit, Problem
 from .space import Searchable, Space
 
-__all__ = ["asked", "each", "joined", "limit", "one_number"]
+__all__ = ["asked", "each", "limit", "one_number"]
 
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
@@ -108,18 +108,6 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     if not all(isinstance(x, str) for x in texts):
         raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
     return texts
-
-
-def joined(letters: Mapping, choices) -> dict[str, Any]:
-    """Merge the letters and words given by keyword with those in `choices`.  Raises TypeError if one is given twice."""
-    if choices is not None and not isinstance(choices, Mapping):
-        raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
-    for name in choices or {}:
-        if name in letters:
-            raise TypeError(
-                f"{name} is given twice, as {letters[name]!r} and in choices as {choices[name]!r}: give it once"
-            )
-    return {**letters, **(choices or {})}
 
 
 def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:

@@ -22,7 +22,7 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-from .asked import asked, joined, one_number
+from .asked import asked, one_number
 from .columns import firsts, numbered
 from .found import Search
 from .parts import gathered
@@ -100,7 +100,6 @@ def sweep(
     minimize: str | None = None,
     maximize: str | None = None,
     subject_to: str | Iterable[str] = (),
-    choices: Mapping[str, Iterable] | None = None,
     lift: str | Iterable[str] = (),
     best: int = 1,
     executor: Executor | None = None,
@@ -129,8 +128,7 @@ def sweep(
     sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
-    given = sheet, knowns, minimize, maximize, None, subject_to, lift, best, joined(letters, choices)
-    question = partial(asked, *given)
+    question = partial(asked, sheet, knowns, minimize, maximize, None, subject_to, lift, best, letters)
     start, first = time.perf_counter(), question(devices=sizes[0])
     if not first.space.layout or first.space.solve:
         raise TypeError(f"a sweep goes over devices in a layout, and {first.sheet.name} has none: search it instead")
