@@ -26,7 +26,7 @@ from scalebook.language.notation import either
 
 from .asked import asked, each
 from .found import Devices, Search
-from .parts import run, tasks
+from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
 from .space import Searchable, Space
@@ -118,12 +118,9 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
     if combinations and len(whole):
         # Raise an error for missing letters before anything is priced.
         built(problem, combinations[0], problem.offloads(problem.letters))
-    parts = list(tasks(problem, whole, list(enumerate(combinations)), executor is not None))
-    bar = shown(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
-    try:
-        priced, left, why = run(problem, parts, executor, bar)
-    finally:
-        bar.close()
+    parts = tasks(problem, len(whole), len(combinations), executor is not None)
+    says = f"search of {said}{f' on {device}' if device else ''}"
+    priced, left, why = run(problem, list(enumerate(combinations)), parts, executor, says, progress)
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
     note = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
     return Search(problem, whole, combinations, priced, time.perf_counter() - start, note if left else "", device)
@@ -168,19 +165,6 @@ def _nothing(search: Search) -> str:
 
 def _listed(values):
     return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
-
-
-def check_executor(executor) -> None:
-    """Raise TypeError for an executor without a `submit` method."""
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
-
-
-def shown(total: int, says: str, progress: bool | None):
-    """Return a progress bar over the parts of a search."""
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc=says, unit="part", disable=None if progress is None else not progress)
 
 
 class _Called(ModuleType):

@@ -25,7 +25,7 @@ from scalebook.language.units import show
 from .asked import asked, one_number
 from .columns import firsts, numbered
 from .found import Search
-from .parts import gathered
+from .parts import check_executor, gathered
 from .plan import Block
 from .pricing import Priced, each_sheet, planned_for
 from .problem import (
@@ -119,8 +119,6 @@ def sweep(
     interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`
     raises for unsuitable arguments, and ValueError if no strategy can run at any size.
     """
-    from scalebook.search import check_executor, shown
-
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
     if not isinstance(devices, Iterable) or isinstance(devices, str):
@@ -135,11 +133,8 @@ def sweep(
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
-    bar = shown(len(calls), f"sweep of {len(sizes):,} sizes", progress)
-    try:
-        done, why = gathered(calls, executor, bar, lambda x: sum(y.count for _, y in x))
-    finally:
-        bar.close()
+    says = f"sweep of {len(sizes):,} sizes"
+    done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for _, y in x))
     found = [y for x in done for y in x]
     left = len(sizes) - len(found)
     note = f"the sizes so far, {why}: {left:,} of {len(sizes):,} were not priced" if left else ""
