@@ -229,7 +229,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 found = search(
     training_step, models.megatron_1t, accelerators.h100.at("bf16"), devices=4096, global_batch=4096, seq=2048,
-    host_capacity="512 GB", host_bandwidth="450 GB/s", lift=["tp within scaleup_size"], choices=dict(
+    host_capacity="512 GB", host_bandwidth="450 GB/s", lift=["tp within scaleup_size"], **dict(
         recompute=["none", "selective", "full"], sequence_parallel=[True, False], attention=["flash", "unfused"],
         sharding=["replicated", "zero1", "zero2", "zero3"], cp=[1, 2, 4], batch=[2**i for i in range(13)],
         schedule=["1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"],

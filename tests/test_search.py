@@ -37,9 +37,7 @@ NEAR = dict(hbm_capacity="24 GB")
 
 
 def small(**changed):
-    return search(
-        training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | dict(choices=CHOICES, best=50) | changed)
-    )
+    return search(training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | CHOICES | dict(best=50) | changed))
 
 
 @pytest.fixture(scope="module")
@@ -428,7 +426,7 @@ shares = [x / 16 for x in range(16)]
 run = dict(devices=5040, global_batch=5040, seq=2048)
 found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), **run,
                lift=["tp within scaleup_size"], recompute="none", sharding=["zero1"], schedule=["1f1b"],
-               choices=dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares,
+               **dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares,
                             pp_overlap=shares, mask_bits=[1, 8], logit_bits=[16, 32, 48]))
 print(found.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
