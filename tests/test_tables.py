@@ -205,13 +205,13 @@ def swapped(key, **cells):
 @pytest.mark.parametrize(
     ("letter", "value", "said"),
     [
-        ("hbm_bandwidth", 3.35e15, r"3.35 PB/s is 144 times the most that any other device has, 23.3 TB/s"),
-        ("hbm_bandwidth", 3.35e9, r"3.35 GB/s is 131 times less than any other device has, 440.2 GB/s"),
-        ("hbm_capacity", 80e12, "the most that any other device has"),
-        ("peak_bf16", 989.4e15, "the most that any other device has"),
-        ("scaleup_bandwidth", 450e6, "less than any other device has"),
-        ("tdp", 700e3, "the most that any other device has"),
-        ("kernel_launch", 2.5e-3, "the most that any other device has"),
+        ("hbm_bandwidth", 3.35e15, r"3.35 PB/s is 144 times the most that any other row has, 23.3 TB/s"),
+        ("hbm_bandwidth", 3.35e9, r"3.35 GB/s is 131 times less than any other row has, 440.2 GB/s"),
+        ("hbm_capacity", 80e12, "the most that any other row has"),
+        ("peak_bf16", 989.4e15, "the most that any other row has"),
+        ("scaleup_bandwidth", 450e6, "less than any other row has"),
+        ("tdp", 700e3, "the most that any other row has"),
+        ("kernel_launch", 2.5e-3, "the most that any other row has"),
     ],
 )
 def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
@@ -225,7 +225,7 @@ def test_a_row_that_others_are_like_is_compared_with_strangers():
     rows = {**accelerators}
     for key in wrong:
         rows |= {key: swapped(key, hbm_bandwidth=8e15)[key]}
-    with pytest.raises(ValueError, match=r"hbm_bandwidth: .* the most that any other device has, 23.3 TB/s"):
+    with pytest.raises(ValueError, match=r"hbm_bandwidth: .* the most that any other row has, 23.3 TB/s"):
         refuse_outliers("accelerators.toml", rows)
 
 
