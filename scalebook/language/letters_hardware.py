@@ -92,7 +92,7 @@ letter("service_life", "h", "depreciation period of a purchased device", r"H_{\m
 letter("utilization", "%", "share of a purchased device's life in use", r"\eta_{\mathrm{use}}", "share")
 letter("system_factor", "", "system power per device relative to its design power", r"f_P")
 letter("device_power", "W", "system power per device, with its share of host and network", r"P_d")
-letter("pue", "", "power usage effectiveness (PUE) of the data centre", r"\mathrm{PUE}")
+letter("pue", "", "power usage effectiveness (PUE): power of a data centre over that of its computers", r"\mathrm{PUE}")
 letter("power_price", "$/MWh", "price of electricity", r"c_{\mathrm{el}}")
 letter("power_hour", "$/h", "hourly electricity cost of a device", r"c_P")
 letter("run_energy", "MWh", "energy of a run, cooling included", r"E_D")
@@ -125,7 +125,7 @@ letter("least_number", "", "smallest positive number of a format", r"x_{\min}")
 letter("unit_roundoff", "", "unit roundoff: largest relative rounding error of a format", r"\epsilon_u")
 letter("least_gradient", "", "smallest gradient magnitude that matters to training", r"g_{\min}")
 letter("largest_gradient", "", "largest gradient magnitude of a step", r"g_{\max}")
-letter("loss_scale", "", "loss scale", r"S_{\mathrm{loss}}")
+letter("loss_scale", "", "loss scale: factor on the loss, and so on every gradient", r"S_{\mathrm{loss}}")
 
 # Gradient accumulation and recomputation.
 letter("accumulation_share", "%", "time of gradient accumulation over a micro-batch's products", r"\sigma_{+}", _ZERO)

@@ -238,7 +238,7 @@ letter(
     r"n_{\mathrm{ag}}",
     _ZERO,
 )
-letter("dummy_gradients", "B", "dummy gradients that a library keeps", r"M_{g\Box}", _ZERO)
+letter("dummy_gradients", "B", "dummy gradients that a library keeps: one for each weight shape", r"M_{g\Box}", _ZERO)
 
 # Kernels: `copies` matrix products of [rows, inner] by [inner, columns], and streams through memory.
 letter("rows", "", "rows of a matrix product: tokens, in a forward pass", r"n_{\mathrm{row}}")

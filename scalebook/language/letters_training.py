@@ -10,7 +10,7 @@ _ZERO = "nonnegative"
 letter("tp", "", "tensor-parallel size", "t")
 letter("cp", "", "context-parallel size", "c")
 letter("ep", "", "expert-parallel size", "e")
-letter("etp", "", "expert tensor-parallel size", r"t_E")
+letter("etp", "", "expert tensor-parallel size: devices that split an expert's width", r"t_E")
 letter("pp", "", "pipeline stages", "p")
 letter("dp", "", "data-parallel size", r"n_{\mathrm{dp}}")
 letter("microbatches", "", "micro-batches per step", "m")
@@ -82,7 +82,13 @@ letter(
     r"\varsigma_{\mathrm{up}}",
     "share",
 )
-letter("bus_bandwidth", "B/s", "bus bandwidth of a collective", r"W_{\mathrm{bus}}", _ZERO)
+letter(
+    "bus_bandwidth",
+    "B/s",
+    "bus bandwidth of a collective: link rate of a ring that takes as long",
+    r"W_{\mathrm{bus}}",
+    _ZERO,
+)
 letter("ports", "", "scale-out ports per node", r"n_{\mathrm{port}}")
 letter("crossing", "", "devices of a node that use its ports at the same time", r"n_{\mathrm{cross}}")
 letter("concurrent", "", "collectives that use a device's links at the same time", r"n_{\mathrm{conc}}")
@@ -243,7 +249,7 @@ letter(
     r"\sigma_{qk}^{\leftarrow}",
     "share",
 )
-letter("capacity_factor", "", "capacity factor of an expert's token buffer", r"f_C")
+letter("capacity_factor", "", "capacity factor: tokens that an expert's buffer holds over an even share", r"f_C")
 letter("attended_share", "%", "share of the query-key pairs that fused attention computes", r"\sigma_{qk}", "share")
 letter("stage_blocks", "", "blocks per pipeline stage", r"L_i")
 letter("last_blocks", "", "blocks of the last pipeline stage", r"L_p", _ZERO)
@@ -317,8 +323,20 @@ letter("first_memory", "B", "training memory per device of the first stage", r"M
 letter("last_memory", "B", "training memory per device of the last stage", r"M_{p}^{\Sigma}")
 letter("model_flops", "FLOP", "model FLOPs per step, without recomputation", r"Q_{\mathrm{model}}")
 letter("hardware_flops", "FLOP", "hardware FLOPs per step, with recomputation", r"Q_{\mathrm{hw}}")
-letter("mfu", "%", "model FLOPs utilisation (MFU)", r"\mathrm{MFU}", _ZERO)
-letter("hfu", "%", "hardware FLOPs utilisation (HFU)", r"\mathrm{HFU}", _ZERO)
+letter(
+    "mfu",
+    "%",
+    "model FLOPs utilisation (MFU): model FLOPs over what the devices could do at peak",
+    r"\mathrm{MFU}",
+    _ZERO,
+)
+letter(
+    "hfu",
+    "%",
+    "hardware FLOPs utilisation (HFU): executed FLOPs over what the devices could do at peak",
+    r"\mathrm{HFU}",
+    _ZERO,
+)
 letter("train_rate", "token/s", "training throughput of all devices", r"R_{\mathrm{train}}")
 letter("step_energy", "J", "energy per step at thermal design power", r"E_{\mathrm{step}}")
 letter("step_cost", "$", "cost per step", r"c_{\mathrm{step}}")
@@ -335,7 +353,12 @@ letter(
 )
 letter("batch_tokens", "token", "tokens per training step", r"D_g")
 letter("wall_devices", "", "most devices that still shorten a step", r"n_d^{\star}")
-letter("critical_batch", "token", "critical batch size", r"D_c")
+letter(
+    "critical_batch",
+    "token",
+    "critical batch size: training takes twice the fewest steps and twice the fewest tokens",
+    r"D_c",
+)
 letter("min_steps", "", "training steps with an infinite batch", r"S_{\min}")
 letter("train_steps", "", "training steps", "S_D")
 letter("bucket_count", "", "gradient buckets", r"n_{\mathrm{buck}}")
