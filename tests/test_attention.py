@@ -140,22 +140,14 @@ def test_a_tile_that_does_not_fit_is_warned_of():
     tiles = [64, 128]
     warn = [("tile_memory", "sram_capacity", "{tile_memory} of {sram_capacity}")]
     found = calculator(
-        attention_io.tile_memory,
-        device=accelerators,
-        query_tile=tiles,
-        warn=warn,
-        start=dict(device="mi300x", query_tile=64),
-        **letters,
-    )
+        attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
+        start=dict(device="mi300x", query_tile=64), **letters,
+    )  # fmt: skip
     assert found.message == ""
     found = calculator(
-        attention_io.tile_memory,
-        device=accelerators,
-        query_tile=tiles,
-        warn=warn,
-        start=dict(device="mi300x", query_tile=128),
-        **letters,
-    )
+        attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
+        start=dict(device="mi300x", query_tile=128), **letters,
+    )  # fmt: skip
     assert found.message == "131.1 kB of 65.54 kB"
 
 
@@ -279,17 +271,9 @@ def one_row(tmp_path, name, **row):
 def test_a_prompt_of_latent_attention_by_hand(tmp_path):
     """16,384 tokens, 64 heads, 8-bit cache, on a B200: keys of 192, values of 128, quantized before they are used."""
     row = dict(
-        row_id="x",
-        system="b200_sxm",
-        phase="context",
-        mla_dtype="bfloat16",
-        kv_cache_dtype="fp8",
-        num_heads=64,
-        batch_size=1,
-        isl=16384,
-        step=0,
-        latency_ms=9,
-    )
+        row_id="x", system="b200_sxm", phase="context", mla_dtype="bfloat16", kv_cache_dtype="fp8", num_heads=64,
+        batch_size=1, isl=16384, step=0, latency_ms=9,
+    )  # fmt: skip
     each = 576 * (2 + 1) + 3 * 64 * 64 * 2 + 64 * (192 + 192 + 128) * (2 + 1)
     append = 16384 * each / (PROMPT["prompt_efficiency"] * 8e12)
     computed = 128 * 129 / 2 * 128 * 128 * 64 * (2 * 320 / 4.5e15 + PROMPT["score_flops"] / 75e12)
@@ -301,17 +285,9 @@ def test_a_prompt_of_latent_attention_by_hand(tmp_path):
 def test_a_token_of_latent_attention_by_hand(tmp_path, name):
     """64 sequences of 32,768 tokens in the cache, 16 heads, 16 bits, on an H200: the latents are read."""
     row = dict(
-        row_id="x",
-        system="h200_sxm",
-        phase="generation",
-        mla_dtype="bfloat16",
-        kv_cache_dtype="bfloat16",
-        num_heads=16,
-        batch_size=64,
-        isl=1,
-        step=32767,
-        latency_ms=1,
-    )
+        row_id="x", system="h200_sxm", phase="generation", mla_dtype="bfloat16", kv_cache_dtype="bfloat16",
+        num_heads=16, batch_size=64, isl=1, step=32767, latency_ms=1,
+    )  # fmt: skip
     moved = 64 * 2 * (32768 * 576 + 16 * (576 + 512))
     expected = READ["read_launch_latent"] + moved / (READ["read_efficiency_latent"] * 4.8e12)
     assert one_row(tmp_path, name, **row) == pytest.approx(1e3 * expected)

@@ -190,21 +190,10 @@ def test_what_is_found_is_calculons_best(found):
             with contextlib.suppress(ValueError):
                 times.append(calculon_step(library.models["gpt3-1.3B"], document, H100).step_time)
     some = search(
-        Strategies(H100),
-        MODEL,
-        **SMALL,
-        recompute="none",
-        exchange="rs_ag",
-        overlap="none",
-        gather_again=False,
-        fused=True,
-        sharded=[False, True],
-        tp=2,
-        weight_offload=0,
-        activation_offload=0,
-        optimizer_offload=0,
+        Strategies(H100), MODEL, **SMALL, recompute="none", exchange="rs_ag", overlap="none", gather_again=False,
+        fused=True, sharded=[False, True], tp=2, weight_offload=0, activation_offload=0, optimizer_offload=0,
         best=10**6,
-    )
+    )  # fmt: skip
     ours = [8 * x.sequence_time for x in some.best if x.sharded == x.dp_overlap == (x.dp > 1)]
     assert ours == pytest.approx(sorted(times), rel=1e-9)
     assert len(times) > 100 and some.best[0].sequence_time >= found.best[0].sequence_time

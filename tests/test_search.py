@@ -332,17 +332,9 @@ def test_what_is_said_to_say_nothing_says_nothing():
     where it does not, it is searched.
     """
     knowns = dict(
-        devices=16,
-        global_batch=32,
-        seq=4096,
-        tp=[1, 2],
-        pp=[1],
-        cp=[1, 2],
-        ep=1,
-        batch=1,
-        recompute="none",
+        devices=16, global_batch=32, seq=4096, tp=[1, 2], pp=[1], cp=[1, 2], ep=1, batch=1, recompute="none",
         best=10_000,
-    )
+    )  # fmt: skip
     both = search(training_step, models.llama3_8b, H100, **knowns, context_exchange=["gather", "all_to_all"])
     one = search(training_step, models.llama3_8b, H100, **knowns, context_exchange="gather")
     assert {x.context_exchange for x in both.best if x.cp == 1} == {"gather"}

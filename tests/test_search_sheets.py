@@ -143,16 +143,9 @@ def test_rows_give_way_to_letters_that_are_searched():
     """What a row computed from a letter that is searched goes with it, and a formula swapped in counts."""
     letters = dict(batch=[1, 8], context=8192, kv_bits=16, weight_bits=16, hbm_bandwidth=[1e12, 3e12])
     found = search(
-        decoding,
-        models.llama3_8b,
-        H100,
-        token_time_overhead,
-        **letters,
-        bandwidth_efficiency=0.8,
-        block_overhead="10 us",
-        minimize="token_time",
-        against="hbm_bandwidth",
-    )
+        decoding, models.llama3_8b, H100, token_time_overhead, **letters, bandwidth_efficiency=0.8,
+        block_overhead="10 us", minimize="token_time", against="hbm_bandwidth",
+    )  # fmt: skip
     for one in found.best:
         assert (
             one.row.token_time == pytest.approx(one.token_time, rel=1e-12)

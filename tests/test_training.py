@@ -375,15 +375,9 @@ def test_schedules_that_fold_hold_both_embeddings():
 
 def test_the_optimizers_state_moves_once_a_step():
     knowns = dict(
-        tp=8,
-        pp=8,
-        dp=2,
-        seq=2048,
-        weight_offload=1,
-        activation_offload=1,
-        optimizer_offload=1,
+        tp=8, pp=8, dp=2, seq=2048, weight_offload=1, activation_offload=1, optimizer_offload=1,
         link_bandwidth="20 GB/s",
-    )
+    )  # fmt: skip
     one, many = (training_step(models.megatron_1t, H100, **knowns, microbatches=m) for m in (1, 32))
     every = training_step(models.megatron_1t, H100, training_time.offload_exposed_every, **knowns, microbatches=32)
     assert one.offload_exposed == pytest.approx(one.stage_blocks * one.exposed_time)
