@@ -185,53 +185,6 @@ PROMPT = dict(
 )  # fmt: skip
 READ = {f"{f.letter}_latent": f() for f in assumptions.LATENT}
 CELLS = [x for x in accelerators.b200 if x.startswith(("read_", "item_time"))]
-FITTED = {
-    "attention_prefill": (PROMPT, {}),
-    "attention_decode on Blackwell": (
-        {x: accelerators.b200[x] for x in CELLS if x.endswith("_grouped")}, dict(system="b200_sxm"),
-    ),
-    "attention_flash": (
-        {"score_flops": libraries.flash_attention.score_flops}, dict(impl="FlashAttention-3"),
-    ),
-    "attention_flash on cuDNN": ({"score_flops": libraries.cudnn_attention.score_flops}, dict(impl="cuDNN")),
-    "attention_mla_decode": (READ, dict(system="h100_sxm")),
-    "attention_mla_decode on Blackwell": (
-        {x: accelerators.b200[x] for x in CELLS if x.endswith("_latent")}, dict(system="b200_sxm"),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FITTED)
-def test_the_calibrated_numbers_fit_the_rows_they_name(name):
-    fitted, columns = FITTED[name]
-    name = name.partition(" ")[0]
-    rows, measured = fitted_rows(name, **columns)
-    least = off(name, rows, measured)
-    for letter, value in fitted.items():
-        assert least == pytest.approx(off(name, rows, measured, **fitted))
-        assert least < off(name, rows, measured, **{letter: 1.05 * value})
-        assert least < off(name, rows, measured, **{letter: 0.95 * value})
-
-
-KERNELS = [
-    (name, system, kernel, f"{library}_{device}")
-    for name, system, device in (
-        ("attention_decode", "h100_sxm", "hopper"), ("attention_cards", "l40s", "l40s"),
-        ("attention_cards", "rtx_pro_6000_server", "rtx_pro_6000"),
-    )
-    for kernel, library in ((("mmha", "bfloat16"), "mmha"), (("mmha", "fp8"), "mmha_fp8"),
-                            (("xqa", "bfloat16"), "xqa"), (("xqa", "fp8"), "xqa_fp8"))
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "system", "kernel", "library"), KERNELS)
-def test_what_a_core_takes_is_where_the_calibration_puts_it(name, system, kernel, library):
-    """The share of the bandwidth of a card is one number for all its kernels, so that it is not moved here."""
-    rows, measured = fitted_rows(name, system=system, kernel=kernel[0], kv_cache_dtype=kernel[1])
-    least = off(name, rows, measured)
-    for letter in ("read_launch_grouped", "item_time_grouped", "core_bandwidth"):
-        for by in (0.8, 1.25):
-            assert least < off(name, rows, measured, **{letter: by * libraries[library][letter]}), letter
 
 
 def test_nothing_was_calibrated_on_what_is_called_unseen():

@@ -12,17 +12,15 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-import sympy
 from py_mini_racer import MiniRacer
 
 from scalebook.display import planning as made
-from scalebook.display.planner_sheets import Graph, kind_of
+from scalebook.display.planner_sheets import kind_of
 from scalebook.display.planning import planner, planner_script, planner_style
 from scalebook.inference import serve
 from scalebook.inference.flags import SERVERS, server_flags
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
-from scalebook.language import symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
@@ -528,13 +526,6 @@ def test_flags_of_servers_are_those_of_python(page, engine):
 
 
 # The graph
-
-
-def test_expressions_that_are_equal_stand_once():
-    graph, x = Graph(), symbol("tp")
-    assert graph.place(x / 2 + x**2) == graph.place(x**2 + x / 2)
-    with pytest.raises(NotImplementedError, match="the planner has no"):
-        graph.place(sympy.sin(x))
 
 
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):

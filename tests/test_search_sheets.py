@@ -166,18 +166,6 @@ def test_sizes_do_not_matter(name, monkeypatch):
     assert [x.letters for x in again.pareto] == [x.letters for x in plain.pareto]
 
 
-def test_another_process_searches_a_sheet_alike():
-    sheet, model, held, letters = CASES["sharing"]
-    sheet(
-        model, H100, **{n: x[0] if isinstance(x, list) else x for n, x in letters.items()}
-    )  # it has compiled code then
-    here = search(sheet, model, H100, **letters, minimize="token_time", against=held)
-    with ProcessPoolExecutor(1) as pool:
-        there = search(sheet, model, H100, **letters, minimize="token_time", against=held, executor=pool)
-    assert [(x.values, x.letters) for x in here.best] == [(x.values, x.letters) for x in there.best]
-    assert here.rejected == there.rejected and here.count == there.count
-
-
 # The protocol
 
 

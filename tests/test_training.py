@@ -139,21 +139,6 @@ def test_a_word_that_no_strategy_has(word):
         Strategy(**{word: "nonsense"})
 
 
-def test_a_share_above_one_is_named_as_it_was_given():
-    with pytest.raises(ValueError, match=r"^matmul_efficiency must be between 0 and 1, not 1\.5"):
-        training_step(models.llama3_8b, accelerators.h100, global_batch=8, seq=4096, matmul_efficiency=1.5)
-
-
-def test_a_word_that_is_none():
-    with pytest.raises(TypeError, match="no word 'shardin'; did you mean 'sharding'"):
-        memory_sheet(LLAMA, shardin="zero3")
-
-
-def test_needs_a_model():
-    with pytest.raises(TypeError, match="needs a model's row"):
-        training_step(H100, tp=8)
-
-
 @settings(max_examples=25)
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([16, 32, 64]))
 def test_faster_parts_never_make_a_slower_step(tp, pp, microbatches):
