@@ -24,9 +24,8 @@ from scalebook.memory.serving import kv_cache
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.training.rules import check
-
-from .browser import browser, new_page, serve
-from .test_validity import interleaved
+from tests.browser import browser, new_page, serve
+from tests.test_validity import interleaved
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
@@ -349,7 +348,7 @@ def main():
     (ROOT / "bench.json").write_text(
         json.dumps({"machine": machine, "figures": {n: v for n, (v, _) in figures.items()}}, indent=1)
     )
-    subprocess.run([sys.executable, "-m", "tests.speeds"], cwd=ROOT, check=True)  # those that README.md states
+    subprocess.run([sys.executable, "-m", "tools.speeds"], cwd=ROOT, check=True)  # those that README.md states
 
 
 if __name__ == "__main__":
