@@ -6,7 +6,7 @@ A formula is looked at as the JavaScript that pages evaluate, since a stored cal
 import re
 from collections.abc import Mapping
 
-from scalebook.language.meanings import SHADES, Part, meaning
+from scalebook.display.meanings import SHADES, Part, meaning
 
 from .scheme import UNKNOWN
 
