@@ -29,6 +29,16 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
+# What a notebook shows of a formula and of a row, and where: the language stands before the display, and asks here.
+_SHOWN = {"coloured_terms": "display.meanings", "row_page": "display.row_page"}
+
+
+def _shown_by(name):
+    """Return the function of the display that shows a part of the language: `coloured_terms` or `row_page`."""
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_SHOWN[name]}"), name)
+
 
 def __getattr__(name):
     from importlib import import_module  # here, so that the package's own import costs nothing

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
+from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import BEYOND
@@ -23,7 +24,6 @@ from scalebook.inference.serving import Serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES
 from scalebook.language.interval import SPREADS
-from scalebook.language.meanings import PARTS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
@@ -191,7 +191,8 @@ def planner_json() -> str:
     digest = hashlib.sha256()
     for folder in (Path(str(files(scalebook))), Path(__file__).parent):
         for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
-            if path.parent.name != "display":  # what is drawn changes no formula
+            # What is drawn changes no formula; the meanings of parts are data of the page.
+            if path.parent.name != "display" or path.name == "meanings.py":
                 digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalebook"
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"

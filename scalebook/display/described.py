@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from scalebook import tables
+from scalebook.display.meanings import PARTS
 from scalebook.language import FORMULAS, NOTATION, Formula, code, show
-from scalebook.language.meanings import PARTS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from scalebook.display.lettering import END, spread
+from scalebook.display.meanings import PARTS, coloured_terms
 from scalebook.display.scheme import COLOURS, SHADES, device_look, hues
 from scalebook.display.vector import figure_html
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
-from scalebook.language.meanings import PARTS, coloured_terms
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 

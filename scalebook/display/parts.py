@@ -6,7 +6,7 @@ Formulas are split as JavaScript, because a stored calculator may hold nothing e
 import re
 from collections.abc import Mapping
 
-from scalebook.language.meanings import SHADES, Part, meaning
+from scalebook.display.meanings import SHADES, Part, meaning
 
 from .scheme import UNKNOWN
 

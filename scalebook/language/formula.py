@@ -32,9 +32,10 @@ from itertools import chain
 import numpy as np
 import sympy
 
+from scalebook import _shown_by
+
 from . import code
 from .domain import Condition, guarded, refuse_outside, substituted
-from .meanings import coloured_terms
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
 from .units import show, words_in
@@ -280,13 +281,14 @@ class Formula:
 
     def typeset(self) -> str:
         """The typeset right-hand side, with the parts of a sum or maximum in their colours."""
-        return tex(self.rhs, inks=coloured_terms(self.rhs))
+        return tex(self.rhs, inks=_shown_by("coloured_terms")(self.rhs))
 
     def template(self) -> str:
         """The typeset right-hand side with a placeholder `⟦letter⟧` for the number of each letter."""
         based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
         marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
-        return Latex({"symbol_names": marks, "mul_symbol": r"\times "}, coloured_terms(self.rhs)).doprint(self.rhs)
+        inks = _shown_by("coloured_terms")(self.rhs)
+        return Latex({"symbol_names": marks, "mul_symbol": r"\times "}, inks).doprint(self.rhs)
 
     def text(self, numbers: dict[str, str] | None = None) -> str:
         """The right-hand side as text, with `numbers` in place of letters."""

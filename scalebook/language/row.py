@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
+from scalebook import _shown_by
+
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
 from .tabular import styled
@@ -321,9 +323,7 @@ class Row(Mapping):
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self):
-        from .row_page import row_page
-
-        return row_page(self)
+        return _shown_by("row_page")(self)
 
 
 class Computed(Row):

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .notation import NOTATION
-from .parts import breakdowns, part_lines
-from .row import Row, Why, with_unit
-from .tabular import Markup, folded, page_table, styled, table_cell
+from scalebook.language.notation import NOTATION
+from scalebook.language.parts import breakdowns, part_lines
+from scalebook.language.row import Row, Why, with_unit
+from scalebook.language.tabular import Markup, folded, page_table, styled, table_cell
 
 __all__ = ["SHORT", "answers", "row_page"]
 
