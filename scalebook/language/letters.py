@@ -13,9 +13,7 @@ letter("heads", "", "query heads", "a", whole=True)
 letter("kv_heads", "", "key-value heads", "k", whole=True)
 letter("head_dim", "", "width of one attention head", "d", whole=True)
 letter("ffn", "", "width of the feed-forward layer", "f", whole=True)
-letter(
-    "gating", "", "gate matrices in the feed-forward layer: 1 gated (SwiGLU, GeGLU), 0 plain", "g", _ZERO, whole=True
-)
+letter("gating", "", "gate matrices in the feed-forward layer: 1 gated (SwiGLU), 0 plain", "g", _ZERO, whole=True)
 letter("vocab", "", "tokens in the vocabulary", "V", whole=True)
 letter("embeddings", "", "embedding matrices: 1 if tied, else 2", "n_V", whole=True)
 letter("learned_positions", "", "learned position embeddings", "n_{\\mathrm{pos}}", _ZERO, whole=True)
@@ -74,13 +72,7 @@ letter("decode_memory", "B", "memory for decoding: weights and caches", r"M_{\ma
 letter("saved_activations", "B", "activations saved for the backward pass, per block", r"M_{\mathrm{act}/L}")
 letter("state_bits", "bit", "bits of weights, gradients and optimizer state per parameter and device", r"\beta_s")
 letter("logit_bits", "bit", "bits per logit while the loss is computed, copies included", r"\beta_l")
-letter(
-    "activation_memory",
-    "B",
-    "activation memory per device",
-    r"M_{\mathrm{act}}^{\Sigma}",
-    _ZERO,
-)
+letter("activation_memory", "B", "activation memory per device", r"M_{\mathrm{act}}^{\Sigma}", _ZERO)
 letter("logits_memory", "B", "memory for logits per device", r"M_{\mathrm{logit}}", _ZERO)
 letter("train_memory", "B", "training memory per device", r"M_{\mathrm{train}}")
 letter("filled", "", "share of device memory in use", r"\phi")
@@ -121,9 +113,7 @@ letter("flops_efficiency", "%", "achieved over peak arithmetic rate", r"\eta_F",
 letter("flops", "FLOP", "arithmetic", "Q")
 letter("traffic", "B", "memory traffic", "B")
 letter("intensity", "FLOP/B", "arithmetic intensity", "I")
-letter(
-    "ridge_intensity", "FLOP/B", "ridge point: intensity at which arithmetic and memory take equally long", r"I^{\star}"
-)
+letter("ridge_intensity", "FLOP/B", "ridge point: intensity with equal arithmetic and memory time", r"I^{\star}")
 letter("decode_intensity", "FLOP/B", "arithmetic intensity of decode attention", r"I_{\mathrm{att}}")
 letter("attainable_flops", "FLOP/s", "attainable arithmetic rate", r"F_{\mathrm{att}}")
 letter("idle_fraction", "%", "share of the time in which the arithmetic units idle", r"\iota", "share")
@@ -154,12 +144,7 @@ letter("query_tile", "", "queries per tile of fused attention", "B_q")
 letter("balanced_tile", "", "query tile at which reading keys takes as long as the arithmetic", r"B_q^{\star}")
 letter("tile_memory", "B", "on-chip memory of the query, key, value and result tiles", r"M_{\mathrm{tile}}")
 letter("sharing_cores", "", "cores that must share one read of the keys", r"n_{\mathrm{sh}}")
-letter(
-    "busy_pairs",
-    "",
-    "effective query-key pairs of all heads, idle cores included",
-    r"\hat n_{qk}",
-)
+letter("busy_pairs", "", "effective query-key pairs of all heads, idle cores included", r"\hat n_{qk}")
 letter("score_flops", "FLOP", "vector arithmetic per attention score", r"\kappa")
 letter("masked", "", "mask tensors added to the scores (1 or 0)", r"\mu", _ZERO)
 letter("backward", "", "backward passes per forward pass (1 in training, else 0)", r"\nu_{\nabla}", _ZERO)

@@ -15,20 +15,11 @@ letter("printed_flops", "FLOP/s", "peak as printed in a data sheet", r"F_{\mathr
 letter("printed_links", "B/s", "scale-up bandwidth as printed in a data sheet", r"W_{\mathrm{pr}}")
 letter("usable_flops", "FLOP/s", "arithmetic rate of large dense products on one device", r"F_{\mathrm{use}}")
 letter("usable_bandwidth", "B/s", "memory bandwidth that kernels reach on one device", r"W_{\mathrm{use}}")
-letter(
-    "usable_links",
-    "B/s",
-    "scale-up bandwidth per device that collectives reach, one direction",
-    r"W_{\mathrm{up}}^{\mathrm{use}}",
-)
+letter("usable_links", "B/s", "scale-up rate that collectives reach, one direction", r"W_{\mathrm{up}}^{\mathrm{use}}")
 letter("usable_ridge", "FLOP/B", "ridge point of the usable rates", r"I^{\star}_{\mathrm{use}}")
 letter("usable_share", "%", "usable rate of all devices over the printed peak", r"\sigma_{\mathrm{use}}")
 letter(
-    "best_found",
-    "%",
-    "rate of a model's kernels relative to the best that a search found",
-    r"\chi_{\mathrm{best}}",
-    "share",
+    "best_found", "%", "rate of a model's kernels relative to the best in a search", r"\chi_{\mathrm{best}}", "share"
 )
 letter("best_bandwidth", "B/s", "memory bandwidth of one device in a streaming benchmark", r"W_{\mathrm{best}}")
 letter("drives", "", "drives of a machine used in parallel", r"n_{\mathrm{drive}}")
@@ -52,13 +43,7 @@ letter(
     r"\eta_{\mathrm{att,arr}}",
     "share",
 )
-letter(
-    "attention_tile",
-    "",
-    "queries and keys per side of a fused attention tile",
-    r"s_{\mathrm{att}}",
-    whole=True,
-)
+letter("attention_tile", "", "queries and keys per side of a fused attention tile", r"s_{\mathrm{att}}", whole=True)
 letter(
     "attention_tile_back",
     "",
@@ -69,19 +54,8 @@ letter(
 letter("array_tiles", "", "array-sized tiles of a weight matrix", r"n_{\theta,\mathrm{arr}}")
 letter("load_cycles", "", "cycles to load one weight tile into a systolic array", r"n_{\mathrm{load}}")
 letter("array_cycles", "", "cycles of a matrix product on one systolic array", r"n_{\mathrm{cyc}}")
-letter(
-    "array_efficiency",
-    "%",
-    "useful share of a systolic array's multiplications",
-    r"\eta_{\mathrm{arr}}",
-    "share",
-)
-letter(
-    "ridge_rows",
-    "",
-    "rows of a product at which reading the weights takes as long as the arithmetic",
-    r"n_{\mathrm{row}}^{\star}",
-)
+letter("array_efficiency", "%", "useful share of a systolic array's multiplications", r"\eta_{\mathrm{arr}}", "share")
+letter("ridge_rows", "", "rows at which weight reads take as long as the arithmetic", r"n_{\mathrm{row}}^{\star}")
 letter("flops_per_joule", "FLOP/J", "peak over thermal design power", r"F/P")
 letter("flops_per_dollar", "FLOP/$", "arithmetic at peak per dollar of rent", r"F/c_{\mathrm{h}}")
 letter("bytes_per_dollar", "B/$", "memory reads at full bandwidth per dollar of rent", r"W/c_{\mathrm{h}}")
@@ -109,9 +83,7 @@ letter("group_weights", "", "weights per group in a pruned matrix", r"n_{\mathrm
 letter("place_bits", "bit", "index bits per kept weight in a pruned matrix", r"\beta_{\mathrm{ix}}", _ZERO)
 letter("levels", "", "evenly spaced levels from zero to a format's largest value", r"n_{\mathrm{lev}}")
 letter("peak_ratio", "", "largest value of a block over its standard deviation", r"r_{\max}")
-letter(
-    "rounding_noise", "", "standard deviation of rounding errors over that of the values", r"\epsilon_{\mathrm{rnd}}"
-)
+letter("rounding_noise", "", "standard deviation of rounding errors over the values'", r"\epsilon_{\mathrm{rnd}}")
 letter("faster_share", "%", "share of a step's time that is accelerated", r"\sigma_{\mathrm{fast}}", "share")
 letter("part_gain", "", "speedup of the accelerated share", r"G_{\mathrm{part}}")
 letter("step_gain", "", "speedup of the step", r"G_{\mathrm{step}}")

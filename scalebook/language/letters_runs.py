@@ -17,12 +17,7 @@ letter("fibre_delay", "s", "light delay per kilometre of fibre", r"\tau_{\mathrm
 letter("site_latency", "s", "latency between two sites", r"\lambda_{\mathrm{site}}", _ZERO)
 letter("site_exchange", "s", "time of an exchange between sites", r"T_{\mathrm{site}}", _ZERO)
 letter("sites_lost", "%", "share of the time that sites wait for exchanges", r"\chi_{\mathrm{site}}", "share")
-letter(
-    "half_site_bandwidth",
-    "B/s",
-    "bandwidth at which sites wait half of the time",
-    r"W_{\mathrm{site}}^{1/2}",
-)
+letter("half_site_bandwidth", "B/s", "bandwidth at which sites wait half of the time", r"W_{\mathrm{site}}^{1/2}")
 letter("sites_gain", "", "speedup of all sites over one", r"G_{\mathrm{site}}", _ZERO)
 
 # Fabrics: tori, and trees of switches.
@@ -44,22 +39,12 @@ letter("latency_wall", "FLOP", "largest training run that latency allows", r"Q_{
 letter("base_batch", "token", "tokens per step of the reference run", r"D_{g,0}")
 letter("base_flops", "FLOP", "arithmetic of the reference run", r"Q_0")
 letter("batch_power", "", "exponent of the batch's growth with a run's arithmetic", r"\beta_D", "share")
-letter(
-    "ridge_tokens",
-    "token",
-    "micro-batch tokens at which arithmetic takes as long as a stage's memory traffic",
-    r"\theta_B",
-)
+letter("ridge_tokens", "token", "micro-batch tokens at which arithmetic takes as long as memory traffic", r"\theta_B")
 letter("stage_microbatches", "", "micro-batches per step for each pipeline stage", r"k_p")
 letter("wall_tp", "", "tensor-parallel size at which a block's sums take as long as its arithmetic", r"t^{W}")
 letter("wall_groups", "", "tensor-parallel groups that a step can keep busy", r"n_g^{W}")
 letter("bandwidth_wall", "FLOP", "largest training run that bandwidth allows", r"Q_W")
-letter(
-    "domain_wall",
-    "FLOP",
-    "largest training run that bandwidth allows inside scale-up domains",
-    r"Q_{\mathrm{up}}",
-)
+letter("domain_wall", "FLOP", "largest training run that bandwidth allows inside scale-up domains", r"Q_{\mathrm{up}}")
 letter("grown_latency_wall", "FLOP", "largest training run that latency allows if the batch grows", r"Q_{\lambda}^{+}")
 letter("grown_bandwidth_wall", "FLOP", "largest training run that bandwidth allows if the batch grows", r"Q_W^{+}")
 

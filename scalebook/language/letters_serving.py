@@ -79,9 +79,7 @@ letter("interruptions", "", "failures that interrupt a run", r"n_{\mathrm{fail}}
 letter("run_time", "s", "duration of a run or a rental", r"T_{\mathrm{run}}")
 letter("mtbf", "s", "mean time between failures of all devices together", "M")
 letter("slow_excess", "%", "extra time of the slowest device relative to the others", r"\epsilon_{s}", _ZERO)
-letter(
-    "paced_speed", "%", "speed of devices that wait for the slowest, relative to equal devices", r"\eta_{\max}", "share"
-)
+letter("paced_speed", "%", "speed of devices that wait for the slowest over equal devices", r"\eta_{\max}", "share")
 letter("device_mtbf", "s", "mean time between failures of one device", "M_1")
 letter("checkpoint_time", "s", "pause of training per checkpoint", r"\delta_c")
 letter("restart_time", "s", "time to restart after a failure", "R_c", _ZERO)
@@ -124,22 +122,10 @@ letter("chunk_tokens", "", "most prompt tokens read per step", r"n_{\mathrm{chun
 letter("first_tokens", "", "steps whose tokens are gathered before the first is sent", r"n_1")
 letter("prompt_layer_overhead", "s", "engine's time per block while prompts are read", r"\tau_{\ell P}", _ZERO)
 letter("sequence_overhead", "s", "engine's host time per step and sequence", r"\tau_b^{h}", _ZERO)
-letter(
-    "kernel_share",
-    "%",
-    "share of the kernels' rate reached under full load",
-    r"\eta_{\mathrm{load}}",
-    "share",
-)
+letter("kernel_share", "%", "share of the kernels' rate reached under full load", r"\eta_{\mathrm{load}}", "share")
 letter("batch_limit", "", "most sequences that run at once in a group", r"b_{\max}^{e}")
 letter("free_share", "%", "share of the free memory that goes to caches", r"\phi_f", "share")
-letter(
-    "kept_output",
-    "%",
-    "share of an answer for which cache is reserved at the start",
-    r"\phi_{\mathrm{out}}",
-    "share",
-)
+letter("kept_output", "%", "share of an answer with cache reserved at the start", r"\phi_{\mathrm{out}}", "share")
 letter("hbm_reported", "B", "device memory that the driver reports", r"M_{\mathrm{rep}}")
 letter("head_efficiency", "%", "share of the vector peak in attention of single query heads", r"\eta_h", "share")
 letter("shared_heads", "", "query heads that share one cache read", r"g_h")
@@ -195,12 +181,8 @@ letter("generation_gain", "", "speedup of a step on the new device", r"r_{\mathr
 letter("sum_launch", "s", "launch time of an engine's own all-reduce", r"\tau_{\Sigma}", _ZERO)
 letter("sum_share", "", "launch time of an engine's own all-reduce over the engines' median", r"\chi_{\Sigma}")
 letter("sum_peer", "s", "time per further device in an engine's own all-reduce", r"\tau_{\Sigma+}", _ZERO)
-letter(
-    "sum_reach", "%", "share of the link bandwidth that an engine's own all-reduce reaches", r"\eta_{\Sigma}", "share"
-)
+letter("sum_reach", "%", "share of link bandwidth that an engine's own all-reduce reaches", r"\eta_{\Sigma}", "share")
 letter("sum_rate", "B/s", "rate limit of an engine's own all-reduce", r"W_{\Sigma}")
-letter(
-    "two_shot_bytes", "B", "bytes times devices at which an engine's own all-reduce takes two shots", r"M_{\Sigma 2}"
-)
+letter("two_shot_bytes", "B", "bytes times devices from which an engine's all-reduce takes two shots", r"M_{\Sigma 2}")
 letter("library_bytes", "B", "bytes at which an engine leaves all-reduces to NCCL", r"M_{\Sigma\to}")
 letter("sum_latency", "s", "hop latency of an engine's own all-reduce", r"\lambda_{\Sigma}^{1}", _ZERO)

@@ -33,9 +33,7 @@ letter("block_rows", "", "rows per block of grouped products", r"\theta_b")
 letter("expert_blocks", "", "row blocks of all experts on a device", r"n_{\theta_b}")
 letter("gather_bits", "bit", "bits per value of gathered tokens", r"\beta_{\mathrm{gat}}")
 letter("scale_time", "s", "core time to quantize one number with its block's scale", r"\tau_{\mathrm{sc}}", _ZERO)
-letter(
-    "expert_stream_efficiency", "%", "share of the memory bandwidth that expert products reach", r"\eta_{s/E}", "share"
-)
+letter("expert_stream_efficiency", "%", "share of memory bandwidth that expert products reach", r"\eta_{s/E}", "share")
 letter("expert_layer_time", "s", "time of an expert layer on one device", r"T_{\mathrm{moe}}")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
 letter("fullest_group", "", "sequences of the fullest attention group over the mean", r"\phi_a")
@@ -91,12 +89,7 @@ letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
 # From a step to a service.
 letter("chunks_of_prompt", "", "steps to read one prompt", r"n_k")
 letter("prompts_together", "", "short prompts read together in one step", r"n_{\parallel}")
-letter(
-    "mixed_time",
-    "s",
-    "time of a step that reads a prompt and decodes",
-    r"T_{\mathrm{mix}}",
-)
+letter("mixed_time", "s", "time of a step that reads a prompt and decodes", r"T_{\mathrm{mix}}")
 letter("request_rate", "request/s", "request throughput of all devices", r"X")
 
 # Mixed steps, which also read a part of a prompt.
@@ -161,13 +154,7 @@ for _precision in ["bf16", "fp16", "fp8", "fp4"]:
         f"\\eta_{{\\mathrm{{tr,{_precision}}}}}",
         "share",
     )
-letter(
-    "grouped_efficiency",
-    "%",
-    "share of the peak that expert products reach in training",
-    r"\eta_{\mathrm{tr},E}",
-    "share",
-)
+letter("grouped_efficiency", "%", "share of the peak of expert products in training", r"\eta_{\mathrm{tr},E}", "share")
 letter(
     "grouped_whole",
     "%",
@@ -183,39 +170,15 @@ for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
         f"\\eta_{{k}}^{{{_mark}}}",
         "share",
     )
-letter(
-    "grouped_hidden",
-    "%",
-    "overlapped share of the shorter of arithmetic and traffic in expert products",
-    r"\chi_E",
-    "share",
-)
-letter(
-    "expert_passes",
-    "",
-    "extra memory passes over expert activations",
-    r"n_{E\Box}",
-    _ZERO,
-)
+letter("grouped_hidden", "%", "overlap of arithmetic and traffic in expert products", r"\chi_E", "share")
+letter("expert_passes", "", "extra memory passes over expert activations", r"n_{E\Box}", _ZERO)
 letter("eager_time", "s", "time of a block's unfused expert steps", r"T_{E\Box}", _ZERO)
 letter("split_time", "s", "time to combine split-K partial sums", r"\tau_{\mathrm{split}}")
 letter("split_step", "s", "time of each split-K partial sum beyond the second", r"\tau_{\mathrm{split}+}")
 letter("inner_wait", "s", "load wait per element of the inner dimension", r"\tau_{\mathrm{wait}}", _ZERO)
 letter("quantize_start", "s", "launch time of the quantization kernel", r"\tau_{\mathrm{q}}", _ZERO)
-letter(
-    "quantize_passes",
-    "",
-    "memory passes to quantize a product's input",
-    r"n_{\mathrm{q}}",
-    _ZERO,
-)
-letter(
-    "quantize_row",
-    "s",
-    "time to quantize one row of a product's input",
-    r"\tau_{\mathrm{q,row}}",
-    _ZERO,
-)
+letter("quantize_passes", "", "memory passes to quantize a product's input", r"n_{\mathrm{q}}", _ZERO)
+letter("quantize_row", "s", "time to quantize one row of a product's input", r"\tau_{\mathrm{q,row}}", _ZERO)
 letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{quant}}", _ZERO)
 letter("operator_time", "s", "time of a linear layer, quantization included", r"T_{\mathrm{lin}}")
 letter(
@@ -231,13 +194,7 @@ letter("dummy_share", "%", "share of dummy gradients that a library keeps (0 or 
 letter("work_memory", "B", "memory of a framework and its libraries, model excluded", r"M_{\mathrm{work}}", _ZERO)
 letter("library_memory", "B", "workspace of libraries", r"M_{\mathrm{lib}}", _ZERO)
 letter("vocab_bits", "bit", "extra bits per parameter of the vocabulary matrix", r"b_{V\Box}", _ZERO)
-letter(
-    "gathered_tensors",
-    "",
-    "whole tensors gathered by tensor parallelism for a working block",
-    r"n_{\mathrm{ag}}",
-    _ZERO,
-)
+letter("gathered_tensors", "", "whole tensors gathered by tensor parallelism for a block", r"n_{\mathrm{ag}}", _ZERO)
 letter("dummy_gradients", "B", "dummy gradients that a library keeps: one for each weight shape", r"M_{g\Box}", _ZERO)
 
 # Kernels: `copies` matrix products of [rows, inner] by [inner, columns], and streams through memory.
@@ -252,43 +209,19 @@ letter("waves", "", "waves: rounds in which every core computes one tile", r"n_{
 letter("weight_columns", "", "columns of a weight before tensor parallelism", r"n_{\mathrm{w}}")
 letter("pad_multiple", "", "multiple to which each device's part of the vocabulary is padded", r"n_{\mathrm{pad}}")
 letter("padded_vocab", "", "tokens in the padded vocabulary", r"V_{\mathrm{pad}}")
-letter(
-    "tile_efficiency",
-    "%",
-    "tile efficiency: useful share of whole tiles",
-    r"\eta_{\theta}",
-    "share",
-)
+letter("tile_efficiency", "%", "tile efficiency: useful share of whole tiles", r"\eta_{\theta}", "share")
 letter(
     "wave_efficiency",
     "%",
-    "wave efficiency: share of cores' tile slots that hold a tile",
+    "wave efficiency: tiles over the cores' slots in all waves",
     r"\eta_{\mathrm{wave}}",
     "share",
 )
-letter(
-    "fill",
-    "%",
-    "share of cores' tile slots with useful work: tile times wave efficiency",
-    r"\eta_{\mathrm{fill}}",
-    "share",
-)
-letter(
-    "aligned_share",
-    "%",
-    "rate of a product with unaligned rows relative to aligned ones",
-    r"\eta_{16}",
-    "share",
-)
+letter("fill", "%", "share of cores' tile slots with useful work", r"\eta_{\mathrm{fill}}", "share")
+letter("aligned_share", "%", "rate of a product with unaligned rows relative to aligned ones", r"\eta_{16}", "share")
 letter("exposed_write", "%", "exposed share of writing a result", r"\chi_w", "share")
 letter("inner_half", "", "inner dimension at which a product reaches half of its highest rate", r"n_{1/2}")
-letter(
-    "matmul_efficiency",
-    "%",
-    "share of the peak in full waves of deep matrix products",
-    r"\eta_{\mathrm{mm}}",
-    "share",
-)
+letter("matmul_efficiency", "%", "share of peak in full waves of deep matrix products", r"\eta_{\mathrm{mm}}", "share")
 for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
     letter(
         f"matmul_{_precision}",
@@ -304,20 +237,8 @@ letter(
     r"\eta_{\mathrm{mm,block}}",
     "share",
 )
-letter(
-    "stream_efficiency",
-    "%",
-    "share of memory bandwidth that streaming kernels reach",
-    r"\eta_{\mathrm{st}}",
-    "share",
-)
+letter("stream_efficiency", "%", "share of bandwidth that streaming kernels reach", r"\eta_{\mathrm{st}}", "share")
 letter("kernel_launch", "s", "launch time of a kernel", r"\tau_k", _ZERO)
 letter("matmul_time", "s", "time of a matrix product", r"T_{\mathrm{mm}}")
-letter(
-    "matmul_share",
-    "%",
-    "share of the peak that a matrix product reaches",
-    r"\phi_{\mathrm{mm}}",
-    "share",
-)
+letter("matmul_share", "%", "share of the peak that a matrix product reaches", r"\phi_{\mathrm{mm}}", "share")
 letter("stream_time", "s", "time of a memory-bound kernel", r"T_{\mathrm{st}}")

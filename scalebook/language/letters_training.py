@@ -47,20 +47,8 @@ letter("far_latency", "s", "hop latency between scale-up domains", r"\lambda_{\m
 letter("collective_launch", "s", "launch time of a collective", r"\tau_c", _ZERO)
 letter("chunk_time", "s", "time per chunk of a message", r"\tau_{\mathrm{ch}}", _ZERO)
 letter("chunk_count", "", "chunks per message", r"n_{\mathrm{ch}}")
-letter(
-    "near_efficiency",
-    "%",
-    "share of the scale-up bandwidth that large collectives reach",
-    r"\eta_{\mathrm{near}}",
-    "share",
-)
-letter(
-    "far_efficiency",
-    "%",
-    "share of the scale-out bandwidth that large collectives reach",
-    r"\eta_{\mathrm{far}}",
-    "share",
-)
+letter("near_efficiency", "%", "scale-up bandwidth share of large collectives", r"\eta_{\mathrm{near}}", "share")
+letter("far_efficiency", "%", "scale-out bandwidth share of large collectives", r"\eta_{\mathrm{far}}", "share")
 letter(
     "switch_efficiency",
     "%",
@@ -68,45 +56,17 @@ letter(
     r"\eta_{\mathrm{sw}}",
     "share",
 )
-letter(
-    "mesh_peers",
-    "",
-    "directly linked peers in a full mesh (1 behind a switch)",
-    r"n_{\mathrm{peer}}",
-)
+letter("mesh_peers", "", "directly linked peers in a full mesh (1 behind a switch)", r"n_{\mathrm{peer}}")
 letter("torus_neighbours", "", "directly linked neighbours in a torus (1 behind a switch)", r"n_{\mathrm{nb}}")
-letter(
-    "group_share",
-    "%",
-    "share of the scale-up bandwidth that a group can use",
-    r"\varsigma_{\mathrm{up}}",
-    "share",
-)
-letter(
-    "bus_bandwidth",
-    "B/s",
-    "bus bandwidth of a collective: link rate of a ring that takes as long",
-    r"W_{\mathrm{bus}}",
-    _ZERO,
-)
+letter("group_share", "%", "share of the scale-up bandwidth that a group can use", r"\varsigma_{\mathrm{up}}", "share")
+letter("bus_bandwidth", "B/s", "bus bandwidth: link rate of a ring that takes as long", r"W_{\mathrm{bus}}", _ZERO)
 letter("ports", "", "scale-out ports per node", r"n_{\mathrm{port}}")
 letter("crossing", "", "devices of a node that use its ports at the same time", r"n_{\mathrm{cross}}")
 letter("concurrent", "", "collectives that use a device's links at the same time", r"n_{\mathrm{conc}}")
 
 # Offloading to a second tier.
-letter(
-    "host_efficiency",
-    "%",
-    "share of the raw host-link rate that large copies reach",
-    r"\eta_{\mathrm{host}}",
-    "share",
-)
-letter(
-    "host_buffers",
-    "",
-    "host memory needed over the offloaded state",
-    r"\phi_{\mathrm{host}}",
-)
+letter("host_efficiency", "%", "share of raw host-link rate that large copies reach", r"\eta_{\mathrm{host}}", "share")
+letter("host_buffers", "", "host memory needed over the offloaded state", r"\phi_{\mathrm{host}}")
 letter("block_active_params", "", "active parameters per block and token", r"N_{\mathrm{act}/L}")
 letter("kept_values", "", "saved values per block, token and unit of hidden width", r"\kappa_a")
 letter("recomputed", "%", "recomputed share of the forward arithmetic", r"\varrho", "share")
@@ -118,10 +78,8 @@ letter("block_backward", "s", "backward time per block", r"T_{\mathrm{bw}/L}")
 letter("weight_offload", "%", "offloaded share of the weights", r"x_w", "share")
 letter("activation_offload", "%", "offloaded share of the saved activations", r"x_a", "share")
 letter("optimizer_offload", "%", "offloaded share of gradients and optimizer state", r"x_o", "share")
-letter(
-    "near_blocks", "", "buffers in device memory for offloaded weights and activations of a block", r"n_{\mathrm{near}}"
-)
-letter("near_states", "", "buffers in device memory for offloaded optimizer state of a block", r"n_{\mathrm{near},o}")
+letter("near_blocks", "", "device buffers for offloaded weights and activations of a block", r"n_{\mathrm{near}}")
+letter("near_states", "", "device buffers for offloaded optimizer state of a block", r"n_{\mathrm{near},o}")
 letter("near_memory", "B", "device memory in use, without workspace", r"M_{\mathrm{near}}")
 letter("offload_memory", "B", "second-tier memory in use, per device", r"M_{\mathrm{off}}", _ZERO)
 letter("offload_bandwidth", "B/s", "bandwidth that hides all offload transfers, one direction", r"W_{\mathrm{off}}")
@@ -148,13 +106,7 @@ letter(
     r"T'_{\mathrm{wait}/L}",
     _ZERO,
 )
-letter(
-    "offload_efficiency",
-    "%",
-    "speed relative to an infinitely fast link",
-    r"\eta_{\mathrm{off}}",
-    "share",
-)
+letter("offload_efficiency", "%", "speed relative to an infinitely fast link", r"\eta_{\mathrm{off}}", "share")
 letter("break_even_tokens", "", "micro-batch tokens at which the link hides all transfers", r"(bs)^{\star}", _ZERO)
 
 # A training step.
@@ -209,13 +161,7 @@ for _way, _said, _often in (
                 _ZERO,
             )
         letter(f"{_way}_{_tier}_needed", "B/s", f"{_words} bandwidth per device that hides {_said}", f"W_{_at}", _ZERO)
-letter(
-    "tp_async",
-    "s",
-    "time of tensor-parallel collectives per block that weight gradients can hide",
-    r"T_{tp/W}",
-    _ZERO,
-)
+letter("tp_async", "s", "tensor-parallel collective time per block that weight gradients can hide", r"T_{tp/W}", _ZERO)
 letter("quantized_bits", "bit", "bits per activation of a quantized product", r"\beta_{8}")
 letter("sustained_rate", "%", "rate of products in a training step relative to running alone", r"\chi_s", "share")
 letter("tp_beside", "%", "share of input-gradient sums overlapped with weight gradients", r"\chi_{tp}", "share")
@@ -228,27 +174,16 @@ letter("head_forward", "s", "forward time of the last norm, logits and loss, per
 letter("head_backward", "s", "backward time of the last norm, logits and loss, per micro-batch", r"T_{B/V}")
 letter("embedding_time", "s", "time of the embedding lookup and its gradient, per micro-batch", r"T_{E/V}", _ZERO)
 letter("head_flops", "FLOP", "forward arithmetic of the logits, per micro-batch and device", r"Q_V")
-letter(
-    "attention_peak",
-    "FLOP/s",
-    "peak arithmetic rate of unquantized products: attention, logits",
-    r"F_{\mathrm{att}}^{\uparrow}",
-)
+letter("attention_peak", "FLOP/s", "peak arithmetic rate of unquantized products", r"F_{\mathrm{att}}^{\uparrow}")
 letter("attention_efficiency", "%", "share of the peak that fused attention reaches", r"\eta_{\mathrm{att}}", "share")
-letter("attention_backward", "%", "rate of fused attention backward relative to forward", r"\eta_B", "share")
+letter("attention_backward", "%", "backward over forward rate of fused attention", r"\eta_B", "share")
 letter(
     "backward_reached",
     "%",
-    "rate of fused attention backward relative to forward, with backward tiles",
+    "backward over forward rate of fused attention, with backward tiles",
     r"\eta_B^{\mathrm{r}}",
 )
-letter(
-    "attended_back",
-    "%",
-    "share of the query-key pairs that attention computes backward",
-    r"\sigma_{qk}^{\leftarrow}",
-    "share",
-)
+letter("attended_back", "%", "share of query-key pairs in backward attention", r"\sigma_{qk}^{\leftarrow}", "share")
 letter("capacity_factor", "", "capacity factor: tokens that an expert's buffer holds over an even share", r"f_C")
 letter("attended_share", "%", "share of the query-key pairs that fused attention computes", r"\sigma_{qk}", "share")
 letter("stage_blocks", "", "blocks per pipeline stage", r"L_i")
@@ -256,24 +191,13 @@ letter("last_blocks", "", "blocks of the last pipeline stage", r"L_p", _ZERO)
 letter("step_forward", "s", "time of forward kernels per step", r"T_F^{\Sigma}")
 letter("step_backward", "s", "time of backward kernels per step", r"T_B^{\Sigma}")
 letter("step_again", "s", "time of recomputed kernels per step", r"T_R^{\Sigma}", _ZERO)
-letter(
-    "step_head",
-    "s",
-    "time per step added by the embedding or the logits",
-    r"T_V^{\Sigma}",
-    _ZERO,
-)
+letter("step_head", "s", "time per step added by the embedding or the logits", r"T_V^{\Sigma}", _ZERO)
 letter("bubble_time", "s", "time of the pipeline bubble per step", r"T_{\epsilon}", _ZERO)
 letter("optimizer_time", "s", "time of the optimizer step", r"T_{\mathrm{opt}}")
 letter("step_time", "s", "time of a training step", r"T_{\mathrm{step}}")
 letter("shards", "", "devices with the same weights and different tokens", r"n_s")
 letter("routed_shards", "", "devices with the same experts and different tokens", r"n_{s,E}")
-letter(
-    "dense_params",
-    "",
-    "parameters on the fullest device, routed experts excluded",
-    r"N_{\mathrm{dense}}",
-)
+letter("dense_params", "", "parameters on the fullest device, routed experts excluded", r"N_{\mathrm{dense}}")
 letter("routed_params", "", "routed-expert parameters per device", r"N_{\mathrm{routed}}", _ZERO)
 letter("shard_group", "", "devices per hybrid-sharding group", r"n_g")
 letter("reduce_bits", "bit", "bits per gradient in a sum over devices", r"\beta_r")
@@ -281,29 +205,12 @@ letter("dp_reduce", "s", "time of gradient reductions per step", r"T_{\mathrm{RS
 letter("dp_gather", "s", "time of weight gathers per step", r"T_{\mathrm{AG}}", _ZERO)
 letter("dp_passes", "", "micro-batches that can hide data-parallel collectives", r"m_{\mathrm{win}}")
 letter("dp_window", "s", "time per step that can hide data-parallel collectives", r"T_{\mathrm{win}}")
-letter(
-    "last_window",
-    "s",
-    "time of the last micro-batch that can hide data-parallel collectives",
-    r"T_{\mathrm{last}}",
-)
+letter("last_window", "s", "time of the last micro-batch that can hide data-parallel collectives", r"T_{\mathrm{last}}")
 letter("dp_unhidden", "s", "unhidden time of data-parallel collectives", r"T_{\mathrm{dp,bare}}", _ZERO)
-letter(
-    "dp_contention",
-    "s",
-    "time per step lost to link contention with data-parallel collectives",
-    r"T_{\mathrm{link}}",
-    _ZERO,
-)
+letter("dp_contention", "s", "time per step lost to link contention of data parallelism", r"T_{\mathrm{link}}", _ZERO)
 letter("gradient_memory", "B", "gradient memory per device", r"M_g")
 letter("optimizer_memory", "B", "optimizer-state memory per device", r"M_o")
-letter(
-    "buffer_memory",
-    "B",
-    "memory for temporary buffers: a block's backward pass, gathered weights",
-    r"M_{\mathrm{buf}}",
-    _ZERO,
-)
+letter("buffer_memory", "B", "buffer memory: a block's backward pass, gathered weights", r"M_{\mathrm{buf}}", _ZERO)
 for _what, _said, _mark in (
     ("weight", "weights", "w"),
     ("gradient", "gradients", "g"),
@@ -323,20 +230,8 @@ letter("first_memory", "B", "training memory per device of the first stage", r"M
 letter("last_memory", "B", "training memory per device of the last stage", r"M_{p}^{\Sigma}")
 letter("model_flops", "FLOP", "model FLOPs per step, without recomputation", r"Q_{\mathrm{model}}")
 letter("hardware_flops", "FLOP", "hardware FLOPs per step, with recomputation", r"Q_{\mathrm{hw}}")
-letter(
-    "mfu",
-    "%",
-    "model FLOPs utilisation (MFU): model FLOPs over what the devices could do at peak",
-    r"\mathrm{MFU}",
-    _ZERO,
-)
-letter(
-    "hfu",
-    "%",
-    "hardware FLOPs utilisation (HFU): executed FLOPs over what the devices could do at peak",
-    r"\mathrm{HFU}",
-    _ZERO,
-)
+letter("mfu", "%", "model FLOPs utilisation (MFU): model FLOPs over the devices' peak", r"\mathrm{MFU}", _ZERO)
+letter("hfu", "%", "hardware FLOPs utilisation (HFU): executed FLOPs over the devices' peak", r"\mathrm{HFU}", _ZERO)
 letter("train_rate", "token/s", "training throughput of all devices", r"R_{\mathrm{train}}")
 letter("step_energy", "J", "energy per step at thermal design power", r"E_{\mathrm{step}}")
 letter("step_cost", "$", "cost per step", r"c_{\mathrm{step}}")
@@ -345,27 +240,12 @@ letter("train_time", "s", "training time for all tokens", r"T_D")
 letter("train_cost", "$", "training cost for all tokens", r"c_D")
 
 # Data parallelism: hidden collectives and the critical batch.
-letter(
-    "hiding_tokens",
-    "token",
-    "tokens per device that hide its data-parallel collectives",
-    r"\theta^{\star}",
-)
+letter("hiding_tokens", "token", "tokens per device that hide its data-parallel collectives", r"\theta^{\star}")
 letter("batch_tokens", "token", "tokens per training step", r"D_g")
 letter("wall_devices", "", "most devices that still shorten a step", r"n_d^{\star}")
-letter(
-    "critical_batch",
-    "token",
-    "critical batch size: training takes twice the fewest steps and twice the fewest tokens",
-    r"D_c",
-)
+letter("critical_batch", "token", "critical batch size: twice the fewest steps, twice the fewest tokens", r"D_c")
 letter("min_steps", "", "training steps with an infinite batch", r"S_{\min}")
 letter("train_steps", "", "training steps", "S_D")
 letter("bucket_count", "", "gradient buckets", r"n_{\mathrm{buck}}")
-letter(
-    "crossover_tokens",
-    "token",
-    "tokens per group at which sharding and tensor parallelism send equal bytes",
-    r"\theta_{\times}",
-)
+letter("crossover_tokens", "token", "tokens at which sharding sends as much as tensor parallelism", r"\theta_{\times}")
 letter("all_saved", "B", "activations saved by all blocks, per micro-batch", r"M_{\mathrm{act}}^{\ast}")
