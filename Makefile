@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SITE := book/_build/html
-QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/found.py README.md \
+QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/results.py README.md \
   tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
 .PHONY: help lab test package interpreters setup site notebooks bench confront mutations lint constraints clean
@@ -24,7 +24,7 @@ lab: setup ## open the book in JupyterLab
 # cores: one often waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook book/drawings book/planner README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv
@@ -57,7 +57,7 @@ notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: t
 	@$(BIN)/python -m tools.notebooks $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
 
 bench: site ## measure speed and weight; figures go to bench.json
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tools.benchmarks
 
 confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
 	$(BIN)/python -m scalebook.measurements.record

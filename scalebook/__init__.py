@@ -17,7 +17,7 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
     "training", "runs", "flags", "calculon", "shell", "measurements", "measure", "claims",
-    "display",
+    "display", "book",
 )  # fmt: skip
 
 # The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a
@@ -28,6 +28,16 @@ _FIRST = {
     "decoding": "inference",
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
+
+# What a notebook shows of a formula and of a row, and where: the language stands before the display, and asks here.
+_SHOWN = {"coloured_terms": "display.meanings", "row_page": "display.row_page"}
+
+
+def _shown_by(name):
+    """Return the function of the display that shows a part of the language: `coloured_terms` or `row_page`."""
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_SHOWN[name]}"), name)
 
 
 def __getattr__(name):

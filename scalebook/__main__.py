@@ -15,7 +15,7 @@ from textwrap import shorten
 from scalebook import tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.parts import breakdowns, said
+from scalebook.language.parts import breakdowns, part_lines
 from scalebook.search import search
 from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
@@ -33,13 +33,13 @@ _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, a
 def main(arguments: list[str]) -> str:
     """Run the command and return what it prints; on an error, exit with 2 and one sentence on what would work."""
     try:
-        return _told(arguments)
+        return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:
         print(sentence(error), file=sys.stderr)
         sys.exit(2)
 
 
-def _told(arguments):
+def _answer(arguments):
     first, *rest = arguments or ["--help"]
     if first in ("-h", "--help"):
         return overview()
@@ -111,7 +111,7 @@ def _call(thing, rows, texts) -> str:
 
 def _parts(row):
     for letter in breakdowns(row):
-        made = said(row, letter)
+        made = part_lines(row, letter)
         how = "is the sum of" if row.cells[letter].formula.rhs.is_Add else "is the largest of"
         yield f"\n{letter:<20} {show(row[letter], NOTATION[letter].unit):>9}  {how}"
         yield from (f"  {n:<18} {x:>9}  {share:>7}" for n, x, share in made)

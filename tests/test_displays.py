@@ -7,14 +7,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from scalebook.book.planner import Planner
 
 from scalebook.claims import claims
 from scalebook.display import Grid, calculator
 from scalebook.display.live_gantt import live_gantt
-from scalebook.display.planning import Planner
+from scalebook.display.row_page import answers
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
-from scalebook.language.row_page import answers
 from scalebook.measurements import confront
 from scalebook.search import search
 from scalebook.tables import accelerators, models

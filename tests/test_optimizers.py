@@ -20,7 +20,7 @@ from scalebook.training import (
     training_step,
 )
 from scalebook.training.newton_schulz import _cost
-from scalebook.training.step import USUAL, training_sheet
+from scalebook.training.step import DEFAULT_LETTERS, training_sheet
 
 H100 = accelerators.h100.at("bf16")
 MUONS = [name for name, x in OPTIMIZERS.items() if x.mode]
@@ -134,7 +134,7 @@ def _seconds(shape, copies, steps):
     time = _cost(matrix, sympy.S.One, Strategy(optimizer="muon"), matrix.copies).time
     alone = [kernels.attention_peak_same, kernels.wide_efficiency]
     f = Formula("orthogonal", "orthogonal_time", time, ["scalebook"], "One matrix.")
-    sheet = Sheet("orthogonal", f, *alone, *kernels.USUAL, *assumptions.MEASURED, doc="One matrix.")
+    sheet = Sheet("orthogonal", f, *alone, *kernels.DEFAULT_FORMULAS, *assumptions.MEASURED, doc="One matrix.")
     return sheet(H100, activation_bits=16, newton_steps=steps).orthogonal_time
 
 
@@ -182,8 +182,10 @@ def test_the_default_is_adam_and_knows_nothing_of_muon():
     sheet = training_sheet(LLAMA, None, Strategy())
     assert not {"moment_bits", "newton_steps", "orthogonal_time"} & {*sheet.letters}
     assert run(optimizer="adam").step_time == run().step_time
+    adapters = [run(optimizer=x, trained="lora").optimizer_memory for x in ("sgd", "adam")]
+    assert adapters[0] == pytest.approx(adapters[1] * 64 / 96)
     assert run(optimizer="sgd").step_time < run().step_time < run(optimizer="muon").step_time
-    assert USUAL["optimizer_bits"] == 3 * USUAL["moment_bits"]
+    assert DEFAULT_LETTERS["optimizer_bits"] == 3 * DEFAULT_LETTERS["moment_bits"]
 
 
 def test_what_cannot_run_is_refused():

@@ -233,7 +233,7 @@ def strange(rng, record):
     sought = ["search", *DECODING[:3], *DECODING[4:], "batch=1..4", "maximize=batch"]
     known = rng.choice([DECODING, STEP, SERVE, sought, ["weight_memory", "params=7e9"], [rng.choice(TEXTS)]])
     arguments = [x for x in known if rng.random() > 0.1] + rng.sample(TEXTS, rng.choice([0, 1, 1, 2]))
-    record("main", arguments, lambda: shell._told(arguments))
+    record("main", arguments, lambda: shell._answer(arguments))
 
 
 def test_no_arguments_give_an_error_from_inside():

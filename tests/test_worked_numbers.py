@@ -23,7 +23,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training import memory_sheet, training_step
 from scalebook.training.block_costs import _MEANINGS
 from scalebook.training.memory import _SAID
-from scalebook.training.step import USUAL
+from scalebook.training.step import DEFAULT_LETTERS
 
 with Path(__file__).with_name("worked_numbers.csv").open(newline="", encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
@@ -73,12 +73,12 @@ def answered(row):
     limits = NETWORK | LIMITS[row["bound_by"]]
     if row["call"] == "memory_sheet":
         words = {x: letters.pop(x) for x in [*letters] if not isinstance(letters[x], float)}
-        sheet, known = memory_sheet(*blocks_of(model), **words), USUAL | known
-        asked = letters | {x: y for x, y in USUAL.items() if x in sheet.inputs and x not in letters}
+        sheet, known = memory_sheet(*blocks_of(model), **words), DEFAULT_LETTERS | known
+        asked = letters | {x: y for x, y in DEFAULT_LETTERS.items() if x in sheet.inputs and x not in letters}
         return sheet(model, **asked), known
     if row["call"] == "training_step":
         letters = TRAINED | letters
-        return training_step(model, device, **limits | letters), USUAL | dict(microbatches=8) | known
+        return training_step(model, device, **limits | letters), DEFAULT_LETTERS | dict(microbatches=8) | known
     step = STEPS[row["call"]]
     sheet = step.plan((model, device), letters)[0]
     return step(model, device, **{x: y for x, y in SERVED.items() if x in sheet.letters} | limits | letters), known

@@ -9,7 +9,7 @@
 from . import letters, library
 from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
-from .reached import machine, shape
+from .rows import machine, shape
 from .sheet import calculon_step, priced, step_sheet
 from .strategies import Strategies
 from .systems import System, system

@@ -245,9 +245,9 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
             rhs[f"{kind}_{name}_link"] = _sum(*(sums.linked(c, name, kind) for c in there))
             rhs[f"{kind}_{name}_exposed"] = _sum(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
-    return tuple(plain(n, x, f"{_said(n)}.") for n, x in rhs.items())
+    return tuple(plain(n, x, f"{_meaning(n)}.") for n, x in rhs.items())
 
 
-def _said(letter: str) -> str:
+def _meaning(letter: str) -> str:
     meaning = NOTATION[letter].meaning
     return meaning[0].upper() + meaning[1:]

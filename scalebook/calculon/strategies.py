@@ -21,7 +21,7 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
 from scalebook.language.rules import not_whole
-from scalebook.search.space import Space, divisors, told
+from scalebook.search.space import Space, called_with, divisors
 from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
 from scalebook.training.step import OFFLOADS
@@ -153,7 +153,7 @@ class Strategies:
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
-                told(x, values) for x in _WITHIN
+                called_with(x, values) for x in _WITHIN
             ]
             if not all(holds):
                 shape = ("hidden", "ffn", "heads", "layers", "seq")
@@ -188,9 +188,9 @@ class Strategies:
         """
         usual = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = usual | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
-        known |= {n: usual.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
+        known |= {n: usual.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not called_with(says, known)}
         for name, follows in _FOLLOWS.items():
-            known[name] = told(follows, known)
+            known[name] = called_with(follows, known)
         known |= {"devices": known["tp"] * known["pp"] * known["dp"], "attention": "multihead", "training": True}
         document = {field: int(known[letter]) for field, letter in (NUMBERS | TIERS).items()}
         for field, choice in CHOICES.items():

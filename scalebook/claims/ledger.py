@@ -83,14 +83,14 @@ class Claim:
     def confirm(self) -> None:
         """Raise ValueError if the current numbers lead to a verdict other than the ledger's."""
         if self.checks and (got := self.recomputed()) != self.verdict:
-            said = "; ".join(x.said() for x in self.checks)
+            said = "; ".join(x.comparison() for x in self.checks)
             raise ValueError(
                 f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
             )
 
     def numbers(self) -> str:
         """Return the claimed and computed numbers in one line; "" without a check."""
-        return "; ".join(x.said() for x in self.checks)
+        return "; ".join(x.comparison() for x in self.checks)
 
     def why(self) -> "Reason":
         """Show the sentence, its verdict, the correction, and each formula with its numbers."""
@@ -104,12 +104,12 @@ class Reason:
     def __init__(self, claim: Claim):
         self.claim = claim
 
-    def _said(self):
+    def _checks_worked(self):
         """Yield, for each check, its comparison as lines of text, and its points worked out."""
         for check in self.claim.checks:
             points = {"": check.main, **check.others}
             worked = [f"{name}:\n{x.worked()!r}" if name else repr(x.worked()) for name, x in points.items()]
-            yield [*([check.reads] if check.reads else []), check.said()], worked
+            yield [*([check.reads] if check.reads else []), check.comparison()], worked
         if self.claim.uncomputed:
             yield [f"not computed: {self.claim.uncomputed}"], []
 
@@ -121,14 +121,14 @@ class Reason:
             f"  {cite(c.article)}, {c.section}",
             f"  {c.correction}",
         ]
-        for said, worked in self._said():
+        for said, worked in self._checks_worked():
             lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
         return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
 
     def _repr_html_(self):
         c = self.claim
         lines = [f"<p>{html.escape(c.correction)}</p>"]
-        for said, worked in self._said():
+        for said, worked in self._checks_worked():
             lines += [f"<p>{html.escape(x)}</p>" for x in said] + [f"<pre>{html.escape(x)}</pre>" for x in worked]
         lines += [f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p>"] if c.sources else []
         where = f"{cite_html(c.article)}, {html.escape(c.section)}"
@@ -147,7 +147,7 @@ def mark(verdict: str) -> Markup:
     return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
 
 
-def _left(text: str) -> Markup:
+def _left_cell(text: str) -> Markup:
     return table_cell(text, class_="sb-said")
 
 
@@ -165,7 +165,7 @@ class Judged:
         return aligned([[x.key, x.verdict, x.correction] for x in self.claims], gap="  ")
 
     def _repr_html_(self):
-        lines = [[f"“{x.words}”", _left(mark(x.verdict)), _left(x.correction)] for x in self.claims]
+        lines = [[f"“{x.words}”", _left_cell(mark(x.verdict)), _left_cell(x.correction)] for x in self.claims]
         return styled(page_table(self.HEADS, lines, kind="sb-judged"))
 
 
@@ -283,7 +283,7 @@ class Claims(ByKey):
         """Return the counts as HTML, with the claims of each article folded away."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
-            row = [key, _left(mark(x.verdict)), f"“{x.words}”", _left(x.correction)]
+            row = [key, _left_cell(mark(x.verdict)), f"“{x.words}”", _left_cell(x.correction)]
             counted.setdefault(x.article, []).append(row)
         several = (folded(page_table(heads, x), f"{len(x)} claims of {cite(name)}") for name, x in counted.items())
         return styled(f"<p>{html.escape(self._counts(0).sentence())}</p>", *several)

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from scalebook import tables
+from scalebook.display.meanings import PARTS
 from scalebook.language import FORMULAS, NOTATION, Formula, code, show
-from scalebook.language.meanings import PARTS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .likely import spreads_of
-from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cut, is_priced_otherwise, row_of, steps, told
+from .intervals import spreads_of
+from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cells_for, cut, is_priced_otherwise, row_of, steps
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
@@ -182,7 +182,7 @@ class Described:
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
         read = {x: cell for x, cell in self._read.items() if x in letters}
-        kept = {k: cut(rows[k], told(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
+        kept = {k: cut(rows[k], cells_for(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
         rows = {k: cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
@@ -285,7 +285,7 @@ class Described:
         drawn = bars(self.formulas, [answer, *limits, *also], limits, self.letter)
         names = [*main["inputs"], *self._beside(), *placed, *of_domains, *self.formulas, *self.inputs]
         words = dict(
-            outputs=[self._said(x) for x in [answer, *also]],
+            outputs=[self._line_of(x) for x in [answer, *also]],
             left=left,
             right=right,
             template=template,
@@ -302,12 +302,13 @@ class Described:
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
             label = f"{brief(self.letter(x).meaning)}{f' ({unit})' if unit else ''}"
-            words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
+            lines = _beside_parts([self._line_of(y) for y in ys or [answer]])
+            words["curve"] = dict(x=x, unit=unit, label=label, y=lines)
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
 
-    def _said(self, name):
+    def _line_of(self, name):
         letter = self.letter(name)
         said = dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
         return said | (dict(kind=PARTS[name].kind, shade=PARTS[name].shade) if name in PARTS else {})

@@ -5,7 +5,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.transforms import ScaledTranslation
 
-from scalebook.language.meanings import PARTS, Part
+from scalebook.display.meanings import PARTS, Part
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 

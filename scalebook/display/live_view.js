@@ -250,7 +250,7 @@ function build(model, el, spec, first) {
   return () => { model.off("change:state", later); removeEventListener("hashchange", follow); curve?.stop(); };
 }
 
-// A part has the colour of what it is: scalebook/language/meanings.py.
+// A part has the colour of what it is: scalebook/display/meanings.py.
 const hue = ({ kind, shade }) => `sb-${kind}-${shade}`;
 
 function bar(one, answered) {

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from scalebook.inference.assumptions import READ_CELLS
 
-from .likely import ends_of
+from .intervals import ends_of
 
 __all__ = [
-    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cut", "is_priced_otherwise", "row_of", "steps", "told",
+    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "is_priced_otherwise", "row_of", "steps",
 ]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
@@ -66,10 +66,10 @@ def as_read(row: dict, read: Mapping[str, str]) -> dict:
     return row | found
 
 
-def told(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
+def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
     """Return the cells that hold these letters; a row has a cell for each kind of cache.
 
-    >>> told(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
+    >>> cells_for(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
     ['item_time_latent', 'cores']
     """
     return [read[x] if read.get(x) in row["letters"] else x for x in letters]

@@ -6,7 +6,7 @@ Formulas are split as JavaScript, because a stored calculator may hold nothing e
 import re
 from collections.abc import Mapping
 
-from scalebook.language.meanings import SHADES, Part, meaning
+from scalebook.display.meanings import SHADES, Part, meaning
 
 from .scheme import UNKNOWN
 
@@ -44,7 +44,7 @@ def _rows(name, formulas, letter):
     if not all(pieces) or not _short(several):
         return []
     return [
-        dict(label=_called(x, letter).word, title=_said(x, letter), pieces=_ordered(own, letter))
+        dict(label=_called(x, letter).word, title=_word(x, letter), pieces=_ordered(own, letter))
         for x, own in zip(several, pieces, strict=True)
     ]
 
@@ -58,7 +58,7 @@ def _ordered(pieces, letter):
 
 def _piece(js, place, letter):
     part = _called(js, letter, place)
-    return dict(js=js, label=part.word, title=_said(js, letter), kind=part.kind, shade=part.shade)
+    return dict(js=js, label=part.word, title=_word(js, letter), kind=part.kind, shade=part.shade)
 
 
 def _called(js, letter, place=0) -> Part:
@@ -74,7 +74,7 @@ def _short(expressions):
     return expressions if all(len(x) <= LONGEST for x in expressions) else []
 
 
-def _said(js, letter):
+def _word(js, letter):
     """Return a letter's meaning, an expression's word if it has one, or the expression itself."""
     if re.fullmatch(r"\w+", js):
         return letter(js).meaning

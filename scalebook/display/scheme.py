@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from scalebook.language.colours import DARK, LIGHT, away, contrast, in_oklab, of_oklab
-from scalebook.language.meanings import PARTS, SHADES, ink_of
+from scalebook.display.colours import DARK, LIGHT, away, contrast, in_oklab, of_oklab
+from scalebook.display.meanings import PARTS, SHADES, ink_of
 
 __all__ = [
     "COLOURS", "DEVICES", "INKS", "LEAST", "PHONE", "SHADES", "device_look", "following", "hues", "ink_on", "on_dark",

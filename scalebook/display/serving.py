@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures
 from scalebook.display.timeline import Bar, timeline
-from scalebook.inference.served import Served
+from scalebook.inference.results import Served
 from scalebook.inference.simulation import simulate_serving
 from scalebook.language import show
 from scalebook.language.row import quantity

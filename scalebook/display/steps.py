@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
+from scalebook.display.meanings import PARTS
 from scalebook.language import Row, show
-from scalebook.language.meanings import PARTS
 from scalebook.training.contention import TIERS
 
 __all__ = ["away_bars", "bandwidth_table", "memory_bars", "time_bars"]

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
-from scalebook.language.colours import contrast
+from scalebook.display.colours import contrast
 
 from .fitting import fit
 from .lettering import SIZE

@@ -28,8 +28,8 @@ from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.sources import cite
 from scalebook.language.tabular import Markup, aligned, page_table, styled
-from scalebook.training.host import USUAL as HOST
-from scalebook.training.step import USUAL
+from scalebook.training.host import DEFAULT_LETTERS as HOST
+from scalebook.training.step import DEFAULT_LETTERS
 from scalebook.training.strategy import WORDS, Strategy
 
 __all__ = ["SUBJECTS", "Setup", "Subject", "read", "subject", "write"]
@@ -39,7 +39,7 @@ __getattr__ = renamed(__name__)
 SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
 # The letters of a strategy.
-_LETTERS = ({*USUAL} - {*HOST}) | {
+_LETTERS = ({*DEFAULT_LETTERS} - {*HOST}) | {
     "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
 }  # fmt: skip
 _WAYS = ("tp", "cp", "ep", "pp", "chunks")  # default 1 in every framework
@@ -297,7 +297,7 @@ def _check_same(table: Flags, wanted: Mapping, text: str, layers: int | None) ->
     """Raise ValueError for letters and words that are lost when the text is read back."""
     ours = {x: wanted[x] for x in ("devices", "dp") if x in wanted} | ({"layers": layers} if layers else {})
     back = read(text, table.key, **ours) if text else None
-    found = USUAL | Strategy().words | (back.knowns if back else {})
+    found = DEFAULT_LETTERS | Strategy().words | (back.knowns if back else {})
     found["precision"] = back.precision if back else None
     found = {"etp": found["tp"], "microbatches": 1} | found | ({} if back else ours)
     for name, value in wanted.items():

@@ -18,7 +18,7 @@ from scalebook.flags.table import frameworks, number, optimizer_named, text_of
 from scalebook.language.notation import either, quoted
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import USUAL
+from scalebook.training.step import DEFAULT_LETTERS
 
 __all__ = ["complete", "follow"]
 
@@ -57,7 +57,7 @@ def _overlapped(sharding: str, reduces: bool, gathers: bool, letters: Mapping) -
     """Return the share of data-parallel bytes that overlap, if only gradients or only gathered weights may."""
     if not SHARDINGS[sharding].gathers or reduces == gathers:
         return int(reduces)
-    bits = USUAL | dict(letters)
+    bits = DEFAULT_LETTERS | dict(letters)
     part = bits.get("reduce_bits", bits["gradient_bits"]), bits["weight_bits"]
     return part[0] / sum(part) if reduces else part[1] / sum(part)
 
@@ -313,7 +313,7 @@ def _to_deepspeed(wanted, flags, layers) -> None:
         flags[zero + "stage"] = int(flags[zero + "stage"])
     for word, flag in (("zero3_hpz", "zero_hpz_partition_size"), ("hybrid", "mics_shard_size")):
         if wanted.get("sharding") == word:
-            flags |= {zero + "stage": 3, zero + flag: wanted.get("shard_group", USUAL["shard_group"])}
+            flags |= {zero + "stage": 3, zero + flag: wanted.get("shard_group", DEFAULT_LETTERS["shard_group"])}
     if wanted.get("optimizer") in ("sgd", "muon"):
         flags["optimizer.type"] = wanted["optimizer"]
     if "dp_overlap" in wanted:
@@ -338,7 +338,7 @@ def _to_torchtitan(wanted, flags, layers) -> None:
     if sharding == "replicated" and dp:
         flags |= {of + "data_parallel_replicate_degree": dp, of + "data_parallel_shard_degree": 1}
     if sharding == "hybrid" and dp:
-        own = wanted.get("shard_group", USUAL["shard_group"]) // wanted.get("cp", 1)
+        own = wanted.get("shard_group", DEFAULT_LETTERS["shard_group"]) // wanted.get("cp", 1)
         if own and dp % own == 0:
             flags |= {of + "data_parallel_replicate_degree": dp // own, of + "data_parallel_shard_degree": own}
     if wanted.get("tp_overlap") and wanted["tp_overlap"] == _hidden_async(wanted.get("tp", 1)):

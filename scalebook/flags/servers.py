@@ -99,14 +99,14 @@ def server_flags(engine: str, **letters) -> str:
     """
     if engine not in SERVERS:
         raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
-    given = {n: x if n in SERVING.words else _one(n, x) for n, x in letters.items()}
+    given = {n: x if n in SERVING.words else _number(n, x) for n, x in letters.items()}
     for name, choices in SERVING.words.items():
         if name in given and given[name] not in choices:
             raise ValueError(f"{name} is {either(map(repr, choices))}, not {quoted(given[name])}")
     if said := next(filter(None, (SERVING.wrong(n, x) for n, x in given.items() if n not in SERVING.words)), None):
         raise ValueError(said)
     server, known = SERVERS[engine], dict.fromkeys(("tp", "pp", "ep", "attention_dp", "replicas"), 1) | given
-    said = [server.command, *(x for flag in server.flags if (x := _said(flag, known)))]
+    said = [server.command, *(x for flag in server.flags if (x := _written(flag, known)))]
     devices, ep, copies = known["tp"] * known["attention_dp"], known["ep"], known["replicas"]
     notes = []
     if server.all_experts and 1 < ep < devices:
@@ -119,14 +119,14 @@ def server_flags(engine: str, **letters) -> str:
     return "\n".join([" ".join(said), *notes])
 
 
-def _one(name: str, value) -> float:
+def _number(name: str, value) -> float:
     """Return a letter's number. Raises what `quantity` raises, and TypeError for several values."""
     if not isinstance(number := quantity(name, value), float):
         raise TypeError(f"{name} of a server is one number, not {quoted(value)}")
     return number
 
 
-def _said(flag: ServerFlag, known) -> str:
+def _written(flag: ServerFlag, known) -> str:
     operation, *of = flag.of or ("",)
     if any(x not in known for x in of) or (flag.above and not known.get(flag.above, 1) > 1):
         return ""

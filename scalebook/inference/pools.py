@@ -29,7 +29,7 @@ from scalebook.language.notation import either
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
-from scalebook.search.asked import each
+from scalebook.search.arguments import each
 from scalebook.search.plan import evaluated
 
 __all__ = ["Apart", "Pool", "apart"]
@@ -208,7 +208,7 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     read = _joined(layouts, [x.reading() for x in layouts])
     write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
     best = _pairs(read, write, asked, layouts[0].known)
-    return _told(layouts, read, write, best, asked)
+    return _result(layouts, read, write, best, asked)
 
 
 def _exchanges(rows, letters: dict) -> tuple:
@@ -268,7 +268,7 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     return int(i), int(j), float(copies[i, j])
 
 
-def _told(layouts, read, write, best, asked) -> Apart:
+def _result(layouts, read, write, best, asked) -> Apart:
     """Return the two pools with what users get and pay."""
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])

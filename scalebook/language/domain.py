@@ -17,7 +17,7 @@ from . import code
 from .notation import NOTATION
 from .units import show
 
-__all__ = ["Condition", "OutsideDomain", "guarded", "put", "refuse_outside", "relaxed"]
+__all__ = ["Condition", "OutsideDomain", "guarded", "refuse_outside", "relaxed", "substituted"]
 
 
 class OutsideDomain(ValueError):
@@ -53,7 +53,7 @@ def _compiled(relation, letters):
     return code.vector(letters, [("holds", relation)], ["holds"])
 
 
-def put(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
+def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
     """Substitute expressions for letters in conditions, and drop conditions that then hold.
 
     Raises OutsideDomain if one fails.

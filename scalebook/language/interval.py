@@ -128,7 +128,7 @@ class Cause(NamedTuple):
     share: float
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         return f"{self.letter} ({self.origin})"
 
 
@@ -160,7 +160,7 @@ class Interval:
         """The distance between the ends, divided by the value."""
         return (self.high - self.low) / self.typical
 
-    def _said(self, value) -> str:
+    def _shown(self, value) -> str:
         unit = NOTATION[self.letter].unit
         if np.ndim(value):
             return f"{show(np.min(value), unit)} … {show(np.max(value), unit)}"
@@ -168,11 +168,11 @@ class Interval:
 
     def _lines(self):
         for x in self.ranked[:6]:
-            yield [x.said, self._said(x.low), self._said(x.high), f"{x.share:.0%}"]
+            yield [x.label, self._shown(x.low), self._shown(x.high), f"{x.share:.0%}"]
 
     @property
     def _title(self) -> str:
-        low, typical, high = map(self._said, (self.low, self.typical, self.high))
+        low, typical, high = map(self._shown, (self.low, self.typical, self.high))
         return f"{self.letter} {typical}; {100 * self.level:g}% of cases between {low} and {high}"
 
     def __repr__(self):

@@ -1,6 +1,6 @@
 """Public names and modules that were renamed or moved: for one release the old name works too, with a warning.
 
-`MODULES` and `NAMES` map each old dotted name to its new one. A package or module that had an old name says
+`MODULES` and `NAMES` map each old dotted name to its new one. A package or module whose names are in `NAMES` says
 `__getattr__ = renamed(__name__)`. The new place is imported only when somebody uses the old name.
 
 >>> import warnings
@@ -24,7 +24,33 @@ __all__ = ["MODULES", "NAMES", "renamed", "resolved"]
 
 # Old names are deleted here, and nowhere else, with the next release.
 MODULES = {
+    "scalebook.calculon.reached": "scalebook.calculon.rows",
+    "scalebook.display.drawings": "scalebook.book.drawings.mechanisms",
+    "scalebook.display.drawings_attention": "scalebook.book.drawings.attention",
+    "scalebook.display.drawings_cluster": "scalebook.book.drawings.cluster",
+    "scalebook.display.drawings_fleet": "scalebook.book.drawings.fleet",
+    "scalebook.display.drawings_machine": "scalebook.book.drawings.machine",
+    "scalebook.display.drawings_recompute": "scalebook.book.drawings.recompute",
+    "scalebook.display.drawings_run": "scalebook.book.drawings.run",
+    "scalebook.display.drawings_serving": "scalebook.book.drawings.serving",
+    "scalebook.display.drawings_steps": "scalebook.book.drawings.steps",
+    "scalebook.display.likely": "scalebook.display.intervals",
+    "scalebook.display.planner_data": "scalebook.book.planner.data",
+    "scalebook.display.planner_flags": "scalebook.book.planner.flags",
+    "scalebook.display.planner_rules": "scalebook.book.planner.rules",
+    "scalebook.display.planner_sheets": "scalebook.book.planner.sheets",
+    "scalebook.display.planner_trust": "scalebook.book.planner.trust",
+    "scalebook.display.planning": "scalebook.book.planner.widget",
     "scalebook.inference.flags": "scalebook.flags.servers",
+    "scalebook.inference.halves": "scalebook.inference.two_batch_overlap",
+    "scalebook.inference.picked": "scalebook.inference.efficient_attention",
+    "scalebook.inference.room": "scalebook.inference.serving_memory",
+    "scalebook.inference.served": "scalebook.inference.results",
+    "scalebook.language.colours": "scalebook.display.colours",
+    "scalebook.language.meanings": "scalebook.display.meanings",
+    "scalebook.language.row_page": "scalebook.display.row_page",
+    "scalebook.search.asked": "scalebook.search.arguments",
+    "scalebook.search.found": "scalebook.search.results",
     "scalebook.training.apart": "scalebook.runs.local_sgd",
     "scalebook.training.checkpoints": "scalebook.runs.checkpoints",
     "scalebook.training.costs": "scalebook.runs.costs",
@@ -35,6 +61,7 @@ MODULES = {
     "scalebook.training.knobs_text": "scalebook.flags.text",
     "scalebook.training.largest_run": "scalebook.runs.walls",
     "scalebook.training.stragglers": "scalebook.runs.stragglers",
+    "scalebook.training.trained": "scalebook.training.trained_weights",
 }
 
 
@@ -44,6 +71,13 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
 
 
 NAMES = {
+    "scalebook.display.planner": "scalebook.book.planner.planner",
+    "scalebook.inference.room_formulas": "scalebook.inference.memory_formulas",
+    "scalebook.machine.kernels.USUAL": "scalebook.machine.kernels.DEFAULT_FORMULAS",
+    "scalebook.training.USUAL": "scalebook.training.DEFAULT_LETTERS",
+    "scalebook.training.host.USUAL": "scalebook.training.host.DEFAULT_LETTERS",
+    "scalebook.training.step.USUAL": "scalebook.training.step.DEFAULT_LETTERS",
+    "scalebook.training.usual_at": "scalebook.training.default_letters_at",
     "scalebook.flags.configurations.flags": "scalebook.flags.write",
     "scalebook.flags.table.Knob": "scalebook.flags.Flag",
     "scalebook.flags.table.Knobs": "scalebook.flags.Flags",
@@ -81,7 +115,7 @@ def resolved(new: str) -> object:
 
 
 def renamed(module: str) -> Callable[[str], object]:
-    """Return the `__getattr__` of a module whose old names this file lists. It warns and returns the new object.
+    """Return the `__getattr__` of a module whose old names are in `NAMES`. It warns and returns the new object.
 
     Raises AttributeError for every other name, as a module without `__getattr__` does.
 
@@ -93,9 +127,6 @@ def renamed(module: str) -> Callable[[str], object]:
 
     def __getattr__(name: str) -> object:
         old = f"{module}.{name}"
-        if new := MODULES.get(old):
-            _warn(old, new)
-            return import_module(new)
         if new := NAMES.get(old):
             _warn(old, new)
             return resolved(new)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
+from scalebook import _shown_by
+
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
 from .tabular import styled
@@ -61,7 +63,7 @@ class Cell:
 
 def _what(name: str) -> str:
     letter = NOTATION[name]
-    return f"it is {letter.meaning}, {'in ' + letter.unit if letter.unit else 'a count'}"
+    return f"it is {letter.meaning.partition(':')[0]}, {'in ' + letter.unit if letter.unit else 'a count'}"
 
 
 def quantity(name: str, value) -> Value:
@@ -321,9 +323,7 @@ class Row(Mapping):
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self):
-        from .row_page import row_page
-
-        return row_page(self)
+        return _shown_by("row_page")(self)
 
 
 class Computed(Row):
@@ -382,7 +382,7 @@ class Why:
         cell = self.cell
         return tuple(cell.formula.sources) if cell.formula else tuple(filter(None, [cell.source]))
 
-    def _said(self, cited, plain=str) -> str:
+    def _origin(self, cited, plain=str) -> str:
         cell = self.cell
         if cell.formula:
             return ", ".join(map(cited, self.sources))
@@ -397,7 +397,7 @@ class Why:
             return [f"{self.name} = {with_unit(self.cell.value, unit)}  [as above]"]
         seen.add(self.name)
         return [
-            f"{self.equation}  [{self._said(str)}]",
+            f"{self.equation}  [{self._origin(str)}]",
             *("    " + line for x in self.inputs for line in x._lines(seen)),
         ]
 
@@ -409,7 +409,7 @@ class Why:
 
         Letters in `seen` are not unfolded, because they are unfolded elsewhere on the page.
         """
-        equation, sources = html.escape(self.equation), f"<small>[{self._said(cite_html, html.escape)}]</small>"
+        equation, sources = html.escape(self.equation), f"<small>[{self._origin(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'
         seen.add(self.name)

@@ -87,7 +87,9 @@ def parse(quantity: str, unit: str) -> float:
     number, rest = found.groups()
     try:
         if unit == "%" and rest == unit:
-            return float(Decimal(number) / 100)
+            if not math.isfinite(value := float(Decimal(number) / 100)):
+                raise ValueError
+            return value
         if unit == "year":
             year, _, month = number.partition("-")
             if rest or not 1 <= int(month or 1) <= 12:

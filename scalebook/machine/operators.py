@@ -18,7 +18,7 @@ from scalebook.language import Sheet, formula
 
 from .datasheet import best_found
 from .kernels import (
-    USUAL,
+    DEFAULT_FORMULAS,
     matmul_share,
     matmul_time_split,
     matmul_time_waited,
@@ -187,9 +187,9 @@ def operator_time(matmul_time, quantize_time):
 
 
 _LAYER = {f.letter: f for f in (
-    *USUAL, single_product, wide_activations, same_bits, results_of_16_bits, no_inner_wait, inner_half_results,
-    operator_traffic, tiles, waves, matmul_time_waited, matmul_share, quantize_start, quantize_passes, quantize_row,
-    quantize_time, operator_time,
+    *DEFAULT_FORMULAS, single_product, wide_activations, same_bits, results_of_16_bits, no_inner_wait,
+    inner_half_results, operator_traffic, tiles, waves, matmul_time_waited, matmul_share, quantize_start,
+    quantize_passes, quantize_row, quantize_time, operator_time,
 )}  # fmt: skip
 linear_operator = Sheet(
     "linear operator",

@@ -13,10 +13,10 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
-from .found import Found, Search, short
 from .plan import evaluated
 from .pricing import built
-from .space import divisors, told
+from .results import Found, Search, short
+from .space import called_with, divisors
 
 __all__ = ["Neighbours"]
 
@@ -72,7 +72,7 @@ class Neighbours:
     def _why(self, strategy, price, here):
         """Return the objective after a step (None if it is impossible), and the reason against the step."""
         problem, (sheet, values) = self._problem, price
-        if said := problem.space.reason(_known(problem, strategy), sheet, problem.lifted):
+        if said := problem.space.reason(_all_values(problem, strategy), sheet, problem.lifted):
             return None, said
         for letter, relation, bound, _ in problem.limits:
             if letter in values:
@@ -136,7 +136,7 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
         lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
         for side in (lower[::-1], higher):
             steps = [x for x in (_step(problem, own, {name: x}) for x in side) if x[1] != own]
-            fine = (x for x in steps if not problem.space.reason(_known(problem, x[1]), None, problem.lifted))
+            fine = (x for x in steps if not problem.space.reason(_all_values(problem, x[1]), None, problem.lifted))
             if steps:  # the nearest step that can run, or else the nearest step
                 yield next(fine, steps[0])
     for name, words in problem.words.items():
@@ -145,7 +145,7 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
                 yield _step(problem, own, {name: word})
 
 
-def _known(problem, strategy):
+def _all_values(problem, strategy):
     offload = problem.offloads({n: (x,) for n, x in strategy.items() if isinstance(x, float)})
     return {**problem.values, **strategy, "offload": offload}
 
@@ -155,7 +155,7 @@ def _step(problem, own, changed):
     said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items() if x != own[n])
     new = {**own, **changed}
     for name, says in problem.space.idle.items():  # what no longer makes a difference keeps its first value
-        live = told(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
+        live = called_with(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
         if name in new and live is not None and not live:
             new[name] = problem.first(name)
     return said, new

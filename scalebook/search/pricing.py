@@ -20,7 +20,7 @@ from scalebook.language.row import gather, strays
 
 from .bounds import least_of
 from .plan import Block, Evaluated, Plan
-from .problem import Problem, Slab, counts, distinct, layouts, ruled, slabs, some
+from .problem import Problem, Slab, counts, distinct, layouts, nonempty, ruled, slabs
 
 __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
@@ -152,7 +152,7 @@ def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[in
     for place, sheet in [*((None, planned.sheets[i]) for i in first), *enumerate(planned.sheets)]:
         if place not in first:
             parts = distinct(problem, sheet.words, slab, said)
-            kept = np.flatnonzero(some(parts))
+            kept = np.flatnonzero(nonempty(parts))
             if len(kept):
                 pricing = Pricing(problem, sheet, evaluated, slab, parts)
                 yield pricing, pricing.allowed(kept, reject, said)

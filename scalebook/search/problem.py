@@ -10,11 +10,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .space import Searchable, Space, needs, told
+from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "parted", "ruled", "slabs",
-    "some", "stand_for", "together", "word_combinations",
+    "Limit",
+    "Problem",
+    "Slab",
+    "about",
+    "counts",
+    "distinct",
+    "layouts",
+    "looked_through",
+    "nonempty",
+    "parted",
+    "ruled",
+    "slabs",
+    "stand_for",
+    "together",
+    "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
@@ -89,7 +102,7 @@ class Problem:
         """Add the letters that follow from these columns."""
         columns = dict(columns)
         for name, follows in self.space.follows.items():
-            columns[name] = told(follows, {**self.values, **columns})
+            columns[name] = called_with(follows, {**self.values, **columns})
         return columns
 
     def first(self, name: str) -> Any:
@@ -131,7 +144,7 @@ def distinct(
     def once(place, f, name=None):  # where a condition holds, or an idle letter has its first value
         key = (place, *(words[n] for n in (*needs(f), name) if n in words))
         if key not in said:
-            live = told(f, v)
+            live = called_with(f, v)
             said[key] = live if live is None or name is None else live | (v[name] == problem.first(name))
         return said[key]
 
@@ -158,7 +171,7 @@ def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
     return total * math.prod(free)
 
 
-def some(parts: list[np.ndarray]) -> np.ndarray:
+def nonempty(parts: list[np.ndarray]) -> np.ndarray:
     """Return which rows stand for at least one strategy."""
     return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
 
@@ -231,7 +244,7 @@ def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iter
     """
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
-        slab = slab.take(some(distinct(problem, {}, slab)))
+        slab = slab.take(nonempty(distinct(problem, {}, slab)))
         left, out = np.ones(len(slab.places), bool), {}
         for name, holds in ruled(problem, slab, {}):
             if (left & ~holds).any():
@@ -286,7 +299,7 @@ def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tupl
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
     places = np.arange(number) if number <= LOOKED else random.integers(number, size=LOOKED)
     slab, share = _candidates(problem, whole, places), max(number / LOOKED, 1)
-    slab = slab.take(some(distinct(problem, {}, slab)))
+    slab = slab.take(nonempty(distinct(problem, {}, slab)))
     slab = slab.take(_all(ruled(problem, slab, {}), slab))
     if len(slab.places) > COUNTED:
         share *= len(slab.places) / COUNTED

@@ -18,7 +18,7 @@ from scalebook.language import Row, Sheet
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["Searchable", "Space", "divisors", "needs", "told"]
+__all__ = ["Searchable", "Space", "called_with", "divisors", "needs"]
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -26,7 +26,7 @@ def divisors(number: float) -> tuple[int, ...]:
     return tuple(sympy.divisors(int(number)))
 
 
-def told(f: Callable, values: Mapping) -> Any:
+def called_with(f: Callable, values: Mapping) -> Any:
     """Call a function with the values its parameters are named after.  Return None if one of them is unknown."""
     return f(*(values[x] for x in needs(f))) if all(x in values for x in needs(f)) else None
 

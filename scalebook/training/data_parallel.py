@@ -267,7 +267,7 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
+def _exchanged(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
     """Return what a device exchanges, dense and routed: repetitions, bytes, devices, and ways of inner dimensions."""
     x = symbol
     stages = copies if exchange.is_each else 1  # one of the stages that it holds
@@ -289,7 +289,7 @@ def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]
 def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
     """Return the seconds of one exchange, and how long it keeps the scale-up and scale-out ports busy."""
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(exchange, copies):
+    for often, held, ways, inner in _exchanged(exchange, copies):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner),

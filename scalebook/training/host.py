@@ -13,20 +13,43 @@ from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, formula, symbol
+from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
 from scalebook.training.precision import eager_experts_time
 
 __all__ = [
-    "FRAMEWORK", "REACHED", "USUAL", "as_run", "attention_reached_heads", "attention_reached_length",
-    "attention_same_long", "attention_same_short", "experts_eager", "experts_fused", "host_exposed",
-    "host_launch", "launched_blocks_all", "launched_blocks_moe", "of_framework", "overlap_of",
-    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "received_tensors", "sent_once",
-    "stall_exposed", "stream_reached_passes", "sustained_reached_library",
+    "DEFAULT_LETTERS",
+    "FRAMEWORK",
+    "REACHED",
+    "as_run",
+    "attention_reached_heads",
+    "attention_reached_length",
+    "attention_same_long",
+    "attention_same_short",
+    "experts_eager",
+    "experts_fused",
+    "host_exposed",
+    "host_launch",
+    "launched_blocks_all",
+    "launched_blocks_moe",
+    "of_framework",
+    "overlap_of",
+    "overlap_of_chunks",
+    "overlap_of_one",
+    "overlap_of_pieces",
+    "overlap_of_two",
+    "received_tensors",
+    "sent_once",
+    "stall_exposed",
+    "stream_reached_passes",
+    "sustained_reached_library",
 ]  # fmt: skip
+
+__getattr__ = renamed(__name__)
 
 
 # Defaults if no framework overrides them: kernels are fused, libraries current, and hosts cost nothing.
-USUAL = {
+DEFAULT_LETTERS = {
     "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
     "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0,
     "stall_ways": 1024, "slow_share": 0, "expert_passes": 0, "clamped_experts": 0,

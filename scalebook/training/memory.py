@@ -135,7 +135,7 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
-def _held(schedule: Schedule, stage: Expr) -> Expr:
+def _kept_microbatches(schedule: Schedule, stage: Expr) -> Expr:
     held = schedule.held
     return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 
@@ -231,7 +231,8 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload, is_frozen, optimizer).values())
+        kept = _kept_microbatches(schedule, at)
+        return Add(*_parts(sharding, kept, at, schedule, offload, is_frozen, optimizer).values())
 
     parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen, optimizer)
     first, last = symbol("first_memory"), symbol("last_memory")
@@ -252,7 +253,9 @@ def memory_formulas(
     }
     if offload:
         away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen, optimizer)
-        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule, is_frozen, optimizer).values())
+        most = Add(
+            *_away(sharding, _kept_microbatches(schedule, S.One), S.One, schedule, is_frozen, optimizer).values()
+        )
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()

@@ -94,7 +94,7 @@ def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
 
 
 def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
-    """Return the three products of an iteration: X X^T, A A and B X. What they add to is among their operands."""
+    """Return the three products of an iteration: X X^T, A A and B X. The last two add another matrix."""
     x, square, made = short * long, short**2, []
     sizes = (  # rows, columns and inner size, and what is read and written
         (short, short, long, x + square),
@@ -135,7 +135,11 @@ def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Co
 
 
 class _Shared(NamedTuple):
-    """How a matrix lies on devices: devices among which whole matrices are dealt out, and over which one is split."""
+    """How devices share matrices.
+
+    `owners` devices each have whole matrices of their own. `domain` devices hold parts of the same matrix, `near` of
+    them in one scale-up domain.
+    """
 
     owners: Expr
     domain: Expr

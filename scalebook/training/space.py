@@ -18,7 +18,7 @@ from scalebook.training.frameworks import words_of
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, RULES, reason
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import OFFLOADS, USUAL
+from scalebook.training.step import DEFAULT_LETTERS, OFFLOADS
 from scalebook.training.strategy import CHOICES, WORDS, are_shared
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ TRAINING = Space(
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     reason=reason,
     axes=("step_time", "memory"),
-    letters=USUAL,
+    letters=DEFAULT_LETTERS,
     apart=("sharding", "schedule"),
     within=_schedules,
     layout=("tp", "cp", "ep", "pp", "dp"),

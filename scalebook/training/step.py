@@ -18,6 +18,7 @@ from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.building import uncollected
 from scalebook.language.notation import nearest
+from scalebook.language.renamed import renamed
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
@@ -57,19 +58,23 @@ from scalebook.training.totals import (
     train_time,
     ways_left,
 )
-from scalebook.training.trained import model_flops_frozen, trained_share_adapters
+from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
+__all__ = [
+    "DEFAULT_LETTERS", "OFFLOADS", "Training", "default_letters_at", "memory_sheet", "training_sheet", "training_step",
+]  # fmt: skip
+
+__getattr__ = renamed(__name__)
 
 # Default value of each letter.
-USUAL = {
+DEFAULT_LETTERS = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
     "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
     "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
     "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
-} | host.USUAL  # fmt: skip
+} | host.DEFAULT_LETTERS  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 # The time that the model's ends add to a step, by their placement.
@@ -114,7 +119,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
         *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
         *_PARTS,
-        *kernels.USUAL,
+        *kernels.DEFAULT_FORMULAS,
         schedule.bubble,
         _HEADS[schedule.ends],
         schedule.exposed,
@@ -166,7 +171,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
-    >>> one = USUAL | dict(dp=1, microbatches=1, seq=4096)
+    >>> one = DEFAULT_LETTERS | dict(dp=1, microbatches=1, seq=4096)
     >>> sheet = memory_sheet(LLAMA)
     >>> row = sheet(models.llama3_8b, **{x: one[x] for x in sheet.inputs if x in one})
     >>> round((row.weight_memory + row.gradient_memory + row.optimizer_memory) / 1e9, 1)
@@ -240,17 +245,18 @@ def _format_bits(peak: str) -> float:
 
 
 @cache
-def usual_at(bits: float) -> dict[str, Cell]:
+def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default letters for products with inputs of this many bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
-    >>> {n: x.value for n, x in usual_at(32).items() if x.value != USUAL[n]}
+    >>> {n: x.value for n, x in default_letters_at(32).items() if x.value != DEFAULT_LETTERS[n]}
     {'weight_bits': 32.0, 'optimizer_bits': 64.0, 'activation_bits': 32.0, 'logit_bits': 32.0}
     """
-    usual = {n: Cell(float(v), "usual") for n, v in USUAL.items()}
+    usual = {n: Cell(float(v), "usual") for n, v in DEFAULT_LETTERS.items()}
     if bits > 16:
-        wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in USUAL} | {"logit_bits": 1.0}
+        wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in DEFAULT_LETTERS}
+        wide["logit_bits"] = 1.0
         note = f"products take {bits:g} bits"
         usual |= {n: Cell(x * bits, "usual", note=note) for n, x in wide.items()}
     return usual
@@ -261,7 +267,7 @@ def _is_quantized(device: Mapping) -> bool:
 
 
 def _is_usual(letter: str, value) -> bool:
-    return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
+    return letter in DEFAULT_LETTERS and bool(np.all(quantity(letter, value) == DEFAULT_LETTERS[letter]))
 
 
 class Planned(NamedTuple):
@@ -353,7 +359,7 @@ class Training:
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
-        usual = {n: x for n, x in usual_at(_product_bits(device)).items() if n not in known and n in used}
+        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known and n in used}
         if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .notation import NOTATION
-from .parts import breakdowns, said
-from .row import Row, Why, with_unit
-from .tabular import Markup, folded, page_table, styled, table_cell
+from scalebook.language.notation import NOTATION
+from scalebook.language.parts import breakdowns, part_lines
+from scalebook.language.row import Row, Why, with_unit
+from scalebook.language.tabular import Markup, folded, page_table, styled, table_cell
 
 __all__ = ["SHORT", "answers", "row_page"]
 
@@ -73,7 +73,7 @@ def _parts(row: Row, letter: str) -> Markup:
         )
 
     how = "the sum of" if row.cells[letter].formula.rhs.is_Add else "the largest of"
-    lines = ([_named(n), value, bar(share), NOTATION[n].meaning] for n, value, share in said(row, letter))
+    lines = ([_named(n), value, bar(share), NOTATION[n].meaning] for n, value, share in part_lines(row, letter))
     return page_table(["letter", "value", "share", "meaning"], lines, f"{letter} is {how}")
 
 

@@ -1,7 +1,7 @@
 // How far to trust an answer: errors of measured rows, those most like it, and the public runs of its model.
 
 function planEvidence({ states, words, part, h, show, data, get }) {
-  // The public runs of a model, read from their columns (planner_trust.py) when they are first asked for.
+  // The public runs of a model, read from their columns (trust.py) when they are first asked for.
   const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   let runs;
   function all() {

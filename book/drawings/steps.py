@@ -1,6 +1,6 @@
 """Steps, drawn: what they wait for, what their time goes into, what a run costs, what a deep model is and a wide one.
 
->>> from scalebook.display.drawings_steps import steps_and_sums
+>>> from scalebook.book.drawings.steps import steps_and_sums
 >>> steps_and_sums(step_time=4, site_exchange=4.8).title
 'Steps, and the sums between them'
 
@@ -9,10 +9,10 @@ What stands on a drawing is computed from what it is called with, by the formula
 
 from collections.abc import Sequence
 
+from scalebook.display.meanings import PARTS
 from scalebook.display.schematic import Scene
 from scalebook.flags import Setup, frameworks
 from scalebook.language import Row, show
-from scalebook.language.meanings import PARTS
 from scalebook.runs import sites_lost_waiting
 from scalebook.training.shapes import block_params_wide, hidden_of_size, layers_of_size
 

@@ -1,4 +1,4 @@
-// The formulas of the planner as functions.  They come as one text (Graph.written in planner_sheets.py).  Here a node is a
+// The formulas of the planner as functions.  They come as one text (Graph.written in sheets.py).  Here a node is a
 // letter, a number, ["/", p, q], or an operation and the places of what it is of; a sheet is formulas by letter, in an
 // order in which each rests on those before it.
 

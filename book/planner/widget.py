@@ -8,24 +8,25 @@ planner: serve llama3_70b on 4 h200
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import anywidget
 import traitlets
 
+from scalebook.display.scheme import shades_style
 from scalebook.language import NOTATION
 from scalebook.language.row import quantity
 from scalebook.tables import accelerators, engines, frameworks, models
 
-from .planner_data import planner_json
-from .scheme import shades_style
+from .data import planner_json
 
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
-_HERE = files(__name__.rpartition(".")[0])
+_HERE = Path(__file__).parent
 _PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
           "evidence", "side", "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
-USUAL = {
+DEFAULT_PLANS = {
     "train": dict(
         job="train", model="llama3_405b", device="h100", precision="bf16", framework="unnamed", targets={}, fixed={},
         beside=[],
@@ -39,12 +40,12 @@ USUAL = {
 
 
 def _scripts() -> str:
-    return "\n".join([_draws(), *((_HERE / f"planner_{x}.js").read_text("utf-8") for x in _PARTS)])
+    return "\n".join([_draws(), *((_HERE / f"{x}.js").read_text("utf-8") for x in _PARTS)])
 
 
 def _draws() -> str:
     """Of the calculators' script what draws causes and orders results."""
-    text = (_HERE / "live_interval.js").read_text("utf-8")
+    text = (files("scalebook.display") / "live_interval.js").read_text("utf-8")
     end = text.index("\n}\n", text.index("function spreadOf")) + 3
     return text[:end].replace("export ", "")
 
@@ -93,9 +94,9 @@ def planner(
         ...
     ValueError: a planner is asked to 'train' or to 'serve', not 'server'
     """
-    if job not in USUAL:
+    if job not in DEFAULT_PLANS:
         raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
-    plan = json.loads(json.dumps(USUAL[job]))
+    plan = json.loads(json.dumps(DEFAULT_PLANS[job]))
     named = (
         ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
         ("framework", framework, frameworks),

@@ -1,6 +1,6 @@
 """Mechanisms of this book, drawn: a function each, which returns a drawing that a notebook shows.
 
->>> from scalebook.display.drawings import ring
+>>> from scalebook.book.drawings import ring
 >>> ring(4).title
 'A ring all-reduce of 4 devices'
 

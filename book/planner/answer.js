@@ -4,7 +4,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const { data } = engine, { h, show, unit, meaning, brief } = words;
   const upper = (x) => x.charAt(0).toUpperCase() + x.slice(1);
 
-  // The chapter that derives a piece; what it is called, and its colour, the package says (language/meanings.py).
+  // The chapter that derives a piece; what it is called, and its colour, the package says (display/meanings.py).
   const CHAPTERS = Object.fromEntries([
     ["3-multi-trillion/modelling-a-training-step", "step_forward step_backward step_head"],
     ["2-parallelism/mixed-precision-accumulation-recomputation", "step_again activation_memory"],

@@ -9,13 +9,13 @@ from functools import cache
 from sympy import Expr, Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
-from scalebook.inference.kernels import counted, held, on_device
+from scalebook.inference.kernels import counted, on_device, whole_heads
 from scalebook.language import Formula, formula, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
     "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
-    "filled_states", "held_weights", "max_users", "max_users_states", "room_formulas", "sequence_state",
+    "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
     "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device",
     "workspace_usual",
 ]  # fmt: skip
@@ -28,7 +28,7 @@ def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
-            total += count / x("pp") * held(weight.elements) * bits / 8
+            total += count / x("pp") * whole_heads(weight.elements) * bits / 8
     return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
 
 
@@ -211,10 +211,10 @@ def filled_states(
     return (held_weights + workspace + caches) / (hbm_capacity * cache_share)
 
 
-def room_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
+def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
     """Return the formulas of a device's memory for these blocks: weights, caches, users that fit, and fill.
 
-    >>> [f.letter for f in room_formulas(LLAMA, None)]
+    >>> [f.letter for f in memory_formulas(LLAMA, None)]
     ['max_users', 'filled', 'held_weights', 'token_cache']
     """
     held, block = held_weights(dense, moe), dense or moe

@@ -5,7 +5,7 @@ from functools import cache
 from sympy import Expr, Integer, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
-from scalebook.inference.kernels import Work, beside_blocks, counted, put, step_parts, stretches
+from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches, substituted
 from scalebook.language import Formula, formula, symbol
 
 __all__ = [
@@ -134,7 +134,7 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
 
 def _half(time: Expr) -> Expr:
     """Return the time with half of the prompts. The tokens of a pass already count half a batch."""
-    return put(time, {symbol("prompts"): symbol("prompts") / 2}, {})
+    return substituted(time, {symbol("prompts"): symbol("prompts") / 2}, {})
 
 
 @cache

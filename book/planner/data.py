@@ -15,6 +15,7 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
+from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import BEYOND
@@ -23,18 +24,17 @@ from scalebook.inference.serving import Serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES
 from scalebook.language.interval import SPREADS
-from scalebook.language.meanings import PARTS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import USUAL, usual_at
+from scalebook.training.step import DEFAULT_LETTERS, default_letters_at
 from scalebook.training.strategy import CHOICES
 
-from .planner_flags import flag_texts
-from .planner_rules import configurations, rules
-from .planner_sheets import SIGNS, Graph, serving, training
-from .planner_trust import measured, trained, trust
+from .flags import flag_texts
+from .rules import configurations, rules
+from .sheets import SIGNS, Graph, serving, training
+from .trust import measured, trained, trust
 
 __all__ = ["planner_data", "planner_json"]
 
@@ -84,8 +84,8 @@ def planner_data() -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
-    wide = {n: x.value / 32 for n, x in usual_at(32).items() if x.note}
-    said["usual"] = dict(train=USUAL, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
+    wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
+    said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
@@ -187,13 +187,13 @@ def _number(x: float):
 
 @cache
 def planner_json() -> str:
-    """The same as text, from the cache where the package has not changed since."""
-    own = Path(str(files(scalebook)))
+    """The same as text, from the cache where neither the package nor the planner has changed since."""
     digest = hashlib.sha256()
-    for path in sorted(x for x in own.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
-        if path.parent.name == "display" and not path.name.startswith("planner_"):
-            continue  # what is drawn changes no formula
-        digest.update(path.relative_to(own).as_posix().encode() + path.read_bytes())
+    for folder in (Path(str(files(scalebook))), Path(__file__).parent):
+        for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
+            # What is drawn changes no formula; the meanings of parts are data of the page.
+            if path.parent.name != "display" or path.name == "meanings.py":
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalebook"
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"
     if kept.exists():

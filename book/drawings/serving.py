@@ -1,6 +1,6 @@
 """Batches, caches, kernels and fetched weights, drawn: who holds what, who waits for whom, and for how long.
 
->>> from scalebook.display.drawings_serving import cache_holders
+>>> from scalebook.book.drawings.serving import cache_holders
 >>> cache_holders(tp=4).title
 'Weights and caches on 4 devices'
 """

@@ -42,10 +42,10 @@ class Found:
     def knowns(self) -> dict:
         """Letters and words to pass to the sheet by keyword.  Letters that the sheet does not use are left out."""
         solved = self._problem.space.solved
-        return self._known | {n: float(self.row[n]) for n in solved}
+        return self._call_letters | {n: float(self.row[n]) for n in solved}
 
     @cached_property
-    def _known(self) -> dict:
+    def _call_letters(self) -> dict:
         letters = {**self._problem.fixed, **self.letters}
         rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
         sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
@@ -54,7 +54,7 @@ class Found:
     @cached_property
     def row(self) -> Row:
         """Everything that the sheet computes for this strategy."""
-        return self._problem.sheet(*self._problem.knowns, **self._known)
+        return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
     @property
     def call(self) -> str:
@@ -128,7 +128,9 @@ class Search:
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
         self.pareto = [Found(self, x) for x in priced.front]
         best = [Found(self, x) for x in priced.best]
-        self.best = Best(_cheapest(self.pareto, problem) if problem.space.is_front else best, note)
+        self.best = Best(
+            sorted(self.pareto, key=_order(problem))[: problem.best] if problem.space.is_front else best, note
+        )
 
     @property
     def fitting(self) -> int:
@@ -162,23 +164,18 @@ class Search:
         return dict.fromkeys([*names, *several])
 
     def _tables(self):
-        shown = self.problem.space.shown
-        names = [n for n in self._several if n not in (*self.problem.axes, *shown)]
-        rows = [
-            [
-                str(i + 1),
-                *(show(x.values[n], NOTATION[n].unit) for n in x.values),
-                *([x.device] if x._search.device else []),
-                *(short(getattr(x, n, "")) for n in names),
-                *(show(x.row[n], NOTATION[n].unit) for n in shown if n not in x.values),
-            ]
-            for i, x in enumerate(self.best)
-        ]
         axes = dict.fromkeys(self.problem.axes)
-        is_of_several = any(x._search.device for x in self.best)
-        yield [
-            "", *axes, *["device"] * is_of_several, *names, *(n for n in shown if n not in axes)
-        ], rows, "best"  # fmt: skip
+        shown = [n for n in self.problem.space.shown if n not in axes]
+        names = [n for n in self._several if n not in (*axes, *shown)]
+        devices = ["device"] * any(x._search.device for x in self.best)
+        rows = []
+        for i, x in enumerate(self.best):
+            values = [show(x.values[n], NOTATION[n].unit) for n in axes]
+            more = [show(x.row[n], NOTATION[n].unit) for n in shown]
+            rows.append(
+                [str(i + 1), *values, *(x.device for _ in devices), *(short(getattr(x, n, "")) for n in names), *more]
+            )
+        yield ["", *axes, *devices, *names, *shown], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
     def __repr__(self):
@@ -192,10 +189,6 @@ def _order(problem):
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
-
-
-def _cheapest(front: list[Found], problem) -> list[Found]:
-    return sorted(front, key=_order(problem))[: problem.best]
 
 
 class Devices(Search):
