@@ -8,6 +8,7 @@ from scalebook import flags
 from scalebook.block import LLAMA, MOE, blocks_of
 from scalebook.language import symbol
 from scalebook.machine import kernels
+from scalebook.machine.collectives import all_gather, all_reduce, all_to_all
 from scalebook.search import search
 from scalebook.tables import accelerators, models
 from scalebook.training import (
@@ -82,7 +83,7 @@ def test_a_split_matrix_costs_a_device_what_it_executes(optimizer):
         [found], executed = orthogonalized([x], 5, count), count.flops
     [whole] = orthogonalized([x], 5)
     assert np.allclose(found, whole) == (mode != "blockwise")
-    matrix = Matrix("W", *map(sympy.Integer, (rows, columns, 1)), "tp", False)
+    matrix = Matrix("W", *map(sympy.Integer, (rows, columns, 1)), "tp", False, sympy.S.Zero)
     cost = _cost(matrix, symbol("tp"), Strategy(optimizer=optimizer), sympy.S.One).flops
     assert float(cost.subs({symbol("tp"): ways, symbol("newton_steps"): 5}).doit()) == executed
 
@@ -99,6 +100,13 @@ def test_state_is_one_moment_for_the_matrices_of_the_listing_and_two_for_the_res
     assert total["muon"] == pytest.approx(total["adam"] - 4 * one, rel=1e-12)
     assert total["sgd"] == pytest.approx(total["adam"] * 64 / 96, rel=1e-12)
     assert one / (total["adam"] / 12) > 0.8  # most parameters are in matrices
+
+
+@pytest.mark.parametrize("tp", [1, 8, 16])  # of 16 devices, two hold each of the 8 key-value heads
+def test_state_of_a_split_model_counts_what_each_device_holds(tp):
+    adam, muon = (run(optimizer=x, tp=tp) for x in ("adam", "muon"))
+    matrices_ = adam.layers * (adam.block_params - 2 * models.llama3_8b.hidden)  # all but the gains of two norms
+    assert adam.optimizer_memory - muon.optimizer_memory == pytest.approx(4 * matrices_)
 
 
 def test_moments_of_muon_are_half_of_adam_s_for_matrices():
@@ -130,7 +138,7 @@ def _seconds(shape, copies, steps):
     from scalebook.language import Formula, Sheet
     from scalebook.training import assumptions
 
-    matrix = Matrix("W", *map(sympy.Integer, (*shape, copies)), "", False)
+    matrix = Matrix("W", *map(sympy.Integer, (*shape, copies)), "", False, sympy.S.Zero)
     time = _cost(matrix, sympy.S.One, Strategy(optimizer="muon"), matrix.copies).time
     alone = [kernels.attention_peak_same, kernels.wide_efficiency]
     f = Formula("orthogonal", "orthogonal_time", time, ["scalebook"], "One matrix.")
@@ -176,6 +184,31 @@ def test_zero1_deals_out_whole_matrices_and_zero3_gathers_them():
     assert owned.orthogonal_flops == replicated.orthogonal_flops / 8 == gathered.orthogonal_flops / 8
     assert replicated.orthogonal_exchange == owned.orthogonal_exchange == 0 < gathered.orthogonal_exchange
     assert owned.dp_exposed == run(dp=8, sharding="zero1").dp_exposed
+
+
+def test_exchanges_by_hand():
+    # Llama 3.1 8B, tp 4, dp 8: of 32 blocks of seven matrices a device owns four blocks' worth.
+    shapes = [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096), (4096, 14336), (4096, 14336), (4096, 14336)]
+    rows = {x: run(optimizer=x, tp=4, dp=8) for x in MUONS}
+    among = dict(ways=4, near_ways=4)
+
+    def time(kind, bytes_):
+        return kind(rows["muon"], collective_bytes=bytes_, **among)
+
+    gathered = 4 * sum(time(all_gather, 4 * m * n) for m, n in shapes)
+    summed = 4 * 5 * 7 * time(all_reduce, 2 * 4096**2)  # X X^T has 4096 rows: tp splits the other side
+    sent = 2 * time(all_to_all, 4 * 4 * sum(m * n for m, n in shapes) / 4)
+    for name, expected in zip(MUONS, (gathered, summed, sent, 0.0), strict=True):
+        assert rows[name].orthogonal_exchange == pytest.approx(expected, rel=1e-9), name
+
+
+def test_an_update_moves_one_moment_less():
+    # Read and written: 64 bits of each of a block's parameters but the gains of norms.
+    adam, muon = (run(optimizer=x, dp=8) for x in ("adam", "muon"))
+    device = adam.hbm_bandwidth * adam.stream_reached
+    less = 8 * 32 * (adam.block_params - 2 * 4096) / 8 / device
+    moved = muon.optimizer_time - muon.orthogonal_time - muon.orthogonal_exchange
+    assert adam.optimizer_time - moved == pytest.approx(less, rel=1e-6)
 
 
 def test_the_default_is_adam_and_knows_nothing_of_muon():

@@ -14,7 +14,7 @@ arithmetic nor the exchange is hidden.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from sympy import Add, Expr, Le, Max, Min, Piecewise, S
 
 from scalebook.block import Block
 from scalebook.block.operations import Product, base, size, ways
-from scalebook.block.work import Work, product_time, stream
+from scalebook.block.work import Work, product_time, stream, trained
 from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import collective, near_of
 from scalebook.training.memory import bytes_of, sharing
@@ -48,6 +48,7 @@ class Matrix(NamedTuple):
     """A weight matrix of a block: its two sides, undivided, and its copies on one device, one for each expert.
 
     `way` names the ways that divide the side `split` ("tp" or "etp"). It is empty if a device holds the whole matrix.
+    `params` counts the parameters that one device holds of all copies.
     """
 
     name: str
@@ -56,11 +57,7 @@ class Matrix(NamedTuple):
     copies: Expr
     way: str
     is_routed: bool
-
-    @property
-    def params(self) -> Expr:
-        """Parameters on one device."""
-        return self.copies * self.kept * self.split / (symbol(self.way) if self.way else 1)
+    params: Expr
 
 
 @cache
@@ -89,7 +86,8 @@ def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
                 split |= dict.fromkeys(ways(own), side)
             way, side = next(iter(split.items()), ("", "columns"))
             kept = sides["inner" if side == "columns" else "columns"]
-            found[weight.name] = Matrix(weight.name, kept, sides[side], copies, way, weight.is_routed)
+            params = trained(held[weight.name].elements, [held[weight.name]])
+            found[weight.name] = Matrix(weight.name, kept, sides[side], copies, way, weight.is_routed, params)
     return tuple(found.values())
 
 
@@ -156,31 +154,68 @@ def _shared(matrix: Matrix, strategy: Strategy) -> _Shared:
     return _Shared(S.One, way * every, near_of(way * every, inner))
 
 
-def _exchange(matrix: Matrix, shared: _Shared, strategy: Strategy) -> Expr:
-    """Return the seconds in which the devices that hold a matrix exchange it, or what its iterations need."""
-    x, (owners, domain, near) = symbol, shared
-    if domain == 1:
+def _exchange(matrix: Matrix, strategy: Strategy) -> Expr:
+    """Return the seconds in which devices that hold a matrix gather it, or sum X X^T in every iteration."""
+    x, (owners, domain, near), mode = symbol, _shared(matrix, strategy), strategy.optimizer.mode
+    if domain == 1 or mode == "blockwise":
         return S.Zero
-    whole, small = (matrix.kept * side for side in (matrix.split, matrix.kept))
-    gathered = matrix.copies * whole * x("moment_bits") / 8
-    often = {
-        "duplicated": matrix.copies * collective("all_gather", gathered / matrix.copies, domain, near),
-        "distributed": x("newton_steps") * matrix.copies
-        * collective("all_reduce", small * x("activation_bits") / 8, domain, near),
-        "layer_sharded": 2 * collective("all_to_all", gathered / domain, domain, near),
-        "blockwise": S.Zero,
-    }  # fmt: skip
-    return often[strategy.optimizer.mode] / owners
+    if mode == "duplicated":
+        each = collective("all_gather", matrix.kept * matrix.split * x("moment_bits") / 8, domain, near)
+    else:
+        each = x("newton_steps") * collective("all_reduce", matrix.kept**2 * x("activation_bits") / 8, domain, near)
+    return matrix.copies * each / owners
 
 
-def _of_stage(dense: Block | None, moe: Block | None, strategy: Strategy, cost: Callable[[Matrix], Expr]) -> Expr:
-    """Return the sum of a cost over the matrices of a device's blocks."""
-    x, total = symbol, S.Zero
-    held = x("stage_moe_blocks") / x("stage_blocks") if dense and moe else S.One
-    for block, share in ((dense, 1 - held if moe else S.One), (moe, held)):
-        if block:
-            total += share * Add(*map(cost, matrices(block, strategy)))
-    return total
+@dataclass(frozen=True)
+class _Stage:
+    """The matrices of a pipeline stage: of its dense blocks and of its blocks with experts."""
+
+    dense: Block | None
+    moe: Block | None
+    strategy: Strategy
+
+    def of_block(self, cost: Callable[[Matrix], Expr]) -> Expr:
+        """Return the sum of a cost over the matrices of one block, on average over the stage."""
+        total, held = S.Zero, symbol("stage_moe_blocks") / symbol("stage_blocks") if self.dense else S.One
+        for block, share in ((self.dense, 1 - held if self.moe else S.One), (self.moe, held)):
+            total += share * Add(*map(cost, matrices(block, self.strategy))) if block else S.Zero
+        return total
+
+    def all(self, cost: Callable[[Matrix], Expr]) -> Expr:
+        """Return the sum of a cost over all matrices of a device."""
+        return symbol("stage_blocks") * self.strategy.schedule.copies * self.of_block(cost)
+
+    @property
+    def kinds(self) -> dict[Matrix, _Shared]:
+        """The different matrices, and how devices share each of them."""
+        blocks = [x for x in (self.dense, self.moe) if x]
+        return {m: _shared(m, self.strategy) for block in blocks for m in matrices(block, self.strategy)}
+
+    def busiest(self, which: str) -> Expr:
+        """Return the work of the device that has most of it: its part of all matrices, or the largest matrix."""
+        kinds, is_dealt = self.kinds, self.strategy.optimizer.mode == "layer_sharded"
+
+        def owners(matrix):
+            return kinds[matrix].owners * (kinds[matrix].domain if is_dealt else 1)
+
+        def work(matrix, copies):
+            return getattr(_cost(matrix, kinds[matrix].domain, self.strategy, copies), which)
+
+        total = self.all(lambda m: work(m, m.copies) / owners(m))
+        largest = [work(m, S.One) for m in kinds if owners(m) != 1]
+        return Max(total, *largest, evaluate=False) if largest else total
+
+    def exchange(self) -> Expr:
+        """Return the seconds of exchanges. If devices get whole matrices, all of these move at once, and then back."""
+        if self.strategy.optimizer.mode != "layer_sharded":
+            return self.all(lambda m: _exchange(m, self.strategy))
+        total, kinds = S.Zero, self.kinds
+        for owners, domain, near in dict.fromkeys(x for x in kinds.values() if x.domain != 1):
+            among = {m for m, x in kinds.items() if x == (owners, domain, near)}
+            params = self.all(lambda m, among=among: m.copies * m.kept * m.split if m in among else S.Zero)
+            sent = params / (owners * domain) * symbol("moment_bits") / 8
+            total += 2 * collective("all_to_all", sent, domain, near)
+        return total
 
 
 @cache
@@ -193,41 +228,23 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
     >>> [f.letter for f in muon_formulas(LLAMA, None, Strategy(optimizer="muon"))][:2]
     ['block_matrices', 'block_routed_matrices']
     """
-    blocks = symbol("stage_blocks") * strategy.schedule.copies
-    every = dict.fromkeys(m for block in (dense, moe) if block for m in matrices(block, strategy))
-
-    def of_stage(cost):
-        return _of_stage(dense, moe, strategy, cost)
-
-    def is_dealt(matrix):
-        """Return True if several devices share the matrices like this one, each of them whole."""
-        shared = _shared(matrix, strategy)
-        return shared.owners != 1 or (shared.domain != 1 and strategy.optimizer.mode == "layer_sharded")
-
-    def own(matrix, which):
-        """Return a device's part of the work on a matrix."""
-        shared = _shared(matrix, strategy)
-        among = shared.owners * (shared.domain if strategy.optimizer.mode == "layer_sharded" else 1)
-        return _cost(matrix, shared.domain, strategy, matrix.copies)[which] / among
-
-    def busiest(which):
-        total = blocks * of_stage(lambda m: own(m, which))
-        most = [_cost(m, _shared(m, strategy).domain, strategy, S.One)[which] for m in every if is_dealt(m)]
-        return Max(total, *most, evaluate=False) if most else total
-
+    stage = _Stage(dense, moe, strategy)
     made = {
         "block_matrices": (
-            of_stage(lambda m: S.Zero if m.is_routed else m.params),
+            stage.of_block(lambda m: S.Zero if m.is_routed else m.params),
             "Parameters in matrices of one block on one device, without routed experts.",
         ),
         "block_routed_matrices": (
-            of_stage(lambda m: m.params if m.is_routed else S.Zero),
+            stage.of_block(lambda m: m.params if m.is_routed else S.Zero),
             "Parameters in matrices of the routed experts of one block on one device.",
         ),
-        "orthogonal_flops": (busiest(0), "FLOPs with which a device orthogonalizes matrices in one step."),
-        "orthogonal_time": (busiest(1), "Time in which a device orthogonalizes its matrices in one step."),
+        "orthogonal_flops": (
+            stage.busiest("flops"),
+            "FLOPs with which a device orthogonalizes matrices in one step.",
+        ),
+        "orthogonal_time": (stage.busiest("time"), "Time in which a device orthogonalizes its matrices in one step."),
         "orthogonal_exchange": (
-            blocks * of_stage(lambda m: _exchange(m, _shared(m, strategy), strategy)),
+            stage.exchange(),
             "Time in which devices that hold parts of a matrix exchange it to orthogonalize it.",
         ),
     }
